@@ -1,0 +1,1 @@
+"""Nephila: fast over the whole web, slow towards each single site."""

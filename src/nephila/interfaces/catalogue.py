@@ -1,0 +1,106 @@
+"""The table of contents: what was captured, in SQL, derived from what is settled (W3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from nephila.model.record import SegmentId
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureRow:
+    """One line of the captures table, and through it of pages, of the domain's figures and of the CDXJ index."""
+
+    url: str
+    fingerprint: bytes
+    host: str
+    domain: str
+    depth: int
+    via: str
+    level: int
+    retries: int
+    at: int
+    """WARC-Date, UTC milliseconds."""
+    status: int
+    content_type: str
+    content_hash: bytes
+    length: int
+    """Bytes of the decoded body."""
+    wire_bytes: int
+    elapsed_ms: int
+    kind: str
+    """response, revisit or resource."""
+    segment: SegmentId
+    offset: int
+    record_length: int
+    end: int
+    payload_digest: str
+    title: str = ""
+    language: str = ""
+    canonical: str = ""
+    duplicate_of: str = ""
+    truncated: str = ""
+    robots: bool = False
+    """The robots.txt of an origin, not a page."""
+    noindex: bool = False
+    noarchive: bool = False
+    changed: bool = True
+    signals: str = ""
+    """Content-Signal / AI-preference lines of robots.txt in force (X2, K3)."""
+    crawl_delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    """One line of the errors table."""
+
+    url: str
+    fingerprint: bytes
+    host: str
+    kind: str
+    detail: str
+    at: int
+    retries: int
+    dead: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PageRow:
+    """One line of `nephila pages`."""
+
+    url: str
+    status: int
+    content_type: str
+    length: int
+    title: str
+    depth: int
+    crawled_at: int
+    crawl_count: int
+    duplicate_of: str
+    storage_key: str
+
+
+class Catalogue(Protocol):
+    """Written in batches after the archive is durable; rebuilt from archive and frontier when lost."""
+
+    def record(self, captures: Sequence[CaptureRow], errors: Sequence[ErrorRow]) -> None:
+        """Upsert by (segment, offset): recording twice changes nothing. One transaction. May be run in a thread."""
+
+    def upto(self, segment: SegmentId) -> int:
+        """Everything of this segment before that offset is recorded."""
+
+    def pages(
+        self, *, host: str = "", status: int | None = None, like: str = "", limit: int = 100
+    ) -> Iterator[PageRow]:
+        """Pages, newest capture first."""
+
+    def captures(self, segment: SegmentId) -> Iterator[CaptureRow]:
+        """Every capture of a segment in the order of its records."""
+
+    def captures_of(self, fingerprint: bytes) -> list[CaptureRow]:
+        """The history of one URL, newest first."""
+
+    def close(self) -> None:
+        """Flush and close."""

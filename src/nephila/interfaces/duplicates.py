@@ -1,0 +1,23 @@
+"""Content seen before (D2)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from nephila.model.record import Original
+
+
+class DigestIndex(Protocol):
+    """SHA-256 of a decoded body to its first capture. A lost entry costs a second copy, never a wrong answer."""
+
+    def find(self, digest: bytes) -> Original | None:
+        """The first capture with that content."""
+
+    def remember(self, digest: bytes, original: Original) -> None:
+        """The first one wins; visible to `find` at once."""
+
+    def flush(self) -> None:
+        """Write what was remembered to disk."""
+
+    def close(self) -> None:
+        """Flush and close."""

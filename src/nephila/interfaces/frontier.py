@@ -1,0 +1,139 @@
+"""What to fetch next, and what became of it.
+
+Promises that every engine keeps, checked by the contract suite:
+
+- Every verb is atomic and durable when it returns. A crash before that leaves nothing of it behind.
+- A host is waiting, ready or leased, never two of them; at most one lease on a host exists at any time.
+- A URL leaves its queue only when it is settled under the token it was claimed with. A settle with an old token changes
+  nothing and answers False.
+- `admit` is idempotent: a known URL is never taken for new; a new one is taken for known less than once in 10^9.
+- Times are delays in, timeline milliseconds out. The timeline (`snapshot().now`) never runs backwards, whatever the
+  wall clock does; after a reboot every host waits one full delay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from nephila.model.outcome import OriginRules, Release, Settlement
+from nephila.model.record import SegmentId
+from nephila.model.task import Candidate, Lease, Level, Refusal, Token
+from nephila.urls import Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What became of the candidates."""
+
+    added: int = 0
+    known: int = 0
+    cooling: int = 0
+    """Known, and asked for again within their cooling time (S5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a settle call."""
+
+    accepted: bool
+    """False: the token is not the host's any more; nothing was changed."""
+    admission: Admission = Admission()
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierSnapshot:
+    """Counters, kept and never scanned for."""
+
+    now: int
+    """The timeline, milliseconds."""
+    cycle: int
+    queued: Mapping[str, int]
+    """URLs that wait in host queues, by level name."""
+    delayed: Mapping[str, int]
+    """URLs that wait for a time, by reason (retry, cooling, ...)."""
+    states: Mapping[str, int]
+    """URLs by where they stand: pending, completed, dropped, dead, refused."""
+    hosts: int
+    hosts_ready: int
+    hosts_waiting: int
+    hosts_leased: int
+    domains: int
+    """Registrable domains from which a page was fetched."""
+    pages: int
+    next_in_ms: int | None
+    """How long until something can be claimed; 0 when it can now, None when nothing waits for a time."""
+    waiting_for: Mapping[str, int] = field(default_factory=dict)
+    """Queued URLs of hosts that are put off as a whole, by reason."""
+
+
+class Frontier(Protocol):
+    """The seven verbs."""
+
+    async def admit(self, candidates: Sequence[Candidate], refused: Sequence[Refusal] = ()) -> Admission:
+        """Add those that are new; remember the refused ones for `why`."""
+
+    async def claim(self, hosts: int, lease_s: float) -> list[Lease]:
+        """Lease up to `hosts` hosts that may be asked now (or within the look-ahead), best first (F6)."""
+
+    async def renew(self, tokens: Sequence[Token], lease_s: float) -> set[Token]:
+        """Extend leases; those not in the answer are lost and their work must not be sent any more."""
+
+    async def settle(self, token: Token, settlements: Sequence[Settlement], release: Release | None) -> Settled:
+        """End tasks of a lease, links included, in one act. `release` frees the host; without it the lease goes on."""
+
+    async def confirm(self, segment: SegmentId, upto: int) -> int:
+        """Bytes of `segment` before `upto` are durable: complete the URLs that were pending on them; how many."""
+
+    async def reap(self) -> int:
+        """Return the hosts of expired leases to waiting, each for one full delay more; how many."""
+
+    def snapshot(self) -> FrontierSnapshot:
+        """Counters as of the last commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class UrlStory:
+    """All that the frontier knows of one URL."""
+
+    url: str
+    fingerprint: Fingerprint
+    host: str
+    state: str
+    """queued, in_progress, delayed, stored_pending, completed, dropped, dead_letter, refused."""
+    level: Level
+    depth: int
+    via: str
+    """URL of the page it was found on; empty for a seed."""
+    hops: int
+    retries: int
+    cycle: int
+    admitted_at: int
+    settled_at: int
+    reason: str = ""
+    """The rule, failure kind or defer reason that explains the state."""
+    detail: str = ""
+    status: int = 0
+    due_in_ms: int | None = None
+    host_wait_ms: int = 0
+    """How long the host itself must still rest."""
+    segment: str = ""
+    offset: int = -1
+    digest: bytes = b""
+
+
+class FrontierView(Protocol):
+    """Reading, for workers (rules) and for people (`why`, `dead`). Works beside a running crawl."""
+
+    def rules(self, origin: str) -> OriginRules | None:
+        """The robots rules in force for an origin, None when none were ever fetched."""
+
+    def story(self, host: str, fingerprint: Fingerprint) -> UrlStory | None:
+        """What is known of a URL, None when it was never met."""
+
+    def dead(self, limit: int, after: bytes = b"") -> list[UrlStory]:
+        """Dead letters in key order (F9)."""
+
+    async def revive(self, stories: Sequence[UrlStory]) -> int:
+        """Put dead letters back into their queues, retries forgiven; how many."""

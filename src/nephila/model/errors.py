@@ -1,0 +1,31 @@
+"""We misbehaving, or our user: a small tree of exceptions, each told to people in one sentence with what to do."""
+
+from __future__ import annotations
+
+
+class NephilaError(Exception):
+    """The root. `str(error)` is the sentence that a user sees; `hint` says what to do about it."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(NephilaError):
+    """What was asked for makes no sense: a bad flag, seed, pattern, configuration key."""
+
+    exit_code = 2
+
+
+class CrawlDirectoryError(NephilaError):
+    """The crawl directory cannot be used: in use, no crawl, another version, not writable, a network file system."""
+
+
+class StorageError(NephilaError):
+    """The disk or the archive refused: full, read-only, broken."""
+
+
+class FrontierError(NephilaError):
+    """The frontier's engine refused: map full, corrupt, another version."""

@@ -1,0 +1,52 @@
+"""What the crawler tells about itself while it works (O1): one flat, stable record a line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class EventKind(StrEnum):
+    """The names of events. Stable: downstream reads them."""
+
+    CRAWL_START = "crawl_start"
+    CRAWL_END = "crawl_end"
+    FETCH_OK = "fetch_ok"
+    """An answer was stored, whatever its status."""
+    ERROR = "error"
+    ROBOTS_FETCHED = "robots_fetched"
+    ROBOTS_DISALLOW = "robots_disallow"
+    EXCLUDED_BY_RULE = "excluded_by_rule"
+    COOLDOWN_SKIP = "cooldown_skip"
+    DUPLICATE = "duplicate"
+    REDIRECT = "redirect"
+    TRAP = "trap"
+    RETRY = "retry"
+    DEFERRED = "deferred"
+    DEAD_LETTER = "dead_letter"
+    LATE_RESULT = "late_result"
+    """A result came after its lease was lost and was dropped (F3)."""
+    HEARTBEAT = "heartbeat"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event. Unset fields are left out of the line."""
+
+    kind: EventKind
+    at: int
+    """UTC milliseconds."""
+    url: str = ""
+    fingerprint: bytes = b""
+    host: str = ""
+    depth: int | None = None
+    status: int | None = None
+    bytes: int | None = None
+    content_type: str = ""
+    reason: str = ""
+    detail: str = ""
+    via: str = ""
+    elapsed_ms: int | None = None
+    counts: tuple[tuple[str, int], ...] = ()
+    """The figures of a heartbeat or a summary."""

@@ -1,0 +1,121 @@
+"""One question and its answer, as they were on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FailureKind(StrEnum):
+    """Why there is no usable answer (H5). The web misbehaving is a value, not an exception."""
+
+    DNS = "dns"
+    """The name does not resolve now: server failure, timeout."""
+    NO_SUCH_NAME = "no_such_name"
+    """The name does not exist (NXDOMAIN, or no address records)."""
+    CONNECT = "connect"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    RESET = "reset"
+    """The connection ended before the answer was complete enough to keep."""
+    PROTOCOL = "protocol"
+    """What came is no HTTP."""
+    TOO_LARGE = "too_large"
+    """The header block alone is over its limit, or the decoded body is a bomb."""
+    BAD_CONTENT = "bad_content"
+    """The content coding cannot be decoded."""
+    ADDRESS = "address"
+    """The address is not one that we may connect to (H6)."""
+    PROXY = "proxy"
+
+
+TRANSIENT = frozenset(
+    {
+        FailureKind.DNS,
+        FailureKind.CONNECT,
+        FailureKind.TIMEOUT,
+        FailureKind.RESET,
+        FailureKind.PROXY,
+    }
+)
+"""Kinds worth another try; the others are final."""
+
+
+class Truncation(StrEnum):
+    """Why a stored answer is not whole: the values of WARC-Truncated."""
+
+    LENGTH = "length"
+    TIME = "time"
+    DISCONNECT = "disconnect"
+    UNSPECIFIED = "unspecified"
+    """We did not want the body: its type is not one that was asked for (H7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """What the fetcher is asked to get. One exchange: a redirect is an answer, never followed (DESIGN 11)."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    """On top of the fetcher's own, e.g. If-None-Match."""
+    accept_types: tuple[str, ...] | None = None
+    """Media types whose body is wanted; None means any. Applies to 2xx answers only."""
+    max_body_bytes: int | None = None
+    """Another limit than the fetcher's own, e.g. robots.txt's 500 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An answer, whatever its status. `head + payload` is exactly what the server sent, byte for byte."""
+
+    url: str
+    request: bytes
+    """What was sent, verbatim."""
+    head: bytes
+    """Status line and headers up to and including the empty line, verbatim."""
+    payload: bytes
+    """The bytes after the head as they were on the wire: chunk framing and content coding included."""
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    """Names in lower case, values decoded as latin-1 and stripped, in order, repeats kept."""
+    body: bytes
+    """The payload without transfer and content coding; empty when the type was not wanted."""
+    address: str
+    """The IP address that answered; the proxy's when there is one."""
+    sent_at: int
+    """When the request left: UTC milliseconds."""
+    ended_at: int
+    """When the answer was complete: UTC milliseconds."""
+    elapsed_ms: int
+    """From sending to the end of the answer, on a clock that does not jump."""
+    truncated: Truncation | None = None
+    unwanted: bool = False
+    """The type is not one of `accept_types`: the body was not read."""
+    bad_certificate: str = ""
+    """Why the certificate would have been refused, where the settings allowed it all the same."""
+
+    def header(self, name: str) -> str:
+        """The first value of a header by its lower-case name, or an empty string."""
+        for key, value in self.headers:
+            if key == name:
+                return value
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchFailed:
+    """No answer worth keeping."""
+
+    url: str
+    kind: FailureKind
+    detail: str
+    """One sentence for people."""
+    sent: bool
+    """Whether any byte reached the host: then its delay starts anew."""
+    address: str = ""
+    started_at: int = 0
+    ended_at: int = 0
+    elapsed_ms: int = 0
+
+
+Answer = Fetched | FetchFailed

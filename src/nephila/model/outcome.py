@@ -1,0 +1,148 @@
+"""How a task ended: the values that `Frontier.settle` takes (F2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from nephila.urls import Address
+
+from .record import RecordRef
+from .task import Candidate, Pace, Refusal, Task, Validators
+
+
+class DeferReason(StrEnum):
+    """Why a URL or a whole host waits without having failed."""
+
+    ROBOTS = "robots_unavailable"
+    CRAWL_DELAY = "crawl_delay"
+    DNS = "dns"
+    ADDRESS = "address_busy"
+    COOLING = "cooling"
+    STOPPED = "stopped"
+    RETRY = "retry"
+    HOST_LIMIT = "host_limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Answered and stored: pending on its segment, completed when that is confirmed."""
+
+    ref: RecordRef
+    status: int
+    digest: bytes = b""
+    validators: Validators = Validators()
+    changed: bool = True
+    """Whether the content differs from the last capture."""
+    page: bool = True
+    """Counts as a page: a 2xx answer of a wanted type, or a 304."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A passing failure: back into the queue after `wait_ms`, costing one retry."""
+
+    wait_ms: int
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Not now, and nobody's fault: back after `wait_ms`, costing nothing."""
+
+    wait_ms: int
+    reason: DeferReason
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Decided against, for good (within this cycle): robots.txt forbids it, the address is not public, a loop."""
+
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """Given up: listed by `dead`, can be put back (F9)."""
+
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Respelled:
+    """A redirect to the same key: the URL goes back at once under its new spelling, one hop further."""
+
+    address: Address
+
+
+class RulesKind(StrEnum):
+    """What an origin's robots.txt came to (P1)."""
+
+    RULES = "rules"
+    ALLOW_ALL = "allow_all"
+    """4xx, or unreachable for 30 days: no restrictions."""
+    UNAVAILABLE = "unavailable"
+    """5xx, 429, network failure and no last good rules: nothing may be fetched until it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class OriginRules:
+    """The robots.txt of one origin as it is in force."""
+
+    origin: str
+    kind: RulesKind
+    body: bytes
+    """The text, decoded of its content coding and cut at the cap; empty unless `kind` is RULES."""
+    stored_at: int
+    """UTC milliseconds; with the origin it names this version."""
+    fresh_until: int
+    """On the frontier's timeline: afterwards it is asked for again before the next page."""
+    status: int = 0
+    failing_since: int = 0
+    """UTC milliseconds of the first failure in a row; 0 when the last fetch was good."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RulesLearned:
+    """A robots task ended with rules (or with the knowledge that there are none)."""
+
+    rules: OriginRules
+
+
+@dataclass(frozen=True, slots=True)
+class RulesMoved:
+    """A robots task was redirected: the next hop waits in the queue of its own host."""
+
+    origin: str
+    address: Address
+    hops: int
+
+
+Outcome = Done | Retry | Deferred | Dropped | Dead | Respelled | RulesLearned | RulesMoved
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One task's end, with the links it brought: durable in one act."""
+
+    task: Task
+    outcome: Outcome
+    links: Sequence[Candidate] = ()
+    refused: Sequence[Refusal] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Frees the host: nobody may ask it again before `wait_ms` from now."""
+
+    wait_ms: int
+    pace: Pace
+    elapsed_ms: int = 0
+    """Of the last exchange, for the host's average."""
+    reason: DeferReason | None = None
+    """Set where the host as a whole is put off (robots unavailable, a very long Crawl-delay)."""

@@ -1,0 +1,44 @@
+"""What was read out of a body: pure data, made by `parse`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Link(NamedTuple):
+    """One reference found in a page, already resolved against the document's base. A tuple: there are eighty a page."""
+
+    url: str
+    """Absolute, by the WHATWG rules, fragment kept off."""
+    tag: str
+    """``a``, ``area``, ``link``, ``iframe``, ``frame``, ``form``, ``meta`` (refresh), ``img``, ``srcset``."""
+    rel: str
+    text: str
+    """The anchor text, white space folded, at most 200 characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directives:
+    """What the page asks of crawlers (X2): meta robots and X-Robots-Tag together, for our agent."""
+
+    nofollow: bool = False
+    noindex: bool = False
+    noarchive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A parsed document."""
+
+    url: str
+    base: str
+    charset: str
+    title: str
+    links: tuple[Link, ...]
+    """In document order, each URL once (the first rel and text win)."""
+    directives: Directives
+    canonical: str = ""
+    language: str = ""
+    hreflang: tuple[tuple[str, str], ...] = ()
+    """Pairs of language and URL."""

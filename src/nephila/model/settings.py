@@ -1,0 +1,194 @@
+"""Every setting there is, in small groups: each stage is given its own group and never the whole.
+
+A field says all that is to be said of a setting: default, meaning, range, and the flag of `nephila crawl` that sets it.
+`config` reads these declarations to build the configuration file, the environment variables, the flags and `config
+show`; a setting that is not here does not exist. SPEC ids name where a default comes from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def setting(
+    default: Any,  # noqa: ANN401 - the field's annotation is the type
+    help_text: str,
+    *,
+    flag: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:  # noqa: ANN401 - as dataclasses.field
+    """A field that knows its help text, its range and its flag (without the leading dashes)."""
+    metadata = {"help": help_text, "flag": flag, "low": low, "high": high, "choices": choices}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeSettings:
+    """Which URLs are followed (S2)."""
+
+    mode: str = setting(
+        "domain", "what to follow from the seeds", flag="scope", choices=("all", "domain", "host", "prefix", "list")
+    )
+    domains: tuple[str, ...] = setting((), "registrable domains to stay in, for mode list", flag="scope-domain")
+    include: tuple[str, ...] = setting((), "regexes that let a URL in whatever else says no", flag="include")
+    exclude: tuple[str, ...] = setting((), "regexes that keep a URL out", flag="exclude")
+    builtin_excludes: bool = setting(True, "keep out of /login, /admin, /cart and the like", flag="builtin-excludes")
+    skip_extensions: bool = setting(
+        True, "keep out URLs whose file extension is no page: images, media, archives", flag="skip-extensions"
+    )
+    nofollow: bool = setting(True, "obey rel=nofollow and robots nofollow", flag="nofollow")
+    images: bool = setting(False, "follow img and srcset as links too", flag="images")
+    links_per_page: int = setting(500, "links of one page that go to the frontier (X1)", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSettings:
+    """Where a crawl ends (S3). 0 means no limit."""
+
+    max_depth: int = setting(15, "hops from a seed", flag="max-depth", low=0, high=250)
+    max_pages: int = setting(0, "pages in all", flag="max-pages", low=0)
+    max_pages_per_host: int = setting(100_000, "pages of one host in a cycle", flag="max-pages-per-host", low=0)
+    max_domains: int = setting(0, "registrable domains in all", flag="max-domains", low=0)
+    max_total_bytes: int = setting(0, "bytes on the wire in all", flag="max-total-bytes", low=0)
+    max_time_s: float = setting(0.0, "seconds of wall time", flag="max-time", low=0)
+    max_wait_s: float = setting(120.0, "end when nothing can run within so many seconds", flag="max-wait", low=0)
+
+
+@dataclass(frozen=True, slots=True)
+class UrlSettings:
+    """The normal form and its limits (U2, U4)."""
+
+    sort_query: bool = setting(True, "sort query parameters")
+    drop_tracking: bool = setting(True, "drop tracking and session parameters")
+    drop_trailing_slash: bool = setting(True, "drop the trailing slash of paths")
+    extra_tracking: tuple[str, ...] = setting((), "further parameter names to drop; a trailing * matches the rest")
+    max_length: int = setting(2048, "characters of a URL", low=16, high=65_536)
+    max_segments: int = setting(15, "path segments of a URL", low=1, high=1000)
+
+
+@dataclass(frozen=True, slots=True)
+class PolitenessSettings:
+    """How gently a host is treated (P2, P3)."""
+
+    delay_s: float = setting(
+        1.0, "seconds between the end of an answer and the next request to a host", flag="delay", low=0
+    )
+    slow_after_s: float = setting(2.0, "an answer slower than this lengthens the delay", low=0)
+    slow_factor: float = setting(1.5, "by this factor", low=1)
+    slow_max_s: float = setting(30.0, "up to this", low=0)
+    busy_factor: float = setting(2.0, "429 and 503 lengthen the delay by this factor", low=1)
+    busy_max_s: float = setting(60.0, "up to this", low=0)
+    fast_below_s: float = setting(0.5, "an answer faster than this shortens the delay towards the base", low=0)
+    fast_factor: float = setting(0.8, "by this factor", low=0, high=1)
+    max_crawl_delay_s: float = setting(300.0, "a longer Crawl-delay parks the host", low=0)
+    max_retry_after_s: float = setting(86_400.0, "a longer Retry-After counts as this", low=0)
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsSettings:
+    """robots.txt (P1)."""
+
+    obey: bool = setting(True, "obey robots.txt; off prints a warning", flag="robots")
+    max_bytes: int = setting(500 * 1024, "bytes of a robots.txt that are read (RFC 9309, 2.5)", low=1024)
+    fresh_s: float = setting(86_400.0, "seconds that rules stay in force", low=1)
+    retry_s: float = setting(300.0, "seconds until an unreachable robots.txt is tried again, doubling", low=1)
+    retry_max_s: float = setting(21_600.0, "the doubling ends here", low=1)
+    give_up_s: float = setting(30 * 86_400.0, "unreachable for so long: no restrictions", low=0)
+    permissive: bool = setting(False, "treat an unreachable robots.txt as no restrictions at once")
+    max_hops: int = setting(5, "redirects of a robots.txt (RFC 9309, 2.3.1.2)", low=0, high=20)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """The wire (H1, H2, H6, H7)."""
+
+    user_agent: str = setting(
+        "Nephila/0.1 (+https://nephila.invalid/bot)",
+        "User-Agent; its first word is matched in robots.txt",
+        flag="user-agent",
+    )
+    concurrency: int = setting(256, "exchanges in flight at once", flag="concurrency", low=1, high=100_000)
+    connect_timeout_s: float = setting(10.0, "seconds to connect, TLS included", low=0.1)
+    timeout_s: float = setting(30.0, "seconds for a whole fetch", flag="timeout", low=0.1)
+    max_bytes: int = setting(10_000_000, "bytes of one answer, then it is cut", flag="max-bytes", low=1)
+    max_decoded_bytes: int = setting(50_000_000, "bytes of one answer after decompression", low=1)
+    max_header_bytes: int = setting(65_536, "bytes of the header block", low=1024)
+    max_hops: int = setting(10, "redirects in a row", low=0, high=50)
+    keep_alive_s: float = setting(15.0, "seconds an idle connection is kept", low=0)
+    bad_certificates: bool = setting(False, "accept bad certificates, and record it", flag="bad-certificates")
+    proxy: str = setting("", "http://, https:// or socks5:// proxy for all requests", flag="proxy")
+    allow_addresses: tuple[str, ...] = setting((), "non-public ranges that may be fetched (CIDR)", flag="allow-address")
+    source_addresses: tuple[str, ...] = setting((), "local addresses to send from, fixed by host")
+    types: tuple[str, ...] = setting(
+        ("text/html", "application/xhtml+xml"), "media types that are read and saved; */* for all", flag="type"
+    )
+    max_in_flight_bytes: int = setting(256_000_000, "bytes of bodies in memory at once", low=1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class DnsSettings:
+    """Names to addresses (H4)."""
+
+    resolvers: tuple[str, ...] = setting((), "HOST:PORT of name servers; the system's when empty", flag="resolver")
+    timeout_s: float = setting(3.0, "seconds for one try", low=0.1)
+    tries: int = setting(3, "tries over all resolvers", low=1, high=20)
+    max_ttl_s: float = setting(3600.0, "seconds that an answer is kept at most", low=0)
+    min_ttl_s: float = setting(5.0, "and at least", low=0)
+    negative_ttl_s: float = setting(60.0, "seconds that a failure is kept", low=0)
+    cache_size: int = setting(100_000, "names in the cache", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierSettings:
+    """The queue (F1-F3, S5)."""
+
+    lease_s: float = setting(300.0, "seconds of a lease; renewed while its holder lives", low=1)
+    urls_per_lease: int = setting(8, "URLs of one host in a lease where its delay is short", low=1, high=1000)
+    look_ahead_ms: int = setting(100, "hosts are claimed so long before they may be asked", low=0, high=10_000)
+    cooldown_s: float = setting(0.0, "seconds before a URL may be queued again", flag="cooldown", low=0)
+    max_retries: int = setting(3, "tries after the first, then the URL is a dead letter", low=0, high=100)
+    retry_waits_s: tuple[float, ...] = setting((5.0, 30.0, 180.0), "seconds before each retry, +-20 % (H5)")
+    map_bytes: int = setting(1 << 40, "address space of the store (sparse: no disk is taken)", low=1 << 20)
+    sync: bool = setting(True, "sync every group commit to disk")
+    linger_ms: float = setting(5.0, "how long a group commit waits for company", low=0, high=100)
+    max_refusals: int = setting(1_000_000, "refused URLs remembered for why", low=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSettings:
+    """WARC files (W1)."""
+
+    layout: str = setting("rolling", "how files are named", flag="warc-layout", choices=("rolling", "domain-hour"))
+    max_bytes: int = setting(1_000_000_000, "a file is rolled at this size", low=1024)
+    max_age_s: float = setting(3600.0 * 24, "or at this age", low=1)
+    prefix: str = setting("nephila", "first word of every file name")
+    sync_ms: float = setting(100.0, "synced at least so often", low=1, high=10_000)
+    operator: str = setting("", "operator field of warcinfo")
+
+
+@dataclass(frozen=True, slots=True)
+class ObserveSettings:
+    """Events (O1)."""
+
+    heartbeat_pages: int = setting(50, "a heartbeat event after so many pages", low=1)
+    event_max_bytes: int = setting(256_000_000, "an event file is rolled at this size", low=1024)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The whole, built by `config` and taken apart by `node`; nobody else sees it."""
+
+    scope: ScopeSettings = ScopeSettings()
+    limits: LimitSettings = LimitSettings()
+    urls: UrlSettings = UrlSettings()
+    politeness: PolitenessSettings = PolitenessSettings()
+    robots: RobotsSettings = RobotsSettings()
+    fetch: FetchSettings = FetchSettings()
+    dns: DnsSettings = DnsSettings()
+    frontier: FrontierSettings = FrontierSettings()
+    archive: ArchiveSettings = ArchiveSettings()
+    observe: ObserveSettings = ObserveSettings()
+    random_seed: int = setting(0, "seed of every draw; the same seed gives the same order", flag="random-seed", low=0)

@@ -1,0 +1,83 @@
+"""The crawl in figures: while it runs (a snapshot) and when it ended (a summary)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class StoppedBy(StrEnum):
+    """What ended a crawl. The exit code follows from it."""
+
+    DONE = "done"
+    """Nothing left that can run within --max-wait."""
+    MAX_PAGES = "max_pages"
+    MAX_DOMAINS = "max_domains"
+    MAX_BYTES = "max_total_bytes"
+    MAX_TIME = "max_time"
+    INTERRUPT = "interrupt"
+    STORAGE = "storage"
+    """The disk is full or refused: what was settled is safe, the same command goes on when there is room."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSnapshot:
+    """What the live view shows. All counts are of this run, but for the frontier's own."""
+
+    elapsed_s: float
+    pages: int
+    """2xx and 304 answers stored."""
+    responses: int
+    """All answers stored, robots.txt included."""
+    bytes: int
+    """On the wire."""
+    in_flight: int
+    queued: int
+    """Waiting in the frontier, whether for their host or for a time."""
+    hosts: int
+    """Hosts that were asked at least once."""
+    domains: int
+    duplicates: int
+    errors: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    statuses: Mapping[int, int] = field(default_factory=dict)
+    pages_per_s: float = 0.0
+    """Over the last ten seconds."""
+    limit: str = ""
+    """The limit that will be reached first, as a flag name; empty when there is none."""
+    limit_share: float = 0.0
+    """How much of it is used, 0 to 1."""
+    limit_left_s: float | None = None
+    """Time left to it at the present rate."""
+    stopping: bool = False
+    slow_hosts: int = 0
+    """Hosts whose delay is above the base delay."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSummary:
+    """The last word of a crawl: what `--json` prints and the summary table shows."""
+
+    pages: int
+    responses: int
+    bytes: int
+    errors: Mapping[str, int]
+    hosts: int
+    domains: int
+    duplicates: int
+    refused: Mapping[str, int]
+    statuses: Mapping[int, int]
+    seconds: float
+    pages_per_s: float
+    cpu_s: float
+    peak_rss_bytes: int
+    stopped_by: StoppedBy
+    remaining: int
+    """URLs that stay queued."""
+    remaining_by_reason: Mapping[str, int]
+    dead: int
+    out: str
+    """The crawl directory."""
+    total_pages: int
+    """Pages stored over all runs of this directory."""

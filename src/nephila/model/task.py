@@ -1,0 +1,115 @@
+"""What a worker is given to do: leases on hosts, with the tasks of that host in order.
+
+A lease is on a *host*, because politeness is: whoever holds the lease is the only one who may ask that host. All times
+here are on the frontier's own timeline (milliseconds that never run backwards; see `interfaces.frontier`), never on the
+wall clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple, NewType
+
+from nephila.urls import Address, Fingerprint
+
+Token = NewType("Token", int)
+"""Names one lease, once and for ever: a settle with another token than the host's present one is refused."""
+
+
+class Level(IntEnum):
+    """The front class of a URL (F1). Lower goes first; immediate always, the others by weighted draw."""
+
+    IMMEDIATE = 0
+    HIGH = 1
+    MEDIUM = 2
+    LOW = 3
+
+
+class Candidate(NamedTuple):
+    """A URL that wants to be admitted. A tuple, because a page brings eighty of them."""
+
+    address: Address
+    depth: int
+    level: Level = Level.MEDIUM
+    hops: int = 0
+    """Redirects followed to come here without a page in between (H2)."""
+
+
+class Refusal(NamedTuple):
+    """A URL that was found but may not be admitted, and the rule that says so. Kept for `why` (T8)."""
+
+    address: Address
+    reason: str
+    """Machine-readable, e.g. ``scope``, ``excluded``, ``nofollow``, ``depth``, ``robots``."""
+    detail: str = ""
+    """The rule itself, e.g. the pattern that matched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """What the last capture of a URL gives us for a conditional request (H3)."""
+
+    etag: str = ""
+    last_modified: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.etag or self.last_modified)
+
+
+@dataclass(frozen=True, slots=True)
+class PageTask:
+    """Fetch this URL, judge it, store it."""
+
+    fingerprint: Fingerprint
+    url: str
+    """The spelling to ask for: as the site wrote it, after WHATWG parsing."""
+    depth: int
+    level: Level
+    hops: int = 0
+    retries: int = 0
+    cycle: int = 1
+    validators: Validators = Validators()
+    digest: bytes = b""
+    """SHA-256 of the decoded body of the last capture, empty when there is none."""
+    trail: tuple[str, ...] = ()
+    """Exact spellings asked for since the last page, oldest first: a repeated one is a redirect loop (T6)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsTask:
+    """Fetch the robots.txt of `origin`, perhaps some redirects away from it."""
+
+    origin: str
+    url: str
+    hops: int = 0
+
+
+Task = PageTask | RobotsTask
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What politeness remembers of a host from one lease to the next."""
+
+    delay_ms: int
+    """The adaptive delay in force (P3)."""
+    crawl_delay_ms: int = 0
+    """What its robots.txt asks for; binds when longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The exclusive right to ask one host, until `expires_at`."""
+
+    token: Token
+    host: str
+    domain: str
+    tasks: tuple[Task, ...]
+    """All of one origin, to be done in this order."""
+    not_before: int
+    """The first request may leave at this time, not earlier: hosts are claimed a moment ahead."""
+    expires_at: int
+    pace: Pace
+    rules_at: int = 0
+    """When the origin's robots rules were stored: the version to load through `FrontierView.rules`."""

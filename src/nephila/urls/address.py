@@ -1,0 +1,26 @@
+"""The noun that a URL becomes once it has been read: a spelling to fetch and a key to know it by."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NewType
+
+Fingerprint = NewType("Fingerprint", bytes)
+"""16 bytes: xxh3-128 of the normal form, seeded with the crawl's secret (U3)."""
+
+
+class Address(NamedTuple):
+    """A URL in its two spellings. A tuple, because a page brings eighty of them."""
+
+    url: str
+    """What is fetched: the WHATWG serialisation of what the site wrote, without fragment and userinfo."""
+    host: str
+    """The politeness key: ASCII host name or address literal, no scheme, port or trailing dot."""
+    key: str
+    """The normal form (U2): what is deduplicated."""
+    fingerprint: Fingerprint
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a serialised http(s) URL: what its robots.txt belongs to."""
+    end = url.find("/", 8)
+    return url if end < 0 else url[:end]
