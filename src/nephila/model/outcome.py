@@ -87,6 +87,8 @@ class RulesKind(StrEnum):
     """4xx, or unreachable for 30 days: no restrictions."""
     UNAVAILABLE = "unavailable"
     """5xx, 429, network failure and no last good rules: nothing may be fetched until it answers."""
+    NO_HOST = "no_host"
+    """The name does not exist, or leads to an address that we may not ask: its pages end without a request."""
 
 
 @dataclass(frozen=True, slots=True)

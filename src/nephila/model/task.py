@@ -72,6 +72,8 @@ class PageTask:
     validators: Validators = Validators()
     digest: bytes = b""
     """SHA-256 of the decoded body of the last capture, empty when there is none."""
+    via: str = ""
+    """The URL of the page it was found on; empty for a seed."""
     trail: tuple[str, ...] = ()
     """Exact spellings asked for since the last page, oldest first: a repeated one is a redirect loop (T6)."""
 

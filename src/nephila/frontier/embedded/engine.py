@@ -1,0 +1,174 @@
+"""The `Frontier` on LMDB: the seven verbs, and what opening and recovering need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from nephila.frontier.lifecycle import State
+from nephila.frontier.timeline import Timeline
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.frontier import Admission, FrontierSnapshot, Settled, UrlStory
+from nephila.model.outcome import OriginRules, Release, Settlement
+from nephila.model.record import SegmentId
+from nephila.model.task import Candidate, Lease, Level, Refusal, Token
+from nephila.urls import Fingerprint, registrable_domain
+
+from . import admission, claiming, settling, upkeep
+from .book import Book, Policy, read_anchor, read_url
+from .group import GroupCommitter
+from .records import Totals
+from .tables import open_tables
+from .view import LmdbFrontierView
+
+
+class LmdbFrontier:
+    """One writer's handle on the frontier of a crawl directory. `view` is its reading side."""
+
+    def __init__(self, path: Path, clock: Clock, policy: Policy, *, threaded: bool = True) -> None:
+        self._tables = open_tables(path, map_bytes=policy.settings.map_bytes, sync=policy.settings.sync)
+        with self._tables.env.begin() as txn:
+            raw = txn.get(b"anchor", db=self._tables.db["meta"])
+        self.timeline = Timeline(clock, None if raw is None else read_anchor(raw))
+        self._group = GroupCommitter(self._tables, self.timeline, clock, policy, threaded=threaded)
+        self._group.after_commit = self._observe
+        self._totals = Totals()
+        self._next: int | None = None
+        self.view = LmdbFrontierView(self._tables, self.timeline)
+        self._group.run_now(upkeep.unpark)
+
+    @property
+    def secret(self) -> int:
+        """The crawl's secret: fingerprints are seeded with it."""
+        return self._tables.secret
+
+    async def admit(self, candidates: Sequence[Candidate], refused: Sequence[Refusal] = ()) -> Admission:
+        """Add those that are new; remember the refused ones for `why`."""
+
+        def verb(book: Book) -> Admission:
+            admission.note_refused(book, refused)
+            return admission.admit(book, candidates)
+
+        return await self._group.run(verb)
+
+    async def claim(self, hosts: int, lease_s: float) -> list[Lease]:
+        """Lease up to `hosts` hosts that may be asked now, best first."""
+        return await self._group.run(lambda book: claiming.claim(book, hosts, int(lease_s * 1000)))
+
+    async def renew(self, tokens: Sequence[Token], lease_s: float) -> set[Token]:
+        """Extend leases."""
+        return await self._group.run(lambda book: upkeep.renew(book, tokens, int(lease_s * 1000)))
+
+    async def settle(self, token: Token, settlements: Sequence[Settlement], release: Release | None) -> Settled:
+        """End tasks of a lease. The host's rest counts from this call, not from the commit."""
+        called_at = self.timeline.now()
+
+        def verb(book: Book) -> Settled:
+            late = max(0, book.now - called_at)
+            counted = release and Release(
+                max(0, release.wait_ms - late), release.pace, release.elapsed_ms, release.reason
+            )
+            return settling.settle(book, token, settlements, counted)
+
+        return await self._group.run(verb)
+
+    async def confirm(self, segment: SegmentId, upto: int) -> int:
+        """Complete the pages that were pending on the bytes before `upto`."""
+        return await self._group.run(lambda book: upkeep.confirm(book, segment, upto))
+
+    async def reap(self) -> int:
+        """Return the hosts of expired leases."""
+        return await self._group.run(upkeep.reap)
+
+    def snapshot(self) -> FrontierSnapshot:
+        """Counters as of the last commit."""
+        return snapshot_of(self._totals, self.timeline.now(), self._next)
+
+    # Reading: what was committed, through the view
+
+    def rules(self, origin: str) -> OriginRules | None:
+        """The robots rules in force for an origin."""
+        return self.view.rules(origin)
+
+    def story(self, host: str, fingerprint: Fingerprint) -> UrlStory | None:
+        """What is known of a URL."""
+        return self.view.story(host, fingerprint)
+
+    def dead(self, limit: int, after: bytes = b"") -> list[UrlStory]:
+        """Dead letters in key order."""
+        return self.view.dead(limit, after)
+
+    # Opening, recovering, operating: for the node, on one machine
+
+    async def begin_cycle(self) -> int:
+        """Begin a new cycle; returns its number."""
+        return await self._group.run(upkeep.begin_cycle)
+
+    async def reap_all(self) -> int:
+        """Return the hosts of all leases: their holders are known to be dead."""
+        return await self._group.run(lambda book: upkeep.reap(book, everything=True))
+
+    async def lose(self, segment: SegmentId, valid_end: int) -> int:
+        """Queue again the pages whose bytes are gone."""
+        return await self._group.run(lambda book: upkeep.lose(book, segment, valid_end))
+
+    async def disown(self, segment: SegmentId, offset: int) -> None:
+        """A capture that was stored, but whose settle was refused: it belongs to nobody and is listed nowhere."""
+
+        def verb(book: Book) -> None:
+            book.txn.put(settling.pending_key(segment, offset), b"", db=book.db["orphans"])
+
+        await self._group.run(verb)
+
+    async def revive(self, stories: Sequence[UrlStory]) -> int:
+        """Put dead letters back into their queues, retries forgiven."""
+
+        def verb(book: Book) -> int:
+            count = 0
+            for story in stories:
+                key = book.tables.host_key(story.host, registrable_domain(story.host))
+                url_key = key + story.fingerprint
+                raw = book.txn.get(url_key, db=book.db["urls"])
+                if raw is None or (record := read_url(raw)).state is not State.DEAD:
+                    continue
+                host = book.known_host(key)
+                admission.wake(book, key, host, (admission.requeue(book, key, host, url_key, record),))
+                count += 1
+            return count
+
+        return await self._group.run(verb)
+
+    async def close(self) -> None:
+        """Finish what was handed in, sync and close."""
+        await self._group.close()
+        self._tables.env.sync(True)
+        self._tables.close()
+
+    def _observe(self, book: Book) -> None:
+        self._totals = book.totals
+        self._next = upkeep.next_moment(book)
+
+
+def snapshot_of(totals: Totals, now: int, next_moment: int | None) -> FrontierSnapshot:
+    """The totals as the interface's record."""
+    return FrontierSnapshot(
+        now=now,
+        cycle=totals.cycle,
+        queued={level.name.lower(): totals.queued[level] for level in Level},
+        delayed={reason: count for reason, count in totals.delayed.items() if count},
+        states={
+            "pending": totals.pending,
+            "completed": totals.completed,
+            "dropped": totals.dropped,
+            "dead": totals.dead,
+            "refused": totals.refused,
+        },
+        hosts=totals.hosts,
+        hosts_ready=totals.hosts_ready,
+        hosts_waiting=totals.hosts_waiting,
+        hosts_leased=totals.hosts_leased,
+        domains=totals.domains,
+        pages=totals.pages,
+        next_in_ms=None if next_moment is None else max(0, next_moment - now),
+        waiting_for={reason: count for reason, count in totals.put_off.items() if count},
+    )

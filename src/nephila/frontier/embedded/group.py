@@ -1,0 +1,126 @@
+"""Group commits: verbs that arrive together share one transaction and one sync.
+
+A verb is a plain function on a `Book`. It is handed in, waits a moment for company, runs with the others in one write
+transaction and answers when that is durable. On a real loop the transaction runs in a thread of its own (LMDB wants a
+transaction to stay in one thread, and a sync must not stop the loop); under virtual time it runs in place, so that
+nothing depends on threads.
+
+What must stay true: a verb that raises takes nothing of itself into the store and harms no other verb of its group. The
+group is then rolled back and each verb run in a transaction of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import lmdb
+
+from nephila.frontier.timeline import Timeline
+from nephila.interfaces.clock import Clock
+from nephila.model.errors import NephilaError, StorageError
+
+from .book import Book, Policy
+from .tables import Tables
+
+T = TypeVar("T")
+Verb = Callable[[Book], Any]
+
+MAX_GROUP = 512
+
+
+class GroupCommitter:
+    """Runs verbs in group commits."""
+
+    def __init__(self, tables: Tables, timeline: Timeline, clock: Clock, policy: Policy, *, threaded: bool) -> None:
+        self._tables = tables
+        self._timeline = timeline
+        self._clock = clock
+        self.policy = policy
+        self._waiting: list[tuple[Verb, asyncio.Future[Any]]] = []
+        self._runner: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "nephila-frontier") if threaded else None
+        self.after_commit: Callable[[Book], None] = lambda _: None
+        """Called inside every transaction, last: reads what the snapshot shows."""
+
+    async def run(self, verb: Callable[[Book], T]) -> T:
+        """Run one verb durably."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._waiting.append((verb, future))
+        if self._runner is None:
+            self._runner = loop.create_task(self._drain(), name="frontier-commit")
+        return await asyncio.shield(future)
+
+    def run_now(self, verb: Callable[[Book], T]) -> T:
+        """Run one verb in a transaction of its own, in place. For opening and closing, when no loop runs."""
+        answer: T = self._commit([verb])[0]
+        return answer
+
+    async def close(self) -> None:
+        """Wait for what was handed in, then end the thread."""
+        while self._runner is not None:
+            await asyncio.wait([self._runner])
+        if self._thread is not None:
+            self._thread.shutdown(wait=True)
+
+    async def _drain(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._waiting:
+                if self.policy.settings.linger_ms:
+                    await asyncio.sleep(self.policy.settings.linger_ms / 1000)
+                group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+                verbs = [verb for verb, _ in group]
+                if self._thread is None:
+                    answers = self._attempt(verbs)
+                else:
+                    answers = await loop.run_in_executor(self._thread, self._attempt, verbs)
+                for (_, future), answer in zip(group, answers, strict=True):
+                    if future.done():
+                        continue
+                    if isinstance(answer, BaseException):
+                        future.set_exception(answer)
+                    else:
+                        future.set_result(answer)
+        finally:
+            self._runner = None
+
+    def _attempt(self, verbs: list[Verb]) -> list[Any]:
+        """Commit the group; where that fails, each verb alone, its exception as its answer."""
+        try:
+            return self._commit(verbs)
+        except Exception as error:  # noqa: BLE001 - every exception is handed to the caller whose verb it was
+            if len(verbs) == 1:
+                return [_told(error)]
+        return [self._attempt([verb])[0] for verb in verbs]
+
+    def _commit(self, verbs: list[Verb]) -> list[Any]:
+        with self._tables.env.begin(write=True) as txn:
+            book = Book(txn, self._tables, self._timeline, self.policy, self._clock.wall_ms() // 1000)
+            answers = [verb(book) for verb in verbs]
+            book.write_back()
+            self.after_commit(book)
+        return answers
+
+
+def _told(error: Exception) -> Exception:
+    """An engine's error as one of ours."""
+    match error:
+        case NephilaError():
+            return error
+        case lmdb.MapFullError():
+            told = StorageError("the frontier has reached the size of its map", hint="raise frontier.map_bytes")
+        case lmdb.DiskError():
+            told = StorageError("the frontier cannot be written: no space left on the disk", hint="make room")
+        case lmdb.Error() if errno.errorcode[errno.ENOSPC] in str(error) or "No space" in str(error):
+            told = StorageError("the frontier cannot be written: no space left on the disk", hint="make room")
+        case lmdb.Error():
+            told = StorageError(f"the frontier cannot be written: {error}")
+        case _:
+            return error
+    told.__cause__ = error
+    return told

@@ -1,0 +1,174 @@
+"""The named databases of the LMDB environment, and how their keys are made.
+
+A host key is nine bytes: its shard (a hash of the registrable domain into 256 slots), then 64 bits of the host name.
+All that a shard needs to decide alone lies under its first byte. Host-first keys keep a page's links, which mostly stay
+on its host, in the same few leaves: twice as fast as random keys (DESIGN section 3).
+
+| database | key | value |
+|---|---|---|
+| meta | name | format, secret, totals, timeline anchor, marks |
+| urls | host key, fingerprint | UrlRecord |
+| queue | host key, level, depth, fingerprint prefix | - |
+| hosts | host key | HostState |
+| domains | domain key | pages fetched |
+| waiting | time, host key | - |
+| ready | level, domain count, depth, fingerprint prefix, host key | - |
+| due | time, host key, fingerprint | reason |
+| leases | token | LeaseRecord |
+| robots | host key, hash of origin | RobotsEntry |
+| origins | origin | OriginNote |
+| rules | origin | text of robots.txt |
+| pending | segment, end | host key, fingerprint |
+| marks | segment | confirmed up to |
+| dead | host key, fingerprint | - |
+| parked | host key | reason |
+| refused | host key, fingerprint | RefusalNote |
+| orphans | segment, offset | - |
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import lmdb
+from xxhash import xxh3_64_digest
+
+from nephila.model.errors import FrontierError, StorageError
+
+if TYPE_CHECKING:
+    from lmdb import _Database as Database
+
+    Txn = lmdb.Transaction[bytes]
+
+FORMAT = b"nephila-frontier-1"
+
+NAMES = (
+    "meta",
+    "urls",
+    "queue",
+    "hosts",
+    "domains",
+    "waiting",
+    "ready",
+    "due",
+    "leases",
+    "robots",
+    "origins",
+    "rules",
+    "pending",
+    "marks",
+    "dead",
+    "parked",
+    "refused",
+    "orphans",
+)
+
+HOST_KEY_BYTES = 9
+
+
+class Tables:
+    """The open environment: a handle per database, and the secret that keys are made with."""
+
+    __slots__ = ("_host_keys", "db", "env", "secret")
+
+    def __init__(self, env: lmdb.Environment, db: dict[str, Database], secret: int) -> None:
+        self.env = env
+        self.db = db
+        self.secret = secret
+        self._host_keys: dict[str, bytes] = {}
+
+    def host_key(self, host: str, domain: str) -> bytes:
+        """The key of a host; `domain` is its registrable domain."""
+        key = self._host_keys.get(host)
+        if key is None:
+            shard = xxh3_64_digest(domain.encode(), self.secret)[:1]
+            key = shard + xxh3_64_digest(host.encode(), self.secret)
+            if len(self._host_keys) >= 200_000:
+                self._host_keys.clear()
+            self._host_keys[host] = key
+        return key
+
+    def domain_key(self, domain: str) -> bytes:
+        """The key of a registrable domain."""
+        digest = xxh3_64_digest(domain.encode(), self.secret)
+        return digest[:1] + digest
+
+    def close(self) -> None:
+        """Close the environment; nothing of it may be used afterwards."""
+        self.env.close()
+
+
+def open_tables(path: Path, *, map_bytes: int, sync: bool, read_only: bool = False) -> Tables:
+    """Open the store, making it when it is not there (never for reading only)."""
+    try:
+        if not read_only:
+            path.mkdir(parents=True, exist_ok=True)
+        env = lmdb.open(
+            os.fspath(path),
+            map_size=map_bytes,
+            max_dbs=len(NAMES) + 8,
+            max_readers=512,
+            sync=sync,
+            metasync=sync,
+            readonly=read_only,
+            readahead=False,
+            lock=True,
+        )
+    except lmdb.Error as error:
+        raise FrontierError(f"the frontier at {path} cannot be opened: {error}") from error
+    except OSError as error:
+        raise StorageError(f"the frontier at {path} cannot be opened: {error.strerror}") from error
+    env.reader_check()
+    try:
+        return _open_databases(env, read_only=read_only)
+    except lmdb.NotFoundError as error:
+        env.close()
+        raise FrontierError(f"{path} holds no frontier") from error
+    except (lmdb.Error, FrontierError):
+        env.close()
+        raise
+
+
+def _open_databases(env: lmdb.Environment, *, read_only: bool) -> Tables:
+    if read_only:
+        db = {name: env.open_db(name.encode(), create=False) for name in NAMES}
+        with env.begin(buffers=False) as txn:
+            return Tables(env, db, _secret(txn.get(b"format", db=db["meta"]), txn.get(b"secret", db=db["meta"])))
+    with env.begin(write=True) as txn:
+        db = {name: env.open_db(name.encode(), txn=txn) for name in NAMES}
+        if txn.get(b"format", db=db["meta"]) is None:
+            txn.put(b"format", FORMAT, db=db["meta"])
+            txn.put(b"secret", secrets.token_bytes(8), db=db["meta"])
+        return Tables(env, db, _secret(txn.get(b"format", db=db["meta"]), txn.get(b"secret", db=db["meta"])))
+
+
+def _secret(form: bytes | None, secret: bytes | None) -> int:
+    if form != FORMAT or secret is None:
+        raise FrontierError(
+            f"the frontier has the format {form!r}, this version reads {FORMAT!r}",
+            hint="use the version of nephila that made it, or begin a new crawl directory",
+        )
+    return int.from_bytes(secret, "big")
+
+
+def shorten(url: str, host: str) -> str:
+    """A URL without what its host record knows: ``s/path`` for https, ``h/path`` for http, else the whole."""
+    for mark, scheme in (("s", "https://"), ("h", "http://")):
+        start = len(scheme) + len(host)
+        if url.startswith(scheme) and url.startswith(host, len(scheme)) and url[start : start + 1] in {"/", ":", "?"}:
+            return mark + url[start:]
+    return "=" + url
+
+
+def lengthen(tail: str, host: str) -> str:
+    """The URL that `shorten` cut."""
+    match tail[0]:
+        case "s":
+            return f"https://{host}{tail[1:]}"
+        case "h":
+            return f"http://{host}{tail[1:]}"
+        case _:
+            return tail[1:]

@@ -1,0 +1,145 @@
+"""What keeps the frontier whole: renewing, reaping, confirming, and the sweep that begins a new cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nephila.frontier.lifecycle import State, may_return
+from nephila.model.outcome import DeferReason
+from nephila.model.record import SegmentId
+from nephila.model.task import Token
+
+from .admission import cooling_s, requeue, wake
+from .book import Book, pack, read_lease
+from .records import LeaseRecord
+from .tables import HOST_KEY_BYTES
+
+SWEEP_STEP = 500
+"""URLs that one claim looks at while a new cycle begins: no claim is O(frontier)."""
+
+
+def renew(book: Book, tokens: Sequence[Token], lease_ms: int) -> set[Token]:
+    """Extend the leases that still exist."""
+    kept: set[Token] = set()
+    for token in tokens:
+        token_key = token.to_bytes(8, "big")
+        raw = book.txn.get(token_key, db=book.db["leases"])
+        if raw is not None:
+            lease = read_lease(raw)
+            lease.expires_at = book.now + lease_ms
+            book.txn.put(token_key, pack(lease), db=book.db["leases"])
+            kept.add(token)
+    return kept
+
+
+def reap(book: Book, *, everything: bool = False) -> int:
+    """End leases that have expired (or all, when their holders are known to be dead); each host waits a full delay."""
+    ended: list[tuple[bytes, LeaseRecord]] = []
+    with book.txn.cursor(db=book.db["leases"]) as cursor:
+        for token_key, raw in cursor:
+            lease = read_lease(raw)
+            if everything or lease.expires_at <= book.now:
+                ended.append((token_key, lease))
+    for token_key, lease in ended:
+        book.txn.delete(token_key, db=book.db["leases"])
+        host = book.known_host(lease.host_key)
+        if host.token == int.from_bytes(token_key, "big"):
+            host.free_at = book.now + book.delay_of(host)
+            host.released_at = book.now
+            book.rest(lease.host_key, host)
+    return len(ended)
+
+
+def confirm(book: Book, segment: SegmentId, upto: int) -> int:
+    """Complete the pages that were pending on the bytes before `upto`."""
+    prefix = segment.encode() + b"\0"
+    count = 0
+    with book.txn.cursor(db=book.db["pending"]) as cursor:
+        found = cursor.set_range(prefix)
+        while found and cursor.key().startswith(prefix) and int.from_bytes(cursor.key()[-8:], "big") <= upto:
+            count += 1
+            found = cursor.delete() and bool(cursor.key())
+    book.txn.put(segment.encode(), upto.to_bytes(8, "big"), db=book.db["marks"])
+    book.totals.pending -= count
+    book.totals.completed += count
+    return count
+
+
+def lose(book: Book, segment: SegmentId, valid_end: int) -> int:
+    """Bytes after `valid_end` of a segment are gone: queue the pages that lay there again."""
+    prefix = segment.encode() + b"\0"
+    lost: list[tuple[bytes, bytes]] = []
+    with book.txn.cursor(db=book.db["pending"]) as cursor:
+        found = cursor.set_range(prefix)
+        while found and cursor.key().startswith(prefix):
+            if int.from_bytes(cursor.key()[-8:], "big") > valid_end:
+                lost.append((cursor.key(), cursor.value()))
+            found = cursor.next()
+    for pending, url_key in lost:
+        book.txn.delete(pending, db=book.db["pending"])
+        book.totals.pending -= 1
+        record = book.url(url_key)
+        if record.state is State.DONE and record.capture and record.capture.segment == segment:
+            key = url_key[:HOST_KEY_BYTES]
+            host = book.known_host(key)
+            book.totals.completed += 1  # `requeue` takes a completed one away; this one never was
+            record.capture = None
+            wake(book, key, host, (requeue(book, key, host, url_key, record),))
+    return len(lost)
+
+
+def begin_cycle(book: Book) -> int:
+    """Begin a new cycle: every URL that has ended may be fetched once more."""
+    book.totals.cycle += 1
+    book.totals.sweep = b""
+    return book.totals.cycle
+
+
+def sweep(book: Book, step: int = SWEEP_STEP) -> None:
+    """Take the sweep of a new cycle a step further: queue URLs that ended in an earlier one."""
+    if book.totals.sweep is None:
+        return
+    found_urls: list[bytes] = []
+    with book.txn.cursor(db=book.db["urls"]) as cursor:
+        found = cursor.set_range(book.totals.sweep)
+        while found and len(found_urls) < step:
+            found_urls.append(cursor.key())
+            found = cursor.next()
+        book.totals.sweep = cursor.key() if found else None
+    for url_key in found_urls:
+        record = book.url(url_key)
+        if not may_return(record.state, url_cycle=record.cycle, cycle=book.totals.cycle):
+            continue
+        key = url_key[:HOST_KEY_BYTES]
+        host = book.known_host(key)
+        rest_s = cooling_s(book, record)
+        place = requeue(book, key, host, url_key, record)
+        if rest_s > 0:
+            book.dequeue(key, host, place)
+            record.state = State.DELAYED
+            book.delay(url_key, record, book.now + int(rest_s * 1000), DeferReason.COOLING)
+            book.put_url(url_key, record)
+        else:
+            wake(book, key, host, (place,))
+
+
+def unpark(book: Book) -> int:
+    """Let parked hosts be judged again: a limit may have been raised since."""
+    with book.txn.cursor(db=book.db["parked"]) as cursor:
+        keys = [key for key, _ in cursor]
+    for key in keys:
+        host = book.known_host(key)
+        book.wait(key, host, host.free_at)
+    return len(keys)
+
+
+def next_moment(book: Book) -> int | None:
+    """When something can be claimed next on the timeline; 0 when now, None when nothing waits for a time."""
+    if book.totals.hosts_ready or book.totals.sweep is not None:
+        return 0
+    moments: list[int] = []
+    for name in ("waiting", "due"):
+        with book.txn.cursor(db=book.db[name]) as cursor:
+            if cursor.first():
+                moments.append(int.from_bytes(cursor.key()[:8], "big"))
+    return min(moments, default=None)

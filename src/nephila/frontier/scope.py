@@ -1,0 +1,357 @@
+"""Which of the links that were found may be queued at all (S2), and how deep (S3).
+
+Pure and synchronous: a `Scope` is asked about every link, eighty a page, before anything else is done with it. The
+rules, in this order; the first that speaks decides:
+
+1. ``depth``: more hops from a seed than `max_depth` (0: no limit). A limit, so nothing overrides it.
+2. An *include* pattern that matches lets the URL in, whatever the rules below would say.
+3. ``scope``: the mode. ``all`` follows everything; ``domain``, ``host`` and ``prefix`` stay on the registrable domains,
+   host names or paths of the seeds; ``list`` stays on the domains of the settings, or on those of the seeds where the
+   settings name none.
+4. ``excluded``: an *exclude* pattern matches; the detail is the pattern.
+5. ``excluded_builtin``: a whole path segment that leads to forms, sessions or shopping carts.
+6. ``extension``: the path ends like a file that is no page.
+
+Robots rules and the limits on a URL's own shape (U4) are other people's and are not overridden by an include.
+
+Patterns are Python regular expressions, searched for (not anchored) in the URL as it is fetched, not in its normal
+form: what people see in a browser is what they write patterns for. Python's engine backtracks; a pattern such as
+``(a+)+$`` can take exponential time. URLs are at most 2,048 characters long by default, which bounds the usual
+quadratic pattern to milliseconds and does not save a nested one: patterns come from whoever runs the crawl, never from
+the web.
+
+A seed that redirects takes its scope along: ``example.com`` answering with ``www.example.com`` would otherwise end a
+crawl in host mode at its first page. The rule (`widen`): the target of a redirect chain that began at a seed, without a
+page in between (depth 0) and at most `MAX_SEED_HOPS` long, counts as a seed for the modes domain, host and prefix. A
+list is closed and never grows by itself.
+
+What the seeds allow is kept as `ScopeSeeds`, plain strings that a crawl directory can hold: a resumed crawl begins with
+what was saved, and more seeds only ever widen it. Only what the mode asks for is remembered, so that ten million
+seeds of one domain cost one entry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from nephila.model.errors import CrawlDirectoryError, UsageError
+from nephila.model.settings import ScopeSettings
+from nephila.urls import Address, origin_of, registrable_domain, resolve
+
+MAX_SEED_HOPS = 10
+"""Redirects through which a seed takes its scope along (H2: ten hops)."""
+
+_FORMAT = "nephila-scope 1\n"
+
+Refused = tuple[str, str]
+"""Reason and detail: the last two fields of a `Refusal`."""
+
+_UNKNOWN: Refused = ("", "")
+_MAX_KNOWN = 16_384
+"""Verdicts remembered: the pages of a site link to each other in the same words, and two of three links are repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeSeeds:
+    """What the seeds allow."""
+
+    domains: frozenset[str] = frozenset()
+    hosts: frozenset[str] = frozenset()
+    prefixes: frozenset[str] = frozenset()
+    """Host, port where there is one, and path in the normal form, without scheme and trailing slash."""
+
+    def to_bytes(self) -> bytes:
+        """A text of one entry a line, the same for the same seeds."""
+        lines: list[str] = []
+        for word, entries in (("domain", self.domains), ("host", self.hosts), ("prefix", self.prefixes)):
+            lines.extend(f"{word} {entry}\n" for entry in sorted(entries))
+        return (_FORMAT + "".join(lines)).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ScopeSeeds:
+        """Read what `to_bytes` wrote; CrawlDirectoryError when it is something else."""
+        found: dict[str, set[str]] = {"domain": set(), "host": set(), "prefix": set()}
+        try:
+            text = data.decode()
+            for line in text.removeprefix(_FORMAT).splitlines():
+                word, entry = line.split(" ", 1)
+                found[word].add(entry)
+        except (ValueError, KeyError) as error:
+            raise CrawlDirectoryError(
+                "the saved scope of this crawl cannot be read",
+                "give its seeds again; they are known, and widen it anew",
+            ) from error
+        return cls(frozenset(found["domain"]), frozenset(found["host"]), frozenset(found["prefix"]))
+
+
+_NO_SEEDS = ScopeSeeds()
+
+
+class Scope:
+    """Judges links. Not shared between threads or processes: each has its own, and they exchange `ScopeSeeds`."""
+
+    def __init__(self, settings: ScopeSettings, max_depth: int = 0, seeds: ScopeSeeds = _NO_SEEDS) -> None:
+        """UsageError for a bad pattern, an unknown mode or a domain that is none."""
+        self._max_depth = max_depth if max_depth > 0 else 1 << 30
+        self._include = tuple(pattern.search for pattern in _compiled(settings.include, "include"))
+        self._exclude = _compiled(settings.exclude, "exclude")
+        self._segments = frozenset(BUILTIN_EXCLUDES) if settings.builtin_excludes else frozenset()
+        self._extensions = _skipped_extensions(settings)
+        self._listed = frozenset(_listed_domain(entry) for entry in settings.domains)
+        self._domains = set(seeds.domains)
+        self._hosts = set(seeds.hosts)
+        self._prefixes = set(seeds.prefixes)
+        self._mode = settings.mode
+        self._allows = self._rule(settings.mode)
+        self._out_of_scope: Refused = ("scope", settings.mode)
+        self._known: dict[str, Refused | None] = {}
+
+    def judge(self, address: Address, depth: int) -> Refused | None:
+        """None when a link may be queued at `depth`, else the rule that says no."""
+        if depth > self._max_depth:
+            return self._too_deep(depth)
+        verdict = self._known.get(address.url, _UNKNOWN)
+        return self._learned(address) if verdict is _UNKNOWN else verdict
+
+    def judge_all(self, addresses: Iterable[Address], depth: int) -> list[Refused | None]:
+        """`judge` for all links of a page, each verdict in the place of its link, at half the cost."""
+        if depth > self._max_depth:
+            return [self._too_deep(depth) for _ in addresses]
+        known = self._known
+        learned = self._learned
+        return [
+            verdict if (verdict := known.get(address.url, _UNKNOWN)) is not _UNKNOWN else learned(address)
+            for address in addresses
+        ]
+
+    def _too_deep(self, depth: int) -> Refused:
+        return "depth", f"{depth} hops from a seed, at most {self._max_depth}"
+
+    def _learned(self, address: Address) -> Refused | None:
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+        verdict = self._known[address.url] = self._judge(address)
+        return verdict
+
+    def _judge(self, address: Address) -> Refused | None:
+        url = address.url
+        for search in self._include:
+            if search(url):
+                return None
+        if not self._allows(address):
+            return self._out_of_scope
+        for pattern in self._exclude:
+            if pattern.search(url):
+                return "excluded", pattern.pattern
+        return self._judge_path(url)
+
+    def judge_seed(self, address: Address) -> Refused | None:
+        """Like `judge` for what somebody gave by hand: only what they excluded by hand keeps it out.
+
+        That is an exclude pattern, or a list of domains in the settings. The built-in rules guess what a link is worth;
+        a seed needs no guess.
+        """
+        if any(search(address.url) for search in self._include):
+            return None
+        if self._listed and self._mode == "list" and not self._allows(address):
+            return self._out_of_scope
+        for pattern in self._exclude:
+            if pattern.search(address.url):
+                return "excluded", pattern.pattern
+        return None
+
+    def add_seed(self, address: Address) -> bool:
+        """Let in what a seed stands for; whether that is more than before. Known seeds are to be given as well."""
+        match self._mode:
+            case "host":
+                entries, entry = self._hosts, address.host
+            case "prefix":
+                entries, entry = self._prefixes, _prefix_of(address)
+            case "domain" | "list":
+                entries, entry = self._domains, registrable_domain(address.host)
+            case _:
+                return False
+        if entry in entries:
+            return False
+        entries.add(entry)
+        self._known.clear()
+        return True
+
+    def widen(self, target: Address, depth: int, hops: int) -> bool:
+        """Take a redirect's target for a seed where the rule above allows it; whether the scope grew.
+
+        `depth` and `hops` are those of the candidate that the target becomes.
+        """
+        if depth != 0 or not 0 < hops <= MAX_SEED_HOPS or self._mode == "list":
+            return False
+        return self.add_seed(target)
+
+    def learn(self, seeds: ScopeSeeds) -> None:
+        """Let in what another worker, or an earlier run, has learned."""
+        self._domains |= seeds.domains
+        self._hosts |= seeds.hosts
+        self._prefixes |= seeds.prefixes
+        self._known.clear()
+
+    def seeds(self) -> ScopeSeeds:
+        """What is let in, to be saved."""
+        return ScopeSeeds(frozenset(self._domains), frozenset(self._hosts), frozenset(self._prefixes))
+
+    def _rule(self, mode: str) -> Callable[[Address], bool]:
+        match mode:
+            case "all":
+                return lambda _address: True
+            case "domain":
+                domains = self._domains
+                return lambda address: registrable_domain(address.host) in domains
+            case "host":
+                hosts = self._hosts
+                return lambda address: address.host in hosts
+            case "prefix":
+                return self._under_prefix
+            case "list":
+                return self._in_list
+            case _:
+                raise UsageError(f'"{mode}" is no scope', "choose one of all, domain, host, prefix, list")
+
+    def _in_list(self, address: Address) -> bool:
+        """Whether the host, or a domain that it is under, is listed: ``news.example.org`` may stand in a list too."""
+        host = address.host
+        if not self._listed:
+            return registrable_domain(host) in self._domains
+        while host not in self._listed:
+            _, dot, host = host.partition(".")
+            if not dot:
+                return False
+        return True
+
+    def _under_prefix(self, address: Address) -> bool:
+        """Whether the path or a directory above it is a prefix: whole segments, so /docs-old is not under /docs."""
+        path = address.key.partition("://")[2].partition("?")[0]
+        while path:
+            if path in self._prefixes:
+                return True
+            path = path.rpartition("/")[0]
+        return False
+
+    def _judge_path(self, url: str) -> Refused | None:
+        path = url.lower()
+        if "?" in path:
+            path = path.partition("?")[0]
+        if ";" in path:
+            path = re.sub(r";[^/]*", "", path)
+        segments = path.split("/")
+        if "." in segments[-1]:
+            stem, _, extension = segments[-1].rpartition(".")
+            if extension in self._extensions and not _is_wiki_title(segments):
+                return "extension", f".{extension} ({self._extensions[extension]})"
+            segments[-1] = stem
+        if self._segments.isdisjoint(segments):
+            return None
+        # The first three parts are the scheme, nothing, and the host, which may be called what it likes.
+        segment = next((segment for segment in segments[3:] if segment in self._segments), None)
+        return None if segment is None else ("excluded_builtin", f"/{segment} ({BUILTIN_EXCLUDES[segment]})")
+
+
+def _prefix_of(address: Address) -> str:
+    """What a seed's path stands for: itself as a directory, or the directory that its file is in.
+
+    ``/docs/`` and ``/docs`` stand for all under /docs; ``/docs/index.html`` too, because its last segment has a dot.
+    """
+    rest = address.key.partition("://")[2].partition("?")[0]
+    directory, slash, last = rest.rpartition("/")
+    if slash and "." in last and not address.url.partition("?")[0].endswith("/"):
+        rest = directory
+    return rest.rstrip("/")
+
+
+def _listed_domain(entry: str) -> str:
+    """The ASCII spelling of a domain in the settings, as `Address.host` has it; ``*.`` in front says nothing more."""
+    url = resolve(None, f"https://{entry.strip().removeprefix('*').strip('.')}/")
+    host = "" if url is None else origin_of(url).removeprefix("https://")
+    if not host or url != f"https://{host}/" or re.search(r":[0-9]+$", host):
+        raise UsageError(f'"{entry}" in the list of domains is no domain', "write it like example.org")
+    return host
+
+
+def _compiled(patterns: Iterable[str], setting: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(_compile(pattern, setting) for pattern in patterns)
+
+
+def _compile(pattern: str, setting: str) -> re.Pattern[str]:
+    if not pattern:
+        raise UsageError(f"the {setting} pattern is empty and would match every URL", f"leave --{setting} away")
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        where = "" if error.pos is None else f" at position {error.pos}"
+        hint = "patterns are Python regular expressions, searched for in the URL; put a backslash before . ? + * ( [ "
+        hint += "where the character itself is meant"
+        if pattern.startswith("*"):
+            hint = f'patterns are regular expressions, not file globs: write ".{pattern}" for "anything, then ..."'
+        raise UsageError(f'the {setting} pattern "{pattern}" is wrong{where}: {error.msg}', hint) from error
+    except (OverflowError, RecursionError) as error:
+        raise UsageError(f'the {setting} pattern "{pattern}" is too large', "make it shorter") from error
+
+
+def _skipped_extensions(settings: ScopeSettings) -> dict[str, str]:
+    if not settings.skip_extensions:
+        return {}
+    return _by_word({k: names for k, names in SKIPPED_EXTENSIONS.items() if not (settings.images and k == "image")})
+
+
+def _is_wiki_title(segments: list[str]) -> bool:
+    """``/wiki/Node.js`` and ``/wiki/File:Map.png`` are pages about a thing, not the thing."""
+    last = segments[-1]
+    return ":" in last or "%3a" in last or "wiki" in segments[:-1]
+
+
+def _by_word(table: dict[str, str]) -> dict[str, str]:
+    """From reasons with their words to words with their reason."""
+    return {word: reason for reason, words in table.items() for word in words.split()}
+
+
+BUILTIN_EXCLUDES = _by_word(
+    {
+        "sign-in form": "login log-in log_in logon signin sign-in sign_in userlogin user-login wp-login wp-signup auth "
+        "oauth oauth2 sso saml special:userlogin special%3auserlogin",
+        "ends a session": "logout log-out log_out logoff signout sign-out sign_out special:userlogout "
+        "special%3auserlogout",
+        "registration form": "signup sign-up sign_up register join-now create-account create_account "
+        "special:createaccount special%3acreateaccount",
+        "password form": "forgot-password forgot_password forgotpassword lost-password lostpassword password-reset "
+        "password_reset reset-password reset_password",
+        "administration": "admin administrator wp-admin phpmyadmin cpanel webmail adminer typo3 user-admin",
+        "shopping cart": "cart basket shopping-cart shoppingcart shopping_cart add-to-cart add_to_cart addtocart "
+        "viewcart warenkorb",
+        "checkout": "checkout check-out one-page-checkout kasse",
+        "personal account": "account my-account my_account myaccount wishlist wish-list",
+        "machine interface": "wp-json xmlrpc",
+    }
+)
+"""Path segments that lead to forms, sessions and carts, each with what is behind it. Whole segments, their extension
+aside: ``/login.php`` is one, ``/administration-history`` is none. Drawn from the robots.txt files of common shop,
+forum and content systems, which list the same places."""
+
+SKIPPED_EXTENSIONS = {
+    "image": "apng avif bmp cr2 cur eps gif heic heif ico jfif jp2 jpe jpeg jpg jxl nef png psd raw svg svgz tif "
+    "tiff webp",
+    "audio": "aac aif aiff amr flac m3u m3u8 m4a mid midi mp3 oga ogg opus pls ra wav weba wma",
+    "video": "3g2 3gp asf avi flv m2ts m4s m4v mkv mov mp4 mpeg mpg mpv ogv rm swf ts vob webm wmv",
+    "archive": "7z ace bz2 cab gz lz lz4 lzma rar tar tbz2 tgz txz war xz z zip zst",
+    "program": "apk appimage bat bin class crx deb dll dmg exe img ipa iso jar msi msix msu pkg rpm vsix whl xpi",
+    "font": "eot fon otf ttc ttf woff woff2",
+    "style sheet": "css less map sass scss",
+    "script": "js mjs wasm",
+    "office document": "doc docm docx dot dotx epub key mobi numbers odf odg odp ods odt pages pot potx pps ppsx ppt "
+    "pptm pptx ps rtf vsd vsdx xls xlsb xlsm xlsx xlt xltx",
+    "PDF document": "pdf",
+    "data": "bib csv dat db dbf geojson gpx ics json jsonl kml kmz mdb ndjson parquet sav shp sqlite torrent tsv vcf "
+    "webmanifest",
+}
+"""Endings of files that are no pages, by kind. All that may be HTML or lead to it stays out of this list: html and its
+like, server-side endings (php, asp, do, cgi), xml, rss and atom (feeds, sitemaps, XHTML), txt and md. A PDF is not a
+page by default either; whoever takes links out of PDFs (X4) takes it off. ``com`` is a program's ending too, and far
+more often the end of a domain in a path."""

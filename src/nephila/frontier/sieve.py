@@ -1,0 +1,87 @@
+"""From the links of a page to candidates for the frontier: identity, scope, directives, in one sweep a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nephila.interfaces.sieve import Sifted
+from nephila.model.page import Link, Page
+from nephila.model.settings import ScopeSettings
+from nephila.model.task import Candidate, Level, PageTask, Refusal
+from nephila.urls import Address, Identifier, UrlRefused, resolve_location
+
+from .scope import Scope
+
+FOLLOWED_RELS = frozenset(
+    {
+        *("alternate", "amphtml", "author", "bookmark", "canonical", "chapter", "contents", "copyright", "first"),
+        *("help", "home", "index", "last", "license", "next", "prev", "previous", "section", "start", "subsection"),
+        *("toc", "up"),
+    }
+)
+"""What a <link> may be followed for: other documents. The rest are style sheets, icons, fonts, hints to browsers."""
+
+
+class ScopeSieve:
+    """Implements `LinkSieve` for one crawl."""
+
+    def __init__(
+        self,
+        identifier: Identifier,
+        scope: Scope,
+        settings: ScopeSettings,
+        choose: Callable[[Sequence[Link], int], Sequence[Link]],
+    ) -> None:
+        self._identifier = identifier
+        self._scope = scope
+        self._nofollow = settings.nofollow
+        self._limit = settings.links_per_page
+        self._choose = choose
+
+    def sift(self, page: Page, depth: int) -> Sifted:
+        """The links of a page that was found at `depth`."""
+        sifted = Sifted()
+        links = [link for link in page.links if link.tag != "link" or not FOLLOWED_RELS.isdisjoint(link.rel.split())]
+        if self._nofollow and page.directives.nofollow:
+            self._refuse_all(links, sifted, "page")
+            return sifted
+        links = list(self._choose(links, self._limit))
+        addresses = self._identifier.identify_resolved([link.url for link in links])
+        judge, candidates, refused = self._scope.judge, sifted.candidates, sifted.refused
+        met: set[bytes] = set()
+        for link, address in zip(links, addresses, strict=True):
+            if isinstance(address, UrlRefused):
+                sifted.malformed[address.reason] = sifted.malformed.get(address.reason, 0) + 1
+                continue
+            if address.fingerprint in met:
+                continue
+            met.add(address.fingerprint)
+            if self._nofollow and "nofollow" in link.rel:
+                refused.append(Refusal(address, "nofollow", "rel"))
+                continue
+            verdict = judge(address, depth + 1)
+            if verdict is None:
+                candidates.append(Candidate(address, depth + 1))
+            else:
+                refused.append(Refusal(address, *verdict))
+        return sifted
+
+    def target(self, location: str, task: PageTask) -> Address | Refusal | None:
+        """Where a redirect leads."""
+        url = resolve_location(task.url, location)
+        address = None if url is None else self._identifier.identify(url)
+        return address if isinstance(address, Address) else None
+
+    def follow(self, target: Address, task: PageTask) -> Candidate | Refusal:
+        """A redirect's target as a candidate: same depth and urgency, one hop further."""
+        self._scope.widen(target, task.depth, task.hops + 1)
+        verdict = self._scope.judge(target, task.depth)
+        if verdict is not None:
+            return Refusal(target, *verdict)
+        level = Level(task.level)
+        return Candidate(target, task.depth, level, task.hops + 1)
+
+    def _refuse_all(self, links: Sequence[Link], sifted: Sifted, detail: str) -> None:
+        for address in self._identifier.identify_resolved([link.url for link in links]):
+            if isinstance(address, Address):
+                sifted.refused.append(Refusal(address, "nofollow", detail))

@@ -1,0 +1,33 @@
+"""Which of the links found go on to the frontier (S2, S3, U4, X1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from nephila.model.page import Page
+from nephila.model.task import Candidate, PageTask, Refusal
+from nephila.urls import Address
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """What goes on, and what does not and why."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    malformed: dict[str, int] = field(default_factory=dict)
+    """Links that are no address at all, by reason."""
+
+
+class LinkSieve(Protocol):
+    """Pure: the same page gives the same answer."""
+
+    def sift(self, page: Page, depth: int) -> Sifted:
+        """The links of a page that was found at `depth`."""
+
+    def target(self, location: str, task: PageTask) -> Address | Refusal | None:
+        """Where a redirect leads, as an address or a refusal; None when it leads nowhere."""
+
+    def follow(self, target: Address, task: PageTask) -> Candidate | Refusal:
+        """A redirect's target as a candidate: same depth, one hop further, judged by the same rules."""

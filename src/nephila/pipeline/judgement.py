@@ -1,0 +1,175 @@
+"""What an answer means: from a task and what was fetched for it to what is kept, what is followed and how it ends.
+
+Pure: no I/O but a look into the index of known contents, no clock. The pipeline calls it with an answer from the wire;
+recovery calls it with the same answer read back from the archive, and gets the same judgement.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b32encode
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from nephila.interfaces.duplicates import DigestIndex
+from nephila.interfaces.politeness import Politeness
+from nephila.interfaces.sieve import LinkSieve, Sifted
+from nephila.model.exchange import TRANSIENT, FailureKind, Fetched, FetchFailed, Truncation
+from nephila.model.outcome import Dead, Done, Dropped, Outcome, Respelled, Retry
+from nephila.model.page import Page
+from nephila.model.record import Original, RecordRef
+from nephila.model.task import PageTask, Refusal, Validators
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+HTTP_4XX, HTTP_5XX = "http_4xx", "http_5xx"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """All that is decided of one answer, but for where it lies."""
+
+    ending: Callable[[RecordRef], Outcome]
+    page: Page | None = None
+    digest: bytes = b""
+    """SHA-256 of the decoded body, where it is whole and may be compared."""
+    original: Original | None = None
+    """An earlier capture with the same content (D2)."""
+    revisit: bool = False
+    """The stored bytes would be the same too: a revisit record is enough."""
+    not_modified: bool = False
+    sifted: Sifted = field(default_factory=Sifted)
+    error: str = ""
+    """The kind under which it is counted as an error, if it is one."""
+    location: str = ""
+    """Where it redirects to."""
+
+
+class Judge:
+    """Judges answers for one crawl."""
+
+    def __init__(
+        self,
+        read: Callable[[Fetched], Page | None],
+        sieve: LinkSieve,
+        politeness: Politeness,
+        duplicates: DigestIndex,
+        coding_of: Callable[[Fetched], str],
+        max_hops: int,
+    ) -> None:
+        self._read = read
+        self._sieve = sieve
+        self._politeness = politeness
+        self._duplicates = duplicates
+        self._coding_of = coding_of
+        self._max_hops = max_hops
+
+    def failed(self, task: PageTask, answer: FetchFailed, wall_ms: int) -> Outcome:
+        """How a task ends that got no answer."""
+        if answer.kind is FailureKind.ADDRESS:
+            return Dropped("address", answer.detail)
+        if answer.kind in TRANSIENT:
+            return self._politeness.retry(task, answer.kind, answer.detail, answer, wall_ms)
+        return Dead(answer.kind, answer.detail)
+
+    def judge(self, task: PageTask, fetched: Fetched, wall_ms: int) -> Judgement:
+        """How a task ends that got an answer, and what the answer brought."""
+        status = fetched.status
+        if status == 304 and task.validators:
+            return self._unchanged(task, fetched)
+        if status in REDIRECTS and fetched.header("location"):
+            return self._redirected(task, fetched)
+        if status == 429 or status >= 500:
+            kind = "http_429" if status == 429 else HTTP_5XX
+            ending = self._politeness.retry(task, kind, f"HTTP {status}", fetched, wall_ms)
+            return Judgement(_ends(ending), error=kind)
+        if 200 <= status < 300:
+            return self._answered(task, fetched, wall_ms)
+        return Judgement(_done(fetched, page=False), error=HTTP_4XX if 400 <= status < 500 else "")
+
+    def _unchanged(self, task: PageTask, fetched: Fetched) -> Judgement:
+        validators = _validators(fetched)
+        kept = Validators(
+            validators.etag or task.validators.etag, validators.last_modified or task.validators.last_modified
+        )
+        original = self._duplicates.find(task.digest) if task.digest else None
+        return Judgement(
+            lambda ref: Done(ref, 304, task.digest, kept, changed=False),
+            original=original,
+            revisit=True,
+            not_modified=True,
+        )
+
+    def _redirected(self, task: PageTask, fetched: Fetched) -> Judgement:
+        location = fetched.header("location")
+        target = self._sieve.target(location, task)
+        if target is None:
+            return Judgement(_done(fetched, page=False), location=location)
+        if isinstance(target, Refusal):
+            return Judgement(_done(fetched, page=False), sifted=Sifted(refused=[target]), location=target.address.url)
+        if task.hops + 1 > self._max_hops:
+            ending = Dropped("too_many_redirects", f"more than {self._max_hops} in a row, last to {target.url}")
+            return Judgement(_ends(ending), error="redirect", location=target.url)
+        if target.fingerprint == task.fingerprint:
+            if target.url == task.url or target.url in task.trail:
+                ending = Dropped("redirect_loop", f"back to {target.url}")
+                return Judgement(_ends(ending), error="redirect", location=target.url)
+            return Judgement(_ends(Respelled(target)), location=target.url)
+        match self._sieve.follow(target, task):
+            case Refusal() as refusal:
+                sifted = Sifted(refused=[refusal])
+            case candidate:
+                sifted = Sifted(candidates=[candidate])
+        return Judgement(_done(fetched, page=False), sifted=sifted, location=target.url)
+
+    def _answered(self, task: PageTask, fetched: Fetched, wall_ms: int) -> Judgement:
+        if fetched.unwanted:
+            return Judgement(_done(fetched, page=False), error="")
+        cut = fetched.truncated
+        if cut in {Truncation.TIME, Truncation.DISCONNECT}:
+            ending = self._politeness.retry(task, _cut_kind(fetched), f"answer cut ({cut})", fetched, wall_ms)
+            if isinstance(ending, Retry):
+                return Judgement(_ends(ending), error=_cut_kind(fetched))
+            # The last try brought no more: what there is, is kept and followed.
+        page = self._read(fetched)
+        sifted = self._sieve.sift(page, task.depth) if page is not None else Sifted()
+        if cut is not None or not fetched.body:
+            return Judgement(_done(fetched, page=True), page=page, sifted=sifted)
+        digest = hashlib.sha256(fetched.body).digest()
+        original = self._duplicates.find(digest)
+        validators = _validators(fetched)
+        changed = digest != task.digest
+        return Judgement(
+            lambda ref: Done(ref, fetched.status, digest, validators, changed=changed),
+            page=page,
+            digest=digest,
+            original=original,
+            revisit=original is not None and self._same_bytes(original, fetched),
+            sifted=sifted,
+        )
+
+    def _same_bytes(self, original: Original, fetched: Fetched) -> bool:
+        """Whether a revisit would lose nothing: the same coding around the same content, byte for byte."""
+        if original.coding != self._coding_of(fetched):
+            return False
+        return original.payload_digest == payload_digest(fetched.payload)
+
+
+def payload_digest(payload: bytes) -> str:
+    """The digest over the stored bytes after the headers, as WARC writes it."""
+    return "sha1:" + b32encode(hashlib.sha1(payload, usedforsecurity=False).digest()).decode()
+
+
+def _cut_kind(fetched: Fetched) -> str:
+    return FailureKind.TIMEOUT if fetched.truncated is Truncation.TIME else FailureKind.RESET
+
+
+def _validators(fetched: Fetched) -> Validators:
+    return Validators(fetched.header("etag")[:512], fetched.header("last-modified")[:64])
+
+
+def _done(fetched: Fetched, *, page: bool) -> Callable[[RecordRef], Outcome]:
+    return lambda ref: Done(ref, fetched.status, b"", _validators(fetched), page=page)
+
+
+def _ends(outcome: Outcome) -> Callable[[RecordRef], Outcome]:
+    return lambda _: outcome

@@ -1,0 +1,79 @@
+"""Captures as lines of the catalogue."""
+
+from __future__ import annotations
+
+from nephila.interfaces.catalogue import CaptureRow
+from nephila.model.exchange import Fetched
+from nephila.model.record import StoredCapture
+from nephila.model.task import Lease, Pace, PageTask, RobotsTask
+
+from .judgement import Judgement
+
+
+def capture_row(
+    lease: Lease, task: PageTask, answer: Fetched, judged: Judgement, stored: StoredCapture, signals: str
+) -> CaptureRow:
+    """A capture as a line of the catalogue."""
+    page = judged.page
+    return CaptureRow(
+        url=task.url,
+        fingerprint=task.fingerprint,
+        host=lease.host,
+        domain=lease.domain,
+        depth=task.depth,
+        via=task.via,
+        level=task.level,
+        retries=task.retries,
+        at=stored.at,
+        status=answer.status,
+        content_type=answer.header("content-type"),
+        content_hash=judged.digest or (task.digest if judged.not_modified else b""),
+        length=len(answer.body),
+        wire_bytes=len(answer.head) + len(answer.payload),
+        elapsed_ms=answer.elapsed_ms,
+        kind="revisit" if judged.revisit else "response",
+        segment=stored.ref.segment,
+        offset=stored.ref.offset,
+        record_length=stored.ref.length,
+        end=stored.ref.end,
+        payload_digest=stored.payload_digest,
+        title=page.title if page else "",
+        language=page.language if page else "",
+        canonical=page.canonical if page else "",
+        duplicate_of=judged.original.url if judged.original and not judged.not_modified else "",
+        truncated=answer.truncated or "",
+        noindex=page.directives.noindex if page else False,
+        noarchive=page.directives.noarchive if page else False,
+        changed=not judged.not_modified and judged.digest != task.digest,
+        signals=signals,
+    )
+
+
+def robots_row(lease: Lease, task: RobotsTask, answer: Fetched, stored: StoredCapture, pace: Pace) -> CaptureRow:
+    """A robots.txt as a line of the catalogue."""
+    return CaptureRow(
+        url=task.url,
+        fingerprint=b"",
+        host=lease.host,
+        domain=lease.domain,
+        depth=0,
+        via="",
+        level=0,
+        retries=0,
+        at=stored.at,
+        status=answer.status,
+        content_type=answer.header("content-type"),
+        content_hash=b"",
+        length=len(answer.body),
+        wire_bytes=len(answer.head) + len(answer.payload),
+        elapsed_ms=answer.elapsed_ms,
+        kind="response",
+        segment=stored.ref.segment,
+        offset=stored.ref.offset,
+        record_length=stored.ref.length,
+        end=stored.ref.end,
+        payload_digest=stored.payload_digest,
+        truncated=answer.truncated or "",
+        robots=True,
+        crawl_delay_ms=pace.crawl_delay_ms,
+    )

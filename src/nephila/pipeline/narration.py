@@ -1,0 +1,128 @@
+"""What the pipeline tells about its work: events for listeners, error rows for the catalogue."""
+
+from __future__ import annotations
+
+import traceback
+
+from nephila.interfaces.catalogue import ErrorRow
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.events import EventSink
+from nephila.interfaces.frontier import Settled
+from nephila.interfaces.ledger import Ledger
+from nephila.model.events import Event, EventKind
+from nephila.model.exchange import Answer, Fetched, FetchFailed
+from nephila.model.outcome import Dead, Deferred, Dropped, Outcome, Retry, RulesLearned, RulesMoved
+from nephila.model.task import Lease, PageTask, RobotsTask, Task
+
+from .judgement import Judgement
+
+
+class Narrator:
+    """Tells. Decides nothing."""
+
+    def __init__(self, events: EventSink, ledger: Ledger, clock: Clock) -> None:
+        self._events = events
+        self._ledger = ledger
+        self._clock = clock
+
+    def _tell(self, kind: EventKind, lease: Lease, task: Task, **fields: object) -> None:
+        known = {"fingerprint": task.fingerprint, "depth": task.depth} if isinstance(task, PageTask) else {}
+        at = self._clock.wall_ms()
+        self._events.emit(Event(kind=kind, at=at, url=task.url, host=lease.host, **known, **fields))  # type: ignore[arg-type]
+
+    def late(self, lease: Lease, task: Task) -> None:
+        """A result came after its lease was lost, and was dropped (F3)."""
+        self._tell(EventKind.LATE_RESULT, lease, task)
+
+    def answer(
+        self, lease: Lease, task: PageTask, answer: Fetched, judged: Judgement, settled: Settled, outcome: Outcome
+    ) -> None:
+        """An answer was stored and settled."""
+        if not settled.accepted:
+            self.late(lease, task)
+            return
+        self._tell(
+            EventKind.FETCH_OK,
+            lease,
+            task,
+            status=answer.status,
+            bytes=len(answer.head) + len(answer.payload),
+            content_type=answer.header("content-type")[:128],
+            elapsed_ms=answer.elapsed_ms,
+            via=task.via,
+            reason=judged.error,
+            counts=(("added", settled.admission.added), ("known", settled.admission.known)),
+        )
+        if judged.location:
+            self._tell(EventKind.REDIRECT, lease, task, status=answer.status, detail=judged.location)
+        if judged.original is not None and not judged.not_modified:
+            self._tell(EventKind.DUPLICATE, lease, task, detail=judged.original.url)
+        if settled.admission.cooling:
+            self._tell(EventKind.COOLDOWN_SKIP, lease, task, counts=(("links", settled.admission.cooling),))
+        at = self._clock.wall_ms()
+        for refusal in judged.sifted.refused:
+            self._events.emit(
+                Event(
+                    kind=EventKind.EXCLUDED_BY_RULE,
+                    at=at,
+                    url=refusal.address.url,
+                    fingerprint=refusal.address.fingerprint,
+                    host=refusal.address.host,
+                    reason=refusal.reason,
+                    detail=refusal.detail,
+                    via=task.url,
+                )
+            )
+        self.ending(lease, task, outcome, answer)
+
+    def ending(self, lease: Lease, task: PageTask, outcome: Outcome, answer: Answer | None) -> None:
+        """Failures, refusals and retries; an ordinary end has been told already."""
+        match outcome:
+            case Retry(wait_ms, kind, detail):
+                self._error(lease, task, kind, detail, dead=False)
+                self._tell(EventKind.RETRY, lease, task, reason=kind, counts=(("wait_ms", wait_ms),))
+            case Dead(kind, detail):
+                self._error(lease, task, kind, detail, dead=True)
+                self._tell(EventKind.DEAD_LETTER, lease, task, reason=kind, detail=detail)
+            case Dropped("robots", detail):
+                self._tell(EventKind.ROBOTS_DISALLOW, lease, task, reason="robots", detail=detail, via=task.via)
+            case Dropped(reason, detail) if reason in {"redirect_loop", "too_many_redirects"}:
+                self._error(lease, task, "redirect", detail, dead=False)
+                self._tell(EventKind.TRAP, lease, task, reason=reason, detail=detail)
+            case Dropped(reason, detail):
+                self._error(lease, task, reason, detail, dead=False)
+                self._tell(EventKind.EXCLUDED_BY_RULE, lease, task, reason=reason, detail=detail, via=task.via)
+            case Deferred(wait_ms, reason):
+                self._tell(EventKind.DEFERRED, lease, task, reason=reason, counts=(("wait_ms", wait_ms),))
+            case _:
+                if isinstance(answer, Fetched) and 400 <= answer.status < 500:
+                    self._error(lease, task, "http_4xx", f"HTTP {answer.status}", dead=False)
+
+    def _error(self, lease: Lease, task: PageTask, kind: str, detail: str, *, dead: bool) -> None:
+        at = self._clock.wall_ms()
+        self._ledger.failed(ErrorRow(task.url, task.fingerprint, lease.host, kind, detail, at, task.retries, dead))
+        self._tell(EventKind.ERROR, lease, task, reason=kind, detail=detail)
+
+    def robots(self, lease: Lease, task: RobotsTask, answer: Answer, outcome: Outcome, settled: Settled) -> None:
+        """A robots.txt came to something."""
+        if not settled.accepted:
+            self.late(lease, task)
+            return
+        status = answer.status if isinstance(answer, Fetched) else None
+        size = len(answer.head) + len(answer.payload) if isinstance(answer, Fetched) else None
+        match outcome:
+            case RulesLearned(rules):
+                reason, detail = str(rules.kind), rules.detail
+            case RulesMoved(_, address, _):
+                reason, detail = "redirect", address.url
+            case _:
+                reason, detail = "", ""
+        self._tell(EventKind.ROBOTS_FETCHED, lease, task, status=status, bytes=size, reason=reason, detail=detail)
+        if isinstance(answer, FetchFailed):
+            self._tell(EventKind.ERROR, lease, task, reason=answer.kind, detail=answer.detail)
+
+    def bug(self, lease: Lease, error: Exception) -> None:
+        """Something of ours broke; the crawl goes on."""
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        detail = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+        self._tell(EventKind.WARNING, lease, lease.tasks[0], reason="bug", detail=detail)

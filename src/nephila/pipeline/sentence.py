@@ -1,0 +1,313 @@
+"""The sentence: a leased task is fetched, parsed, judged, stored and settled.
+
+One `work` call is one lease. Its order is the order of durability (DESIGN section 4): the lease was durable before it
+came here; the record is appended before the task is settled; links travel with the settle; the bytes become durable a
+moment later, and only then is the page completed. Wherever this is cut short, the worst that happens is that one page
+is fetched again, or settled from the archive when the crawl goes on.
+
+The web misbehaving arrives here as values. Whatever is raised is ours: the disk's errors end the crawl, anything else
+is a bug, caught in this one place, told, and paid for with one lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from nephila.interfaces.archive import Archive
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.duplicates import DigestIndex
+from nephila.interfaces.events import EventSink
+from nephila.interfaces.fetcher import Fetcher
+from nephila.interfaces.frontier import Frontier, FrontierView
+from nephila.interfaces.ledger import Ledger
+from nephila.interfaces.politeness import Politeness, RobotsRedirect
+from nephila.model.errors import NephilaError
+from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
+from nephila.model.outcome import (
+    Dead,
+    Dropped,
+    OriginRules,
+    Outcome,
+    Release,
+    RulesKind,
+    RulesLearned,
+    RulesMoved,
+    Settlement,
+)
+from nephila.model.page import Page
+from nephila.model.record import Capture, Original, StoredCapture
+from nephila.model.task import Candidate, Lease, Pace, PageTask, RobotsTask
+from nephila.urls import Address, origin_of
+
+from .judgement import Judge, Judgement
+from .listing import capture_row, robots_row
+from .narration import Narrator
+
+HOLD_MS = 50
+"""A host that must rest longer than this is given back between two tasks of a lease: the store keeps the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrawledPage:
+    """A page that was stored, as a listener gets it."""
+
+    task: PageTask
+    fetched: Fetched
+    page: Page | None
+    duplicate_of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Who does which verb of the sentence."""
+
+    frontier: Frontier
+    view: FrontierView
+    fetcher: Fetcher
+    judge: Judge
+    politeness: Politeness
+    archive: Archive
+    duplicates: DigestIndex
+    ledger: Ledger
+    events: EventSink
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """The settings of a worker."""
+
+    fetch_limit_ms: int
+    """What a fetch may take: the lease must outlast it when the request leaves."""
+    types: tuple[str, ...] | None
+    """Media types whose bodies are read; None means all."""
+    robots_max_bytes: int
+    now: Callable[[], int]
+    """The frontier's timeline."""
+    identify: Callable[[str], Address | None]
+    twins: Callable[[str], Sequence[Candidate]] = lambda _: ()
+    """Seeds to try over http when an https origin cannot be reached."""
+    deliver: Callable[[CrawledPage], Awaitable[None]] | None = None
+    fatal: Callable[[NephilaError], None] = lambda _: None
+    """Our own failure, such as a full disk: ends the crawl."""
+
+
+class Pipeline:
+    """Works off leases. Holds no state of its own but whether it is stopping."""
+
+    def __init__(self, stages: Stages, conduct: Conduct) -> None:
+        self._to = stages
+        self._conduct = conduct
+        self._narrator = Narrator(stages.events, stages.ledger, stages.clock)
+        self.stopping = False
+
+    async def work(self, lease: Lease) -> None:
+        """Do the tasks of a lease, one after the other."""
+        try:
+            await self._work(lease)
+        except NephilaError as error:
+            self._conduct.fatal(error)
+        except Exception as error:  # noqa: BLE001 - the one catch-all: a bug costs one lease, not the crawl
+            self._narrator.bug(lease, error)
+            await self._give_back(lease, lease.not_before)
+
+    async def _work(self, lease: Lease) -> None:
+        rules = self._to.view.rules(origin_of(lease.tasks[0].url)) if lease.rules_at else None
+        not_before, pace = lease.not_before, lease.pace
+        for attempt, task in enumerate(lease.tasks):
+            last = attempt == len(lease.tasks) - 1
+            if isinstance(task, PageTask):
+                verdict = self._forbidden(task, rules)
+                if verdict is not None:
+                    release = self._unsent(pace, not_before) if last else None
+                    await self._settle(lease, task, verdict, release)
+                    continue
+            if not await self._turn(lease, not_before):
+                await self._give_back(lease, not_before)
+                return
+            if isinstance(task, RobotsTask):
+                await self._robots(lease, task)
+                return
+            answer = await self._fetch(task)
+            release = self._to.politeness.release(pace, answer, rules, self._to.clock.wall_ms())
+            rests = last or self.stopping or release.wait_ms > HOLD_MS
+            await self._conclude(lease, task, attempt, answer, rules, release if rests else None)
+            if rests:
+                return
+            pace, not_before = release.pace, self._conduct.now() + release.wait_ms
+
+    async def _turn(self, lease: Lease, not_before: int) -> bool:
+        """Wait until the host may be asked; False when we must not send any more."""
+        wait = not_before - self._conduct.now()
+        while wait > 0 and not self.stopping:
+            await asyncio.sleep(min(wait, 500) / 1000)
+            wait = not_before - self._conduct.now()
+        # A worker that was stopped and resumed, or merely slow, must not send on a lease that may be reaped under it.
+        return not self.stopping and self._conduct.now() + self._conduct.fetch_limit_ms < lease.expires_at
+
+    def _forbidden(self, task: PageTask, rules: OriginRules | None) -> Outcome | None:
+        """How a task ends that may not be sent at all; None when it may."""
+        if rules is None:
+            return None
+        if rules.kind is RulesKind.NO_HOST:
+            if rules.detail.startswith(FailureKind.ADDRESS):
+                return Dropped("address", rules.detail)
+            return Dead(FailureKind.NO_SUCH_NAME, rules.detail)
+        permission = self._to.politeness.permits(rules, task.url)
+        if permission.allowed:
+            return None
+        return Dropped("robots", f"line {permission.line} of {rules.origin}/robots.txt: {permission.rule}")
+
+    async def _fetch(self, task: PageTask) -> Answer:
+        headers: list[tuple[str, str]] = []
+        if task.validators.etag:
+            headers.append(("If-None-Match", task.validators.etag))
+        if task.validators.last_modified:
+            headers.append(("If-Modified-Since", task.validators.last_modified))
+        return await self._to.fetcher.fetch(FetchRequest(task.url, tuple(headers), self._conduct.types))
+
+    async def _conclude(
+        self,
+        lease: Lease,
+        task: PageTask,
+        attempt: int,
+        answer: Answer,
+        rules: OriginRules | None,
+        release: Release | None,
+    ) -> None:
+        """Judge, store and settle an answer."""
+        wall = self._to.clock.wall_ms()
+        if isinstance(answer, FetchFailed):
+            outcome = self._to.judge.failed(task, answer, wall)
+            links = self._conduct.twins(origin_of(task.url)) if task.depth == 0 else ()
+            await self._settle(lease, task, outcome, release, answer, links)
+            return
+        judged = self._to.judge.judge(task, answer, wall)
+        stored = self._to.archive.append(self._capture(lease, task, attempt, answer, judged, rules))
+        await self.settle_stored(lease, task, answer, judged, stored, rules, release)
+
+    async def settle_stored(
+        self,
+        lease: Lease,
+        task: PageTask,
+        answer: Fetched,
+        judged: Judgement,
+        stored: StoredCapture,
+        rules: OriginRules | None,
+        release: Release | None,
+    ) -> bool:
+        """Settle a capture that lies in the archive, now or since before a crash; whether that was accepted."""
+        ledger, ref = self._to.ledger, stored.ref
+        ledger.appended(ref.segment, ref.offset)
+        if judged.digest and judged.original is None:
+            original = Original(task.url, stored.record_id, stored.at, stored.payload_digest, stored.coding)
+            self._to.duplicates.remember(judged.digest, original)
+        outcome = judged.ending(ref)
+        settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
+        settled = await self._to.frontier.settle(lease.token, [settlement], release)
+        row = capture_row(lease, task, answer, judged, stored, self._to.politeness.signals(rules))
+        ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
+        self._narrator.answer(lease, task, answer, judged, settled, outcome)
+        if settled.accepted and self._conduct.deliver is not None and 200 <= answer.status < 300:
+            original_url = judged.original.url if judged.original else ""
+            await self._conduct.deliver(CrawledPage(task, answer, judged.page, original_url))
+        return settled.accepted
+
+    def _capture(
+        self, lease: Lease, task: PageTask, attempt: int, answer: Fetched, judged: Judgement, rules: OriginRules | None
+    ) -> Capture:
+        page = judged.page
+        notes = [("robotsRules", f"{rules.kind} {rules.stored_at}")] if rules else []
+        if page is not None:
+            directives = page.directives
+            flags = [name for name in ("nofollow", "noindex", "noarchive") if getattr(directives, name)]
+            notes += [("directives", " ".join(flags))] if flags else []
+            notes += [("canonical", page.canonical)] if page.canonical else []
+        if judged.original is not None and not judged.revisit:
+            notes.append(("duplicateOf", judged.original.url))
+        return Capture(
+            task=task,
+            token=lease.token,
+            attempt=attempt,
+            fetched=answer,
+            via=task.via,
+            revisit_of=judged.original if judged.revisit else None,
+            not_modified=judged.not_modified,
+            outlinks=tuple(f"{link.url} {link.tag}" for link in page.links) if page else (),
+            notes=tuple(notes),
+        )
+
+    # robots.txt
+
+    async def _robots(self, lease: Lease, task: RobotsTask) -> None:
+        """Fetch the robots.txt of an origin and settle what it came to."""
+        request = FetchRequest(task.url, accept_types=None, max_body_bytes=self._conduct.robots_max_bytes)
+        answer = await self._to.fetcher.fetch(request)
+        outcome = self.learn(task, answer)
+        rules = outcome.rules if isinstance(outcome, RulesLearned) else None
+        release = self._to.politeness.release(lease.pace, answer, rules, self._to.clock.wall_ms())
+        if isinstance(answer, FetchFailed):
+            links = self._conduct.twins(task.origin)
+            settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
+            self._narrator.robots(lease, task, answer, outcome, settled)
+            return
+        body = rules.body if rules and rules.kind is RulesKind.RULES and answer.status < 300 else None
+        stored = self._to.archive.append(Capture(task, lease.token, 0, answer, rules=body))
+        await self.settle_robots(lease, task, answer, outcome, stored, release)
+
+    def learn(self, task: RobotsTask, answer: Answer) -> RulesLearned | RulesMoved:
+        """What an answer to a robots.txt request comes to."""
+        last, wall = self._to.view.rules(task.origin), self._to.clock.wall_ms()
+        learned = self._to.politeness.learn(task, answer, last, self._conduct.now(), wall)
+        if isinstance(learned, RobotsRedirect):
+            address = self._conduct.identify(learned.url)
+            if address is not None:
+                return RulesMoved(task.origin, address, learned.hops)
+            fresh = self._conduct.now() + 86_400_000
+            detail = f"redirects to {learned.url}, which is no address"
+            return RulesLearned(OriginRules(task.origin, RulesKind.ALLOW_ALL, b"", wall, fresh, detail=detail))
+        return learned
+
+    async def settle_robots(
+        self,
+        lease: Lease,
+        task: RobotsTask,
+        answer: Fetched,
+        outcome: RulesLearned | RulesMoved,
+        stored: StoredCapture,
+        release: Release | None,
+    ) -> bool:
+        """Settle a robots.txt that lies in the archive; whether that was accepted."""
+        ref = stored.ref
+        self._to.ledger.appended(ref.segment, ref.offset)
+        settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome)], release)
+        row = robots_row(lease, task, answer, stored, release.pace if release else lease.pace)
+        self._to.ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
+        self._narrator.robots(lease, task, answer, outcome, settled)
+        return settled.accepted
+
+    # Settling without a capture
+
+    async def _settle(
+        self,
+        lease: Lease,
+        task: PageTask,
+        outcome: Outcome,
+        release: Release | None,
+        answer: FetchFailed | None = None,
+        links: Sequence[Candidate] = (),
+    ) -> None:
+        settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
+        if not settled.accepted:
+            self._narrator.late(lease, task)
+            return
+        self._narrator.ending(lease, task, outcome, answer)
+
+    async def _give_back(self, lease: Lease, not_before: int) -> None:
+        """Return what is left of a lease; the host rests as long as it would have."""
+        await self._to.frontier.settle(lease.token, [], self._unsent(lease.pace, not_before))
+
+    def _unsent(self, pace: Pace, not_before: int) -> Release:
+        return Release(max(0, not_before - self._conduct.now()), pace)
