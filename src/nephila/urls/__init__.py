@@ -1,5 +1,28 @@
 """What an address is: parsing, the normal form, the fingerprint, the registrable domain."""
 
 from .address import Address, Fingerprint, origin_of
+from .domain import registrable_domain
+from .fingerprint import SECRET_BITS, fingerprint
+from .identity import Identifier, RefusalReason, UrlLimits, UrlRefused
+from .mask import mask_secrets
+from .normal import NormalForm, NormalRules
+from .parse import Base, resolve, resolve_location
 
-__all__ = ["Address", "Fingerprint", "origin_of"]
+__all__ = [
+    "SECRET_BITS",
+    "Address",
+    "Base",
+    "Fingerprint",
+    "Identifier",
+    "NormalForm",
+    "NormalRules",
+    "RefusalReason",
+    "UrlLimits",
+    "UrlRefused",
+    "fingerprint",
+    "mask_secrets",
+    "origin_of",
+    "registrable_domain",
+    "resolve",
+    "resolve_location",
+]
