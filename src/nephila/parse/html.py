@@ -1,0 +1,104 @@
+"""A page's bytes to a `Page`: charset, text, tree, one walk, links resolved (X1, X2, X5).
+
+Bytes and base in; links and directives out: one pure function, so that a faster one can take its place with this as its
+oracle.
+
+What must stay true: any bytes, any URL and any headers give a page, never an exception; only http(s) URLs come out,
+each once, without fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nephila.model.page import Link, Page
+from nephila.urls.parse import Base
+
+from .attributes import header_links
+from .charset import decide_charset, decode
+from .directives import directives_of
+from .tree import elements
+from .walk import DOCUMENT_TAGS, IMAGE_TAGS, Findings, Reference, outranked, walk
+
+MAX_BYTES = 10_000_000
+"""Bytes of a body that are parsed: no more than is fetched by default (H2)."""
+
+_WEB = frozenset({"http://", "https:/"})
+"""The first seven characters of every serialised http(s) URL, and of no other: a look at them is all it takes."""
+_NOWHERE = "about:blank"
+"""The base of a page whose own URL cannot be parsed: nothing relative resolves against it."""
+
+
+def _web_url(url: str | None) -> str:
+    """The URL without its fragment if it is an http(s) one, else nothing."""
+    if url is None or url[:7] not in _WEB:
+        return ""
+    return url.partition("#")[0]
+
+
+def _base_of(found: Findings, document: Base) -> Base:
+    """What links are relative to: the first base element's href if it can be used, else the document's own URL."""
+    if found.base is None:
+        return document
+    joined = document.join(found.base)
+    if joined is None or joined.startswith(("data:", "javascript:")):  # HTML standard, 4.2.3
+        return document
+    return Base.parse(joined) or document
+
+
+def resolved_links(found: Findings, base: Base) -> tuple[Link, ...]:
+    """The references resolved, each URL once."""
+    links: dict[str, Reference] = {}
+    urls = base.join_all(found.references)
+    for url, reference in zip(urls, found.references.values(), strict=True):
+        if url is None or url[:7] not in _WEB:
+            continue
+        if "#" in url:
+            url = url.partition("#")[0]  # noqa: PLW2901 - the same URL, cut
+        known = links.get(url)
+        if known is None or outranked(known, reference[0], reference[1]):
+            links[url] = reference
+    return tuple([Link(url, *reference) for url, reference in links.items()])
+
+
+def parse_html(
+    body: bytes,
+    url: str,
+    content_type: str,
+    *,
+    agent: str,
+    robots_tags: Sequence[str] = (),
+    link_headers: Sequence[str] = (),
+    images: bool = False,
+    max_bytes: int = MAX_BYTES,
+) -> Page:
+    """The page at `url`.
+
+    `agent` is our User-Agent or its product token, whose own directives count too; `robots_tags` and `link_headers` are
+    the values of the X-Robots-Tag and Link headers. A canonical or hreflang in the page wins over one in a header.
+    """
+    body = body[:max_bytes]
+    charset = decide_charset(body, content_type)
+    found = walk(elements(decode(body, charset), DOCUMENT_TAGS + IMAGE_TAGS if images else DOCUMENT_TAGS))
+    document = Base.parse(url) or Base.parse(_NOWHERE)
+    assert document is not None  # noqa: S101 - about:blank can be parsed
+    base = _base_of(found, document)
+    canonical = "" if found.canonical is None else _web_url(base.join(found.canonical))
+    hreflang = [(language, _web_url(base.join(href))) for language, href in found.hreflang]
+    for link in (link for value in link_headers for link in header_links(value)):
+        relations = link.rel.split()
+        if "canonical" in relations:
+            canonical = canonical or _web_url(document.join(link.href))
+        if "alternate" in relations and link.hreflang:
+            hreflang.append((link.hreflang, _web_url(document.join(link.href))))
+    return Page(
+        url=url,
+        base=base.url,
+        charset=charset,
+        title=found.title or "",
+        links=resolved_links(found, base),
+        directives=directives_of(found.metas, robots_tags, agent),
+        canonical=canonical,
+        language=found.language or found.default_language,
+        hreflang=tuple(dict.fromkeys(pair for pair in hreflang if pair[1])),
+    )
