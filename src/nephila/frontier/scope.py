@@ -40,6 +40,9 @@ from nephila.model.errors import CrawlDirectoryError, UsageError
 from nephila.model.settings import ScopeSettings
 from nephila.urls import Address, origin_of, registrable_domain, resolve
 
+from .scope_excludes import BUILTIN_EXCLUDES
+from .scope_extensions import SKIPPED_EXTENSIONS
+
 MAX_SEED_HOPS = 10
 """Redirects through which a seed takes its scope along (H2: ten hops)."""
 
@@ -50,7 +53,7 @@ Refused = tuple[str, str]
 
 _UNKNOWN: Refused = ("", "")
 _MAX_KNOWN = 16_384
-"""Verdicts remembered: the pages of a site link to each other in the same words, and two of three links are repeats."""
+"""Verdicts remembered, by URL: the pages of a site link to each other, so that most of their links are repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +74,14 @@ class ScopeSeeds:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ScopeSeeds:
-        """Read what `to_bytes` wrote; CrawlDirectoryError when it is something else."""
+        """Read what `to_bytes` and `Scope.unsaved` wrote, one after the other; CrawlDirectoryError for something else.
+
+        A last line without its end was torn by a crash, before the seed that it stands for was admitted: left out.
+        """
         found: dict[str, set[str]] = {"domain": set(), "host": set(), "prefix": set()}
         try:
             text = data.decode()
-            for line in text.removeprefix(_FORMAT).splitlines():
+            for line in text.removeprefix(_FORMAT).split("\n")[:-1]:
                 word, entry = line.split(" ", 1)
                 found[word].add(entry)
         except (ValueError, KeyError) as error:
@@ -107,6 +113,7 @@ class Scope:
         self._allows = self._rule(settings.mode)
         self._out_of_scope: Refused = ("scope", settings.mode)
         self._known: dict[str, Refused | None] = {}
+        self._unsaved: list[str] = []
 
     def judge(self, address: Address, depth: int) -> Refused | None:
         """None when a link may be queued at `depth`, else the rule that says no."""
@@ -116,7 +123,7 @@ class Scope:
         return self._learned(address) if verdict is _UNKNOWN else verdict
 
     def judge_all(self, addresses: Iterable[Address], depth: int) -> list[Refused | None]:
-        """`judge` for all links of a page, each verdict in the place of its link, at half the cost."""
+        """`judge` for all links of a page, each verdict in the place of its link, without a call for each."""
         if depth > self._max_depth:
             return [self._too_deep(depth) for _ in addresses]
         known = self._known
@@ -166,16 +173,17 @@ class Scope:
         """Let in what a seed stands for; whether that is more than before. Known seeds are to be given as well."""
         match self._mode:
             case "host":
-                entries, entry = self._hosts, address.host
+                word, entries, entry = "host", self._hosts, address.host
             case "prefix":
-                entries, entry = self._prefixes, _prefix_of(address)
+                word, entries, entry = "prefix", self._prefixes, _prefix_of(address)
             case "domain" | "list":
-                entries, entry = self._domains, registrable_domain(address.host)
+                word, entries, entry = "domain", self._domains, registrable_domain(address.host)
             case _:
                 return False
         if entry in entries:
             return False
         entries.add(entry)
+        self._unsaved.append(f"{word} {entry}\n")
         self._known.clear()
         return True
 
@@ -194,6 +202,11 @@ class Scope:
         self._hosts |= seeds.hosts
         self._prefixes |= seeds.prefixes
         self._known.clear()
+
+    def unsaved(self) -> bytes:
+        """What was let in since the last call, to be appended to what was saved before."""
+        lines, self._unsaved = self._unsaved, []
+        return "".join(lines).encode()
 
     def seeds(self) -> ScopeSeeds:
         """What is let in, to be saved."""
@@ -299,59 +312,15 @@ def _compile(pattern: str, setting: str) -> re.Pattern[str]:
 def _skipped_extensions(settings: ScopeSettings) -> dict[str, str]:
     if not settings.skip_extensions:
         return {}
-    return _by_word({k: names for k, names in SKIPPED_EXTENSIONS.items() if not (settings.images and k == "image")})
+    return {
+        name: kind
+        for kind, names in SKIPPED_EXTENSIONS.items()
+        if not (settings.images and kind == "image")
+        for name in names.split()
+    }
 
 
 def _is_wiki_title(segments: list[str]) -> bool:
     """``/wiki/Node.js`` and ``/wiki/File:Map.png`` are pages about a thing, not the thing."""
     last = segments[-1]
     return ":" in last or "%3a" in last or "wiki" in segments[:-1]
-
-
-def _by_word(table: dict[str, str]) -> dict[str, str]:
-    """From reasons with their words to words with their reason."""
-    return {word: reason for reason, words in table.items() for word in words.split()}
-
-
-BUILTIN_EXCLUDES = _by_word(
-    {
-        "sign-in form": "login log-in log_in logon signin sign-in sign_in userlogin user-login wp-login wp-signup auth "
-        "oauth oauth2 sso saml special:userlogin special%3auserlogin",
-        "ends a session": "logout log-out log_out logoff signout sign-out sign_out special:userlogout "
-        "special%3auserlogout",
-        "registration form": "signup sign-up sign_up register join-now create-account create_account "
-        "special:createaccount special%3acreateaccount",
-        "password form": "forgot-password forgot_password forgotpassword lost-password lostpassword password-reset "
-        "password_reset reset-password reset_password",
-        "administration": "admin administrator wp-admin phpmyadmin cpanel webmail adminer typo3 user-admin",
-        "shopping cart": "cart basket shopping-cart shoppingcart shopping_cart add-to-cart add_to_cart addtocart "
-        "viewcart warenkorb",
-        "checkout": "checkout check-out one-page-checkout kasse",
-        "personal account": "account my-account my_account myaccount wishlist wish-list",
-        "machine interface": "wp-json xmlrpc",
-    }
-)
-"""Path segments that lead to forms, sessions and carts, each with what is behind it. Whole segments, their extension
-aside: ``/login.php`` is one, ``/administration-history`` is none. Drawn from the robots.txt files of common shop,
-forum and content systems, which list the same places."""
-
-SKIPPED_EXTENSIONS = {
-    "image": "apng avif bmp cr2 cur eps gif heic heif ico jfif jp2 jpe jpeg jpg jxl nef png psd raw svg svgz tif "
-    "tiff webp",
-    "audio": "aac aif aiff amr flac m3u m3u8 m4a mid midi mp3 oga ogg opus pls ra wav weba wma",
-    "video": "3g2 3gp asf avi flv m2ts m4s m4v mkv mov mp4 mpeg mpg mpv ogv rm swf ts vob webm wmv",
-    "archive": "7z ace bz2 cab gz lz lz4 lzma rar tar tbz2 tgz txz war xz z zip zst",
-    "program": "apk appimage bat bin class crx deb dll dmg exe img ipa iso jar msi msix msu pkg rpm vsix whl xpi",
-    "font": "eot fon otf ttc ttf woff woff2",
-    "style sheet": "css less map sass scss",
-    "script": "js mjs wasm",
-    "office document": "doc docm docx dot dotx epub key mobi numbers odf odg odp ods odt pages pot potx pps ppsx ppt "
-    "pptm pptx ps rtf vsd vsdx xls xlsb xlsm xlsx xlt xltx",
-    "PDF document": "pdf",
-    "data": "bib csv dat db dbf geojson gpx ics json jsonl kml kmz mdb ndjson parquet sav shp sqlite torrent tsv vcf "
-    "webmanifest",
-}
-"""Endings of files that are no pages, by kind. All that may be HTML or lead to it stays out of this list: html and its
-like, server-side endings (php, asp, do, cgi), xml, rss and atom (feeds, sitemaps, XHTML), txt and md. A PDF is not a
-page by default either; whoever takes links out of PDFs (X4) takes it off. ``com`` is a program's ending too, and far
-more often the end of a domain in a path."""

@@ -21,6 +21,9 @@ FOLLOWED_RELS = frozenset(
 )
 """What a <link> may be followed for: other documents. The rest are style sheets, icons, fonts, hints to browsers."""
 
+REFUSALS_REMEMBERED = 100_000
+"""Refused URLs that are not told of again: some ten megabytes."""
+
 
 class ScopeSieve:
     """Implements `LinkSieve` for one crawl."""
@@ -31,12 +34,16 @@ class ScopeSieve:
         scope: Scope,
         settings: ScopeSettings,
         choose: Callable[[Sequence[Link], int], Sequence[Link]],
+        save_scope: Callable[[], None],
     ) -> None:
+        """`save_scope` is called when a seed's redirect has widened the scope, before its target is admitted."""
         self._identifier = identifier
         self._scope = scope
         self._nofollow = settings.nofollow
         self._limit = settings.links_per_page
         self._choose = choose
+        self._save_scope = save_scope
+        self._refused_lately: set[bytes] = set()
 
     def sift(self, page: Page, depth: int) -> Sifted:
         """The links of a page that was found at `depth`."""
@@ -57,13 +64,13 @@ class ScopeSieve:
                 continue
             met.add(address.fingerprint)
             if self._nofollow and "nofollow" in link.rel:
-                refused.append(Refusal(address, "nofollow", "rel"))
+                self._refuse(refused, Refusal(address, "nofollow", "rel"))
                 continue
             verdict = judge(address, depth + 1)
             if verdict is None:
                 candidates.append(Candidate(address, depth + 1))
             else:
-                refused.append(Refusal(address, *verdict))
+                self._refuse(refused, Refusal(address, *verdict))
         return sifted
 
     def target(self, location: str, task: PageTask) -> Address | Refusal | None:
@@ -74,7 +81,8 @@ class ScopeSieve:
 
     def follow(self, target: Address, task: PageTask) -> Candidate | Refusal:
         """A redirect's target as a candidate: same depth and urgency, one hop further."""
-        self._scope.widen(target, task.depth, task.hops + 1)
+        if self._scope.widen(target, task.depth, task.hops + 1):
+            self._save_scope()
         verdict = self._scope.judge(target, task.depth)
         if verdict is not None:
             return Refusal(target, *verdict)
@@ -84,4 +92,14 @@ class ScopeSieve:
     def _refuse_all(self, links: Sequence[Link], sifted: Sifted, detail: str) -> None:
         for address in self._identifier.identify_resolved([link.url for link in links]):
             if isinstance(address, Address):
-                sifted.refused.append(Refusal(address, "nofollow", detail))
+                self._refuse(sifted.refused, Refusal(address, "nofollow", detail))
+
+    def _refuse(self, refused: list[Refusal], refusal: Refusal) -> None:
+        """Tell of a refusal, unless the same URL was refused a short while ago: menus repeat on every page."""
+        fingerprint = refusal.address.fingerprint
+        if fingerprint in self._refused_lately:
+            return
+        if len(self._refused_lately) >= REFUSALS_REMEMBERED:
+            self._refused_lately.clear()
+        self._refused_lately.add(fingerprint)
+        refused.append(refusal)

@@ -143,7 +143,7 @@ def _lease(book: Book, key: bytes, host: HostState, level: int, lease_ms: int) -
         entry = RobotsEntry(origin, f"{origin}/robots.txt", 0)
         put_robots(book, key, entry)
         return _robots_lease(book, key, host, entry, lease_ms)
-    tasks = tuple(page_task(book, host, url_key, record) for _, url_key, record in work)
+    tasks = tuple(page_task(url_key, record, host, book.url_at(record.via)) for _, url_key, record in work)
     places = [place for place, _, _ in work]
     return _make(book, key, host, tasks, LeaseRecord(key, book.now + lease_ms, places), note.stored_at)
 
@@ -264,7 +264,7 @@ def _make(
     )
 
 
-def page_task(book: Book, host: HostState, url_key: bytes, record: UrlRecord) -> PageTask:
+def page_task(url_key: bytes, record: UrlRecord, host: HostState, via: str) -> PageTask:
     """A URL's record as a task."""
     capture = record.capture
     return PageTask(
@@ -277,6 +277,6 @@ def page_task(book: Book, host: HostState, url_key: bytes, record: UrlRecord) ->
         cycle=record.cycle,
         validators=Validators(capture.etag, capture.last_modified) if capture else Validators(),
         digest=capture.digest if capture else b"",
-        via=book.url_at(record.via),
+        via=via,
         trail=record.trail,
     )

@@ -169,6 +169,7 @@ def snapshot_of(totals: Totals, now: int, next_moment: int | None) -> FrontierSn
         hosts_leased=totals.hosts_leased,
         domains=totals.domains,
         pages=totals.pages,
+        pages_in_cycle=totals.pages_in_cycle,
         next_in_ms=None if next_moment is None else max(0, next_moment - now),
         waiting_for={reason: count for reason, count in totals.put_off.items() if count},
     )

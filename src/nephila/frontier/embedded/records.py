@@ -147,6 +147,7 @@ class Totals(msgspec.Struct):
     hosts_leased: int = 0
     domains: int = 0
     pages: int = 0
+    pages_in_cycle: int = 0
     pending: int = 0
     completed: int = 0
     dropped: int = 0

@@ -113,6 +113,7 @@ def _end_page(
             host.fetched_in_cycle += 1
             book.count_page(host.domain)
             totals.pages += outcome.page
+            totals.pages_in_cycle += outcome.page
         case Retry():
             record.retries += 1
             record.detail = f"{outcome.kind}: {outcome.detail}" if outcome.detail else outcome.kind

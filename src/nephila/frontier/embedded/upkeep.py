@@ -92,6 +92,7 @@ def begin_cycle(book: Book) -> int:
     """Begin a new cycle: every URL that has ended may be fetched once more."""
     book.totals.cycle += 1
     book.totals.sweep = b""
+    book.totals.pages_in_cycle = 0
     return book.totals.cycle
 
 

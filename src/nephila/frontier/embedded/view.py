@@ -11,10 +11,11 @@ from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import FrontierSnapshot, UrlStory
 from nephila.model.outcome import OriginRules
 from nephila.model.record import SegmentId
-from nephila.model.task import Level, Token
+from nephila.model.task import Level, PageTask, Token
 from nephila.urls import Fingerprint, registrable_domain
 
 from .book import read_anchor, read_host, read_lease, read_origin, read_refusal, read_totals, read_url
+from .claiming import page_task
 from .records import HostState, Place, Totals, UrlRecord
 from .tables import HOST_KEY_BYTES, Tables, lengthen, open_tables
 
@@ -141,6 +142,16 @@ class LmdbFrontierView:
                 reason=note.reason,
                 detail=note.detail,
             )
+
+    def task(self, host: str, fingerprint: Fingerprint) -> PageTask | None:
+        """A known URL as a task: what recovery settles from the archive."""
+        url_key = self._tables.host_key(host, registrable_domain(host)) + fingerprint
+        with self._tables.env.begin() as txn:
+            raw = txn.get(url_key, db=self._db["urls"])
+            if raw is None:
+                return None
+            record = read_url(raw)
+            return page_task(url_key, record, self._host_at(txn, url_key), self._url_at(txn, record.via))
 
     def dead(self, limit: int, after: bytes = b"") -> list[UrlStory]:
         """Dead letters in key order; `after` is the (host key and) fingerprint key of the last one seen."""

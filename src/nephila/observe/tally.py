@@ -1,0 +1,142 @@
+"""The figures of a running crawl, counted from its events: what the live view and the summary show.
+
+A listener like any other, so that the pipeline keeps no counters of its own, and the figures and the event files can
+never disagree. No I/O; the clock is passed in. What is counted where:
+
+- An answer is `fetch_ok`, or `robots_fetched` with a status. A page is one that `Event.is_page` says.
+- An error is an `error` event, by its `reason`; what became of it (`retry`, `dead_letter`) counts nothing more.
+- A refusal is `excluded_by_rule`, `trap`, `robots_disallow` or `cooldown_skip`. A page's refused links may come as one
+  event whose `counts` are the numbers by reason; else the event's `reason`, or its kind, is counted once.
+
+Hosts and domains are kept as 64-bit hashes: exact but for a collision in 10^7 crawls of a million hosts, and some
+sixty bytes each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from nephila.interfaces.clock import Clock
+from nephila.model.events import Event, EventKind
+from nephila.model.exchange import FailureKind
+from nephila.model.settings import LimitSettings
+from nephila.model.summary import CrawlSnapshot
+from nephila.urls import registrable_domain
+
+from .limit import Used, nearest_limit
+from .rate import RollingRate
+
+_WINDOW_MS = 10_000
+"""CrawlSnapshot.pages_per_s is over the last ten seconds."""
+
+_NEVER_ASKED = frozenset({FailureKind.DNS.value, FailureKind.NO_SUCH_NAME.value, FailureKind.ADDRESS.value})
+"""Failures before the host itself was asked anything."""
+
+_REFUSALS = {
+    EventKind.EXCLUDED_BY_RULE: "excluded",
+    EventKind.TRAP: "trap",
+    EventKind.ROBOTS_DISALLOW: "robots",
+    EventKind.COOLDOWN_SKIP: "cooling",
+}
+"""Events that refuse, and the reason that is counted where they name none."""
+
+_NO_LIMITS = LimitSettings()
+
+
+class Tally:
+    """An `EventSink` that counts. `snapshot` may be asked at any time."""
+
+    def __init__(self, clock: Clock, limits: LimitSettings = _NO_LIMITS) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._started_at = clock.steady_ms()
+        self._rate = RollingRate(_WINDOW_MS, self._started_at)
+        self._pages = 0
+        self._responses = 0
+        self._bytes = 0
+        self._duplicates = 0
+        self._errors: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._statuses: Counter[int] = Counter()
+        self._hosts: set[int] = set()
+        self._page_hosts: set[int] = set()
+        self._domains: set[int] = set()
+        self._counting: dict[EventKind, Callable[[Event], None]] = {
+            EventKind.FETCH_OK: self._count_fetch,
+            EventKind.ROBOTS_FETCHED: self._count_answer,
+            EventKind.ERROR: self._count_error,
+            EventKind.DUPLICATE: self._count_duplicate,
+            **dict.fromkeys(_REFUSALS, self._count_refusal),
+        }
+
+    def emit(self, event: Event) -> None:
+        """Count one event."""
+        count = self._counting.get(event.kind)
+        if count is not None:
+            count(event)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """Nothing is to be closed; the figures stay."""
+
+    def snapshot(
+        self, *, in_flight: int = 0, queued: int = 0, slow_hosts: int = 0, stopping: bool = False
+    ) -> CrawlSnapshot:
+        """The figures as of now, together with those that only the pipeline and the frontier know."""
+        now = self._clock.steady_ms()
+        elapsed_s = (now - self._started_at) / 1000
+        limit = nearest_limit(self._limits, Used(self._pages, len(self._domains), self._bytes, elapsed_s))
+        return CrawlSnapshot(
+            elapsed_s=elapsed_s,
+            pages=self._pages,
+            responses=self._responses,
+            bytes=self._bytes,
+            in_flight=in_flight,
+            queued=queued,
+            hosts=len(self._hosts),
+            domains=len(self._domains),
+            duplicates=self._duplicates,
+            errors=dict(self._errors),
+            refused=dict(self._refused),
+            statuses=dict(self._statuses),
+            pages_per_s=self._rate.per_second(now),
+            limit=limit.flag if limit else "",
+            limit_share=limit.share if limit else 0.0,
+            limit_left_s=limit.left_s if limit else None,
+            stopping=stopping,
+            slow_hosts=slow_hosts,
+        )
+
+    def _count_answer(self, event: Event) -> None:
+        if event.status is None:
+            return
+        self._responses += 1
+        self._bytes += event.bytes or 0
+        self._statuses[event.status] += 1
+        self._hosts.add(hash(event.host))
+
+    def _count_fetch(self, event: Event) -> None:
+        self._count_answer(event)
+        if not event.is_page():
+            return
+        self._pages += 1
+        self._rate.add(self._clock.steady_ms())
+        host = hash(event.host)
+        if host not in self._page_hosts:
+            self._page_hosts.add(host)
+            self._domains.add(hash(registrable_domain(event.host)))
+
+    def _count_error(self, event: Event) -> None:
+        self._errors[event.reason or "unknown"] += 1
+        if event.host and event.reason not in _NEVER_ASKED:
+            self._hosts.add(hash(event.host))
+
+    def _count_duplicate(self, _event: Event) -> None:
+        self._duplicates += 1
+
+    def _count_refusal(self, event: Event) -> None:
+        for reason, count in event.counts or ((event.reason or _REFUSALS[event.kind], 1),):
+            self._refused[reason] += count
