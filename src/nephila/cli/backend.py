@@ -1,0 +1,159 @@
+"""The one door from the command line to the crawler.
+
+Commands take what they need from the `Backend` in click's context. The real one imports `node` and `testing` at the
+moment they are called, which keeps start-up fast; tests put their own in its place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
+    from nephila.config import Configured
+    from nephila.interfaces.catalogue import PageRow
+    from nephila.interfaces.events import EventSink
+    from nephila.interfaces.frontier import UrlStory
+    from nephila.model.summary import CrawlSnapshot, CrawlSummary
+    from nephila.seeds import SeedReport, SeedSource
+
+
+class RunningCrawl(Protocol):
+    """What the display may see of a crawl while it runs."""
+
+    @property
+    def seed_report(self) -> SeedReport | None:
+        """What became of the seeds; None until they are all read."""
+
+    def snapshot(self) -> CrawlSnapshot:
+        """The figures of this moment."""
+
+
+View = Callable[[RunningCrawl], Coroutine[Any, Any, None]]
+"""Runs beside a crawl and is cancelled when that ends."""
+
+
+class RunCrawl(Protocol):
+    """Crawls, and returns when the crawl has ended."""
+
+    def __call__(
+        self,
+        out: Path,
+        configured: Configured,
+        seeds: Sequence[SeedSource],
+        *,
+        new_cycle: bool = False,
+        listeners: Sequence[EventSink] = (),
+        view: View | None = None,
+    ) -> CrawlSummary:
+        """Signals included: the first stops cleanly, the second at once."""
+
+
+class WhyAnswer(Protocol):
+    """The story of a URL."""
+
+    @property
+    def lines(self) -> Sequence[tuple[str, str]]:
+        """Label and text, in the order to read them."""
+
+    @property
+    def found(self) -> bool:
+        """Whether the crawl has ever met the URL."""
+
+    @property
+    def data(self) -> Mapping[str, object]:
+        """The same for scripts."""
+
+
+class CrawlView(Protocol):
+    """A crawl directory, read beside a crawl that may be running."""
+
+    def status(self) -> object:
+        """Where the crawl stands: a frozen record."""
+
+    def why(self, url: str) -> WhyAnswer:
+        """The story of one URL."""
+
+    def dead(self, limit: int) -> Sequence[UrlStory]:
+        """Dead letters."""
+
+    def revive(self, urls: Sequence[str] | None) -> int:
+        """Put dead letters back, all of them for None; how many."""
+
+    def pages(self, host: str, status: int | None, like: str, limit: int) -> Iterator[PageRow]:
+        """Stored pages, newest first."""
+
+
+class DemoResult(Protocol):
+    """What a demonstration came to."""
+
+    @property
+    def summary(self) -> CrawlSummary:
+        """Of the crawl."""
+
+    @property
+    def verdict(self) -> Sequence[tuple[str, str]]:
+        """What the auditor on the servers' side says: label and text."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the auditor found nothing wrong."""
+
+    @property
+    def example(self) -> str:
+        """A URL of that web to ask about."""
+
+
+class RunDemo(Protocol):
+    """Crawls a simulated web that is served on this machine."""
+
+    def __call__(
+        self, out: Path, *, pages: int, listeners: Sequence[EventSink] = (), view: View | None = None
+    ) -> DemoResult:
+        """Start the web in a process of its own, crawl it, end it, ask its auditor."""
+
+
+def _run_crawl(
+    out: Path,
+    configured: Configured,
+    seeds: Sequence[SeedSource],
+    *,
+    new_cycle: bool = False,
+    listeners: Sequence[EventSink] = (),
+    view: View | None = None,
+) -> CrawlSummary:
+    from nephila.node import run_crawl  # noqa: PLC0415 - start-up
+
+    return run_crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view)
+
+
+def _open_view(out: Path) -> CrawlView:
+    from nephila.node.inspect import open_view  # noqa: PLC0415 - start-up
+
+    return open_view(out)
+
+
+def _run_demo(out: Path, *, pages: int, listeners: Sequence[EventSink] = (), view: View | None = None) -> DemoResult:
+    from .demonstration import demonstrate  # noqa: PLC0415 - start-up
+
+    return demonstrate(out, _run_crawl, pages=pages, listeners=listeners, view=view)
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What the commands stand on."""
+
+    run_crawl: RunCrawl = _run_crawl
+    open_view: Callable[[Path], CrawlView] = _open_view
+    run_demo: RunDemo = _run_demo
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+
+def backend_of(ctx: click.Context) -> Backend:
+    """The backend that was put into the context, or the real one."""
+    return ctx.obj if isinstance(ctx.obj, Backend) else Backend()

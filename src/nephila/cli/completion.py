@@ -1,0 +1,27 @@
+"""`nephila completion`: the script that teaches a shell our commands and flags."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+SHELLS = ("bash", "zsh", "fish")
+VARIABLE = "_NEPHILA_COMPLETE"
+"""The variable by which the script asks us for completions: click derives it from the program's name."""
+
+
+@click.command("completion", short_help="Print the script that completes commands.")
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    r"""Print the completion script for SHELL.
+
+    \b
+    bash: eval "$(nephila completion bash)"      in ~/.bashrc
+    zsh:  eval "$(nephila completion zsh)"       in ~/.zshrc
+    fish: nephila completion fish | source       in ~/.config/fish/config.fish
+    """
+    maker = get_completion_class(shell)
+    if maker is None:
+        raise click.UsageError(f"{shell} is not supported.")
+    click.echo(maker(ctx.find_root().command, {}, "nephila", VARIABLE).source())

@@ -1,0 +1,49 @@
+"""`nephila dead`: URLs that were given up after all their retries (F9)."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from nephila.model.errors import UsageError
+
+from .backend import backend_of
+from .figures import moment
+from .looking import directory_argument, json_option
+from .output import print_json, printable
+
+
+@click.command("dead", short_help="List URLs that were given up, or put them back.")
+@directory_argument
+@click.option("--retry", "urls", multiple=True, metavar="URL", help="Put this one back into the queue.  (repeatable)")
+@click.option("--retry-all", is_flag=True, help="Put all of them back.")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), help="List at most so many.")
+@json_option
+@click.pass_context
+def dead(
+    ctx: click.Context, directory: Path, *, urls: tuple[str, ...], retry_all: bool, limit: int, as_json: bool
+) -> None:
+    """List the dead letters of the crawl in DIR with what they failed of, or put them back, retries forgiven."""
+    if urls and retry_all:
+        raise UsageError("--retry and --retry-all exclude each other.", "Give one of them.")
+    view = backend_of(ctx).open_view(directory)
+    if urls or retry_all:
+        revived = view.revive(None if retry_all else urls)
+        if as_json:
+            print_json({"revived": revived})
+        else:
+            click.echo(f"{revived:,} put back. To fetch: nephila crawl --out {shlex.quote(str(directory))}")
+        ctx.exit(0 if revived or retry_all else 1)
+    letters = view.dead(limit)
+    if as_json:
+        print_json({"dead": letters, "count": len(letters), "limit": limit})
+        return
+    for letter in letters:
+        detail = f" ({letter.detail})" if letter.detail else ""
+        click.echo(printable(f"{moment(letter.settled_at)}  {letter.reason:<12}  {letter.url}{detail}"))
+    if not letters:
+        click.echo("No dead letters.", err=True)
+    elif len(letters) == limit:
+        click.echo(f"The first {limit:,}; --limit shows more.", err=True)

@@ -1,0 +1,80 @@
+"""What the machine-readable reasons mean, in a few words for the closing summary.
+
+A reason that is not listed here is shown by its name alone: `why` has the details of every single case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from nephila.model.exchange import FailureKind
+from nephila.model.outcome import DeferReason
+from nephila.model.summary import StoppedBy
+
+ENDINGS: Mapping[StoppedBy, str] = MappingProxyType(
+    {
+        StoppedBy.DONE: "Done: nothing is left that could run within --max-wait.",
+        StoppedBy.MAX_PAGES: "Stopped by --max-pages: that many pages are stored.",
+        StoppedBy.MAX_DOMAINS: "Stopped by --max-domains: that many domains were fetched from.",
+        StoppedBy.MAX_BYTES: "Stopped by --max-total-bytes: that much came over the wire.",
+        StoppedBy.MAX_TIME: "Stopped by --max-time: the time is up.",
+        StoppedBy.INTERRUPT: "Interrupted: what was fetched is stored, the rest stays queued.",
+        StoppedBy.STORAGE: "Stopped because the disk refused: what was settled is safe; make room and go on.",
+    }
+)
+
+ERRORS: Mapping[str, str] = MappingProxyType(
+    {
+        FailureKind.DNS: "the name could not be looked up just then",
+        FailureKind.NO_SUCH_NAME: "the name does not exist",
+        FailureKind.CONNECT: "no connection: refused or unreachable",
+        FailureKind.TLS: "no secure connection: certificate or handshake",
+        FailureKind.TIMEOUT: "no whole answer within the time limit",
+        FailureKind.RESET: "the connection broke off",
+        FailureKind.PROTOCOL: "what came was no HTTP",
+        FailureKind.TOO_LARGE: "headers or unpacked body over the limit",
+        FailureKind.BAD_CONTENT: "the body could not be unpacked",
+        FailureKind.ADDRESS: "the address is not public (--allow-address opens ranges)",
+        FailureKind.PROXY: "the proxy failed",
+        "http_4xx": "the server says that there is no such page, or not for us",
+        "http_5xx": "the server failed",
+        "robots": "robots.txt forbids it",
+    }
+)
+
+REFUSALS: Mapping[str, str] = MappingProxyType(
+    {
+        "scope": "outside what was asked for (--scope)",
+        "excluded": "kept out by a pattern (--exclude)",
+        "excluded_builtin": "kept out by a built-in pattern (--no-builtin-excludes)",
+        "extension": "the name ends like no page's (--no-skip-extensions)",
+        "nofollow": "the page asks not to follow it (--no-nofollow)",
+        "depth": "too many hops from a seed (--max-depth)",
+        "robots": "robots.txt forbids it",
+        "address": "the address is not public (--allow-address opens ranges)",
+        "redirect_loop": "redirects go round in a circle",
+        "too_many_redirects": "too many redirects in a row",
+        "cooling": "fetched not long ago (--cooldown)",
+        "trap": "looks like an endless supply of pages",
+        "malformed": "not a URL",
+        "scheme": "neither http nor https",
+        "no_host": "no host in it",
+        "too_long": "the URL is too long",
+        "too_many_segments": "the path has too many parts",
+    }
+)
+
+WAITS: Mapping[str, str] = MappingProxyType(
+    {
+        DeferReason.ROBOTS: "robots.txt cannot be read at present",
+        DeferReason.CRAWL_DELAY: "the site asks for a very long delay",
+        DeferReason.DNS: "the name cannot be looked up at present",
+        DeferReason.ADDRESS: "the server's address is busy with other hosts",
+        DeferReason.COOLING: "fetched not long ago (--cooldown)",
+        DeferReason.STOPPED: "was under way when the crawl stopped",
+        DeferReason.RETRY: "failed and will be tried again",
+        DeferReason.HOST_LIMIT: "the host has had its share (--max-pages-per-host)",
+        "queued": "waiting for their host's turn",
+    }
+)

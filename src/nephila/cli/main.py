@@ -1,0 +1,110 @@
+"""The entry point: finds the command, and turns whatever goes wrong into a sentence and an exit code.
+
+Nothing heavy may be imported here: `nephila --version` and `nephila --help` answer from here, from `lazy` and `click`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from nephila.model.errors import NephilaError
+
+from .crash import report_crash
+from .lazy import Entry, LazyGroup
+from .output import printable
+from .version import version
+
+if TYPE_CHECKING:
+    from .backend import Backend
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+
+COMMANDS: Mapping[str, Entry] = MappingProxyType(
+    {
+        "crawl": Entry("nephila.cli.crawl", "crawl", "Crawl from seeds, or go on with a crawl."),
+        "demo": Entry("nephila.cli.demo", "demo", "Crawl a simulated web on this machine and audit it."),
+        "status": Entry("nephila.cli.status", "status", "Show where a crawl stands."),
+        "pages": Entry("nephila.cli.pages", "pages", "List the pages that were stored."),
+        "why": Entry("nephila.cli.why", "why", "Tell what became of a URL, and which rule decided."),
+        "dead": Entry("nephila.cli.dead", "dead", "List URLs that were given up, or put them back."),
+        "config": Entry("nephila.cli.config", "config", "Show settings and where they came from."),
+        "completion": Entry("nephila.cli.completion", "completion", "Print the script that completes commands."),
+        "test": Entry("nephila.cli.check", "test", "Run the project's own tests (in a checkout)."),
+    }
+)
+
+
+def _show_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"nephila {version()}")
+        ctx.exit()
+
+
+cli = LazyGroup(
+    "nephila",
+    COMMANDS,
+    help="A web crawler: fast over the whole web, slow towards each single site."
+    "\n\nStart with: nephila crawl example.org",
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Show the version.",
+        )
+    ],
+)
+cli.context_settings["help_option_names"] = ["-h", "--help"]
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and end the process with its exit code."""
+    debugging = bool(os.environ.get("NEPHILA_DEBUG"))
+    if not debugging:
+        sys.excepthook = report_crash
+    sys.exit(run(argv, debugging=debugging))
+
+
+def run(argv: Sequence[str] | None = None, backend: Backend | None = None, *, debugging: bool = False) -> int:
+    """Run one command; the exit code. What is not foreseen here is a bug and goes up; when debugging, all does."""
+    try:
+        code = cli.main(argv, prog_name="nephila", standalone_mode=False, obj=backend)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except NephilaError as error:
+        if debugging:
+            raise
+        tell(error)
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _forget_standard_output()
+        return EXIT_FAILED
+    return code if isinstance(code, int) else 0
+
+
+def tell(error: NephilaError) -> None:
+    """One sentence on standard error, and below it what to do."""
+    sentence = printable(str(error))
+    click.echo(f"nephila: {sentence}" + ("" if sentence.endswith((".", "?", "!")) else "."), err=True)
+    if error.hint:
+        click.echo(f"  {printable(error.hint)}", err=True)
+
+
+def _forget_standard_output() -> None:
+    """The reader of our pipe has gone: what is still buffered must not complain when Python ends."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, sys.stdout.fileno())
+    os.close(sink)

@@ -1,0 +1,37 @@
+"""`nephila pages`: what was stored, one line a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .backend import backend_of
+from .figures import moment, size
+from .looking import directory_argument, json_option
+from .output import print_json, printable
+
+
+@click.command("pages", short_help="List the pages that were stored.")
+@directory_argument
+@click.option("--host", default="", metavar="HOST", help="Of this host only.")
+@click.option("--status", type=click.IntRange(100, 599), metavar="CODE", help="With this HTTP status only.")
+@click.option("--like", default="", metavar="TEXT", help="Whose URL holds this text; % stands for anything.")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), help="At most so many.")
+@json_option
+@click.pass_context
+def pages(
+    ctx: click.Context, directory: Path, *, host: str, status: int | None, like: str, limit: int, as_json: bool
+) -> None:
+    """List the pages of the crawl in DIR, the newest capture first: status, size, time (UTC), URL and title."""
+    rows = list(backend_of(ctx).open_view(directory).pages(host, status, like, limit))
+    if as_json:
+        print_json({"pages": rows, "count": len(rows), "limit": limit})
+        return
+    for row in rows:
+        title = f"  {row.title}" if row.title else ""
+        click.echo(printable(f"{row.status}  {size(row.length):>8}  {moment(row.crawled_at)}  {row.url}{title}"))
+    if len(rows) == limit:
+        click.echo(f"The first {limit:,}; --limit shows more.", err=True)
+    elif not rows:
+        click.echo("No page fits.", err=True)

@@ -1,0 +1,140 @@
+"""The closing words of a crawl: what happened and why, what remains, where it is, and how to go on.
+
+`summary_lines` is plain text for any width, on terminals and in pipes alike; headings are bold where a terminal shows
+them (click takes the codes out elsewhere). Its figures are those of `crawl --json`.
+"""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import click
+
+from nephila.model.summary import CrawlSummary, StoppedBy
+
+from .explanations import ENDINGS, ERRORS, REFUSALS, WAITS
+from .figures import clock, count, rate, size
+from .output import printable
+
+if TYPE_CHECKING:
+    from nephila.seeds import SeedReport
+
+EXIT_CODES: Mapping[StoppedBy, int] = MappingProxyType(
+    {StoppedBy.DONE: 0, StoppedBy.INTERRUPT: 130, StoppedBy.STORAGE: 1}
+    | dict.fromkeys((StoppedBy.MAX_PAGES, StoppedBy.MAX_DOMAINS, StoppedBy.MAX_BYTES, StoppedBy.MAX_TIME), 3)
+)
+"""As documented in `nephila crawl --help`."""
+LABEL = 14
+"""Columns of the labels."""
+REASON = 20
+SHOWN_REASONS = 8
+"""Kinds of errors and refusals listed before the rest is summed up."""
+NARROWEST = 40
+LEAST_TEXT = 22
+NARROW_INDENT = 8
+
+
+def summary_document(summary: CrawlSummary, seeds: SeedReport | None) -> dict[str, object]:
+    """What `crawl --json` prints: every figure of the summary, what became of the seeds, and the exit code."""
+    document: dict[str, object] = {name: getattr(summary, name) for name in CrawlSummary.__slots__}
+    document["exit_code"] = EXIT_CODES[summary.stopped_by]
+    document["seeds"] = seeds
+    return document
+
+
+def summary_lines(summary: CrawlSummary, seeds: SeedReport | None, width: int) -> Iterator[str]:
+    """The whole summary, line by line."""
+    width = max(NARROWEST, width)
+    for line in textwrap.wrap(ENDINGS[summary.stopped_by], width, break_on_hyphens=False):
+        yield click.style(line, bold=True)
+    for label, text in _facts(summary, seeds):
+        yield from _row(label, text, width)
+        match label:
+            case "errors":
+                yield from _reasons(summary.errors, ERRORS, width)
+            case "refused":
+                yield from _reasons(summary.refused, REFUSALS, width)
+            case "remaining":
+                yield from _reasons(summary.remaining_by_reason, WAITS, width)
+    yield ""
+    yield from _next_steps(summary)
+
+
+def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[str, str]]:
+    if seeds is not None:
+        yield "seeds", seeds.sentence()
+    yield (
+        "pages",
+        f"{count(summary.pages)} in {clock(summary.seconds)} ({rate(summary.pages_per_s)}), "
+        f"{size(summary.bytes)} on the wire"
+        + (f"; {count(summary.total_pages)} over all runs" if summary.total_pages != summary.pages else ""),
+    )
+    yield "from", f"{_many(summary.hosts, 'host')} in {_many(summary.domains, 'domain')}"
+    if summary.responses:
+        statuses = ", ".join(f"{status} ({count(number)})" for status, number in sorted(summary.statuses.items()))
+        yield (
+            "answers",
+            f"{count(summary.responses)}, robots.txt included" + (f"; status {statuses}" if statuses else ""),
+        )
+    if summary.duplicates:
+        yield "duplicates", f"{count(summary.duplicates)} had content that was already stored"
+    if summary.errors:
+        yield "errors", count(sum(summary.errors.values()))
+    if summary.refused:
+        yield "refused", f"{count(sum(summary.refused.values()))} URLs that were found were not queued"
+    if summary.remaining:
+        yield "remaining", f"{_many(summary.remaining, 'URL')} queued"
+    if summary.dead:
+        yield "dead letters", f"{_many(summary.dead, 'URL')} given up after all retries"
+    yield "cost", f"{summary.cpu_s:.1f} s of processor time, {size(summary.peak_rss_bytes)} of memory at most"
+    yield "stored in", summary.out
+
+
+def _next_steps(summary: CrawlSummary) -> Iterator[str]:
+    directory = shlex.quote(printable(summary.out))
+    steps = [("list the pages", f"nephila pages {directory}"), ("ask about a URL", f"nephila why {directory} URL")]
+    if summary.dead:
+        steps.insert(0, ("see what was given up", f"nephila dead {directory}"))
+    if summary.remaining or summary.stopped_by is not StoppedBy.DONE:
+        steps.insert(0, ("go on", f"nephila crawl --out {directory}"))
+    else:
+        steps.append(("crawl it again", f"nephila crawl --out {directory} --new-cycle"))
+    room = max(len(purpose) for purpose, _ in steps) + 2
+    for purpose, command in steps:
+        yield f"  {purpose:<{room}}{command}"
+
+
+def _reasons(counts: Mapping[str, int], meanings: Mapping[str, str], width: int) -> Iterator[str]:
+    """Counts by reason with their meanings, the largest first, a long tail summed up."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    room = max((len(count(number)) for _, number in ordered), default=0)
+    for reason, number in ordered[:SHOWN_REASONS]:
+        meaning = meanings.get(reason, "")
+        yield from _wrapped(f"    {count(number):>{room}}  {printable(reason):<{REASON}}", meaning, width)
+    rest = ordered[SHOWN_REASONS:]
+    if rest:
+        yield f"    {count(sum(number for _, number in rest)):>{room}}  of {_many(len(rest), 'other kind')}"
+
+
+def _row(label: str, text: str, width: int) -> Iterator[str]:
+    yield from _wrapped(f"  {label:<{LABEL}}", printable(text), width)
+
+
+def _wrapped(head: str, text: str, width: int) -> Iterator[str]:
+    """Text behind its label, or below it where that is too narrow; a word that is too long (a path) is left whole."""
+    indent = len(head)
+    if width - indent < LEAST_TEXT and text:
+        yield head.rstrip()
+        indent = NARROW_INDENT
+        head = " " * indent
+    lines = textwrap.wrap(text, width - indent, break_long_words=False, break_on_hyphens=False) or [""]
+    yield (head + lines[0]).rstrip()
+    yield from (" " * indent + line for line in lines[1:])
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{count(number)} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,100 @@
+"""Putting the layers together: the later one wins, and every value remembers where it came from.
+
+In rising order: defaults, the crawl directory's stored configuration (when going on), a TOML file, the environment,
+`--set`, flags. A list is replaced as a whole, never merged: what is in force must be readable in one place.
+
+Last of all the settings are checked against each other, because some pairs cannot work: with a lease no longer than
+a fetch, no request could ever be sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+
+from nephila.model.errors import UsageError
+from nephila.model.settings import Settings
+
+from .declared import declarations
+from .layers import Given, given_by_assignments, given_in_environment, given_in_toml
+from .stored import CONFIG_NAME
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """Settings in force, and the source of each in words, by key."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+
+def load(
+    *,
+    stored: str | None = None,
+    file: Path | None = None,
+    environ: Mapping[str, str] = MappingProxyType({}),
+    assignments: Iterable[str] = (),
+    flags: Sequence[Given] = (),
+) -> Configured:
+    """The settings in force. `stored` is the text of the crawl directory's configuration; raises `UsageError`."""
+    kept = given_in_toml(stored or "", f"{CONFIG_NAME} of the crawl directory")
+    below = [Given(given.key, given.value, "crawl directory") for given in kept]
+    written = given_in_toml(_read(file), f"file {file}") if file is not None else []
+    layers = (below, written, given_in_environment(environ), given_by_assignments(assignments), flags)
+    inforce = {given.key: given for given in chain.from_iterable(layers)}
+    settings = _build(inforce)
+    sources = {key: inforce[key].source if key in inforce else DEFAULT for key in declarations()}
+    _check_together(settings, sources)
+    return Configured(settings, MappingProxyType(sources))
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"The configuration file {file} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"The configuration file {file} is not UTF-8 text.") from error
+
+
+def _build(inforce: Mapping[str, Given]) -> Settings:
+    settings = Settings()
+    bare = {given.key: given.value for given in inforce.values() if "." not in given.key}
+    grouped = {}
+    for member in fields(Settings):
+        group = getattr(settings, member.name)
+        if is_dataclass(group) and not isinstance(group, type):
+            prefix = member.name + "."
+            changes = {key.removeprefix(prefix): one.value for key, one in inforce.items() if key.startswith(prefix)}
+            grouped[member.name] = replace(group, **changes)
+    return replace(settings, **grouped, **bare)  # type: ignore[arg-type]  # values were fitted to their fields
+
+
+def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
+    for lesser, value, greater, bound, reason in (
+        (
+            "fetch.timeout_s",
+            settings.fetch.timeout_s,
+            "frontier.lease_s",
+            settings.frontier.lease_s,
+            "a request leaves only while its lease outlasts a whole fetch",
+        ),
+        (
+            "dns.min_ttl_s",
+            settings.dns.min_ttl_s,
+            "dns.max_ttl_s",
+            settings.dns.max_ttl_s + 1e-9,
+            "an answer cannot be kept at least longer than at most",
+        ),
+    ):
+        if value >= bound:
+            raise UsageError(
+                f"{lesser} ({value:g}, {sources[lesser]}) must be below {greater} ({bound:g}, {sources[greater]}): "
+                f"{reason}.",
+                f"Set the other one too, for example --set {greater}={value * 2:g}",
+            )

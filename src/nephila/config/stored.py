@@ -1,0 +1,41 @@
+"""The configuration that lies in a crawl directory, so that the same command without its flags goes on as before.
+
+Only what differs from the defaults is kept. The file is replaced in one step: a crash leaves the old or the new one.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nephila.model.errors import CrawlDirectoryError
+from nephila.model.settings import Settings
+
+from .toml import dump_toml
+
+CONFIG_NAME = "config.toml"
+
+
+def read_stored(directory: Path) -> str | None:
+    """The stored configuration, None when the directory holds no crawl."""
+    try:
+        return (directory / CONFIG_NAME).read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise CrawlDirectoryError(f"{directory / CONFIG_NAME} cannot be read: {error}.") from error
+
+
+def write_stored(directory: Path, settings: Settings) -> None:
+    """Keep `settings` as the configuration of the crawl."""
+    path = directory / CONFIG_NAME
+    fresh = path.with_suffix(".toml.new")
+    text = "# Written by nephila: what this crawl was asked for. Flags and --set override it.\n" + dump_toml(settings)
+    try:
+        with fresh.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        raise CrawlDirectoryError(f"{path} cannot be written: {error.strerror}.") from error

@@ -1,0 +1,231 @@
+"""Fakes of what the command line stands on, and a way to run it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from nephila.cli.backend import Backend, RunningCrawl, View
+from nephila.cli.main import cli
+from nephila.config import Configured
+from nephila.interfaces.catalogue import PageRow
+from nephila.interfaces.frontier import UrlStory
+from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
+from nephila.model.task import Level
+from nephila.seeds import Seed, SeedReport
+from nephila.urls import Fingerprint
+
+SNAPSHOT = CrawlSnapshot(
+    elapsed_s=83.4,
+    pages=1234,
+    responses=1300,
+    bytes=31_200_000,
+    in_flight=35,
+    queued=1_023_300,
+    hosts=12,
+    domains=4,
+    duplicates=3,
+    errors={"timeout": 12, "dns": 3, "http_5xx": 2},
+    refused={"scope": 40_321, "excluded": 31},
+    statuses={200: 1234, 404: 66},
+    pages_per_s=14.83,
+    limit="max-pages",
+    limit_share=0.43,
+    limit_left_s=131.0,
+    slow_hosts=2,
+)
+
+SUMMARY = CrawlSummary(
+    pages=1234,
+    responses=1300,
+    bytes=31_200_000,
+    errors={"timeout": 12, "martian": 1},
+    hosts=12,
+    domains=4,
+    duplicates=3,
+    refused={"scope": 40_321, "depth": 5},
+    statuses={404: 66, 200: 1234},
+    seconds=83.4,
+    pages_per_s=14.8,
+    cpu_s=1.25,
+    peak_rss_bytes=120_000_000,
+    stopped_by=StoppedBy.DONE,
+    remaining=7,
+    remaining_by_reason={"robots_unavailable": 7},
+    dead=2,
+    out="crawl-example.org",
+    total_pages=2000,
+)
+
+SEEDS = SeedReport(added=3, known=1, refused={"malformed": 1}, examples=())
+
+STORY = UrlStory(
+    url="https://example.org/x",
+    fingerprint=Fingerprint(b"\x01\xff"),
+    host="example.org",
+    state="dead_letter",
+    level=Level.HIGH,
+    depth=2,
+    via="https://example.org/",
+    hops=0,
+    retries=3,
+    cycle=1,
+    admitted_at=1_700_000_000_000,
+    settled_at=1_700_000_060_000,
+    reason="timeout",
+    detail="no answer \x1b[31mwithin 30 s",
+)
+
+PAGE = PageRow(
+    url="https://example.org/a",
+    status=200,
+    content_type="text/html",
+    length=31_200,
+    title="A\x1b]0;owned\x07 title",
+    depth=1,
+    crawled_at=1_700_000_000_000,
+    crawl_count=1,
+    duplicate_of="",
+    storage_key="nephila-1.warc.gz:0",
+)
+
+
+@dataclass
+class FakeCrawl:
+    """A crawl that stands still."""
+
+    now: CrawlSnapshot = SNAPSHOT
+    seed_report: SeedReport | None = SEEDS
+
+    def snapshot(self) -> CrawlSnapshot:
+        return self.now
+
+
+@dataclass
+class Ran:
+    """What `run_crawl` was called with."""
+
+    out: Path
+    configured: Configured
+    seeds: list[Seed]
+    new_cycle: bool
+    listeners: Sequence[Any]
+
+
+@dataclass
+class Answer:
+    """Of `why`."""
+
+    lines: Sequence[tuple[str, str]]
+    found: bool
+    data: dict[str, object]
+
+
+@dataclass
+class Demo:
+    """Of `demo`."""
+
+    summary: CrawlSummary
+    verdict: Sequence[tuple[str, str]]
+    passed: bool
+    example: str = "http://site1.test/"
+
+
+@dataclass
+class FakeNode:
+    """Stands in for `node`: remembers the calls, lets the view run for a moment, answers with `summary`."""
+
+    summary: CrawlSummary = SUMMARY
+    raises: BaseException | None = None
+    crawl: RunningCrawl = field(default_factory=FakeCrawl)
+    ran: list[Ran] = field(default_factory=list)
+    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    found: bool = True
+    environ: dict[str, str] = field(default_factory=lambda: {"TERM": "xterm"})
+
+    def run_crawl(
+        self,
+        out: Path,
+        configured: Configured,
+        seeds: Sequence[Any],
+        *,
+        new_cycle: bool = False,
+        listeners: Sequence[Any] = (),
+        view: View | None = None,
+    ) -> CrawlSummary:
+        if self.raises is not None:
+            raise self.raises
+        self.ran.append(Ran(out, configured, [seed for source in seeds for seed in source], new_cycle, listeners))
+        if view is not None:
+            asyncio.run(run_for_a_moment(view, self.crawl))
+        return replace(self.summary, out=str(out))
+
+    def open_view(self, out: Path) -> FakeNode:
+        self.asked.append(("open", out))
+        if self.raises is not None:
+            raise self.raises
+        return self
+
+    def status(self) -> object:
+        return {
+            "directory": "crawl-x",
+            "running": True,
+            "pages": 1234,
+            "bytes": 31_200_000,
+            "started_at": 1_700_000_000_000,
+            "queued": {"low": 3, "high": 0, "medium": 20},
+            "hosts_put_off": {},
+            "rates": {"mean_ms": 12, "share": 0.5},
+        }
+
+    def why(self, url: str) -> Answer:
+        lines = [("state", "completed"), ("found on", "https://example.org/\x1b[2J")]
+        return Answer(lines, self.found, {"state": "completed", "fingerprint": b"\x01"})
+
+    def dead(self, limit: int) -> list[UrlStory]:
+        return [STORY][:limit]
+
+    def revive(self, urls: Sequence[str] | None) -> int:
+        self.asked.append(("revive", urls))
+        return 2 if urls is None else len(urls)
+
+    def pages(self, host: str, status: int | None, like: str, limit: int) -> Iterator[PageRow]:
+        self.asked.append(("pages", host, status, like, limit))
+        return iter([PAGE])
+
+    def run_demo(self, out: Path, *, pages: int, listeners: Sequence[Any] = (), view: View | None = None) -> Demo:
+        self.asked.append(("demo", out, pages))
+        return Demo(replace(self.summary, out=str(out)), [("violations", "0")], self.found)
+
+    def backend(self) -> Backend:
+        return Backend(self.run_crawl, self.open_view, self.run_demo, self.environ)
+
+
+async def run_for_a_moment(view: View, crawl: RunningCrawl) -> None:
+    """Run a view as the node does: beside the crawl, cancelled at its end."""
+    task = asyncio.ensure_future(view(crawl))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+def node() -> FakeNode:
+    return FakeNode()
+
+
+@pytest.fixture
+def invoke(node: FakeNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run a command line against the fake node, in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: str, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(cli, list(args), input=stdin, obj=node.backend(), standalone_mode=True)
+
+    return run

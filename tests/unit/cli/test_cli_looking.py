@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from nephila.cli.check import run_tests
+from nephila.cli.looking import labelled
+from nephila.config import write_stored
+from nephila.config.reference import reference
+from nephila.model.errors import CrawlDirectoryError, UsageError
+from nephila.model.settings import FetchSettings, Settings
+
+from .conftest import FakeNode
+
+Invoke = Callable[..., Result]
+
+
+def test_pages_are_listed_with_their_whole_url(invoke: Invoke, node: FakeNode) -> None:
+    """W3, C4: filters are handed on; titles of strangers cannot act on the terminal."""
+    result = invoke("pages", "d", "--host", "example.org", "--status", "200", "--like", "a", "--limit", "5")
+    assert node.asked == [("open", Path("d")), ("pages", "example.org", 200, "a", 5)]
+    assert result.stdout.startswith("200   31.2 kB  2023-11-14 22:13:20  https://example.org/a  A")
+    assert "\x1b" not in result.stdout
+    assert "\x07" not in result.stdout
+
+
+def test_pages_as_json(invoke: Invoke) -> None:
+    """C4: one object."""
+    document = json.loads(invoke("pages", "d", "--json", "--limit", "1").stdout)
+    assert document["count"] == 1
+    assert document["pages"][0]["url"] == "https://example.org/a"
+
+
+def test_a_list_that_was_cut_says_so(invoke: Invoke) -> None:
+    """C4: on standard error, where it does not disturb a pipe."""
+    assert "--limit shows more" in invoke("pages", "d", "--limit", "1").stderr
+    assert invoke("pages", "d", "--limit", "2").stderr == ""
+
+
+def test_why_tells_the_story(invoke: Invoke, node: FakeNode) -> None:
+    """T8, C4: labels and texts, exit code 1 for a URL that was never met."""
+    result = invoke("why", "d", "https://example.org/a")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("state     completed\nfound on  https://example.org/")
+    assert "\x1b" not in result.stdout
+    node.found = False
+    assert invoke("why", "d", "https://example.org/b").exit_code == 1
+
+
+def test_why_as_json(invoke: Invoke) -> None:
+    """T8, C4: the same for scripts."""
+    assert json.loads(invoke("why", "d", "https://example.org/a", "--json").stdout) == {
+        "url": "https://example.org/a",
+        "found": True,
+        "state": "completed",
+        "fingerprint": "01",
+    }
+
+
+def test_dead_letters_are_listed_with_their_reason(invoke: Invoke) -> None:
+    """F9, C4: what failed, when, of what."""
+    result = invoke("dead", "d")
+    assert result.stdout.startswith("2023-11-14 22:14:20  timeout       https://example.org/x (no answer ")
+    assert "\x1b" not in result.stdout
+    document = json.loads(invoke("dead", "d", "--json").stdout)
+    assert document["dead"][0]["fingerprint"] == "01ff"
+    assert document["dead"][0]["level"] == "high"
+
+
+def test_dead_letters_are_put_back(invoke: Invoke, node: FakeNode) -> None:
+    """F9, C4: one, several or all of them."""
+    result = invoke("dead", "d", "--retry", "https://example.org/x")
+    assert ("revive", ("https://example.org/x",)) in node.asked
+    assert "1 put back. To fetch: nephila crawl --out d" in result.stdout
+    assert json.loads(invoke("dead", "d", "--retry-all", "--json").stdout) == {"revived": 2}
+    assert ("revive", None) in node.asked
+    assert isinstance(invoke("dead", "d", "--retry-all", "--retry", "x").exception, UsageError)
+
+
+def test_status_shows_every_figure_by_its_unit(invoke: Invoke) -> None:
+    """C4: where a crawl stands."""
+    said = " ".join(invoke("status", "d").stdout.split())
+    assert said == (
+        "directory crawl-x running yes pages 1,234 bytes 31.2 MB started 2023-11-14 22:13:20 "
+        "queued medium 20, low 3 rates mean 12 ms rates share 0.50"
+    )
+    assert json.loads(invoke("status", "d", "--json").stdout)["pages"] == 1234
+
+
+def test_a_directory_without_a_crawl_is_told(invoke: Invoke, node: FakeNode) -> None:
+    """C4: the node's word goes up."""
+    node.raises = CrawlDirectoryError("There is no crawl in d.")
+    for arguments in (["status", "d"], ["pages", "d"], ["dead", "d"], ["why", "d", "x"]):
+        assert isinstance(invoke(*arguments).exception, CrawlDirectoryError)
+
+
+def test_config_show_tells_what_is_in_force_and_where_from(invoke: Invoke, node: FakeNode, tmp_path: Path) -> None:
+    """C4: as TOML that can be used again."""
+    write_stored(tmp_path, Settings(fetch=FetchSettings(max_hops=4)))
+    (tmp_path / "c.toml").write_text("[dns]\ntries = 2\n")
+    node.environ["NEPHILA_ROBOTS_OBEY"] = "no"
+    result = invoke("config", "show", str(tmp_path), "--config", "c.toml", "--set", "scope.mode=host", "--changed")
+    assert result.stdout.splitlines() == [
+        "[scope]",
+        'mode = "host"  # --set',
+        "",
+        "[robots]",
+        "obey = false  # environment NEPHILA_ROBOTS_OBEY",
+        "",
+        "[fetch]",
+        "max_hops = 4  # crawl directory",
+        "",
+        "[dns]",
+        "tries = 2  # file c.toml line 2",
+    ]
+    assert "timeout_s = 30.0  # default" in invoke("config", "show").stdout
+
+
+def test_config_show_as_json(invoke: Invoke) -> None:
+    """C4: for scripts; endless is a word there."""
+    document = json.loads(invoke("config", "show", "--changed", "--set", "limits.max_wait_s=inf", "--json").stdout)
+    assert document == {"limits.max_wait_s": {"value": "inf", "source": "--set", "default": 120.0}}
+
+
+def test_config_of_a_directory_without_a_crawl_is_refused(invoke: Invoke, tmp_path: Path) -> None:
+    """C4: no crawl, no configuration of it."""
+    assert isinstance(invoke("config", "show", str(tmp_path)).exception, CrawlDirectoryError)
+
+
+def test_config_reference_prints_the_settings_page(invoke: Invoke) -> None:
+    """C4: the page in the documentation is made with it."""
+    assert invoke("config", "reference").stdout == reference()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_call_us_back(invoke: Invoke, shell: str) -> None:
+    """C4: shell completion."""
+    result = invoke("completion", shell)
+    assert result.exit_code == 0
+    assert f"_NEPHILA_COMPLETE={shell}_complete" in result.stdout
+
+
+def test_demo_crawls_and_lets_the_auditor_speak(invoke: Invoke, node: FakeNode, tmp_path: Path) -> None:
+    """C4, P5: a temporary directory unless one is named; a bad verdict is a failure."""
+    result = invoke("demo", "--out", "d", "--pages", "50")
+    assert node.asked[-1] == ("demo", Path("d"), 50)
+    assert "violations  0" in result.stdout
+    assert "nephila why d http://site1.test/" in result.stdout
+    assert result.exit_code == 0
+    node.found = False
+    failed = invoke("demo", "--out", "d", "--json")
+    assert failed.exit_code == 1
+    assert json.loads(failed.stdout)["audit"] == {"violations": "0"}
+
+
+def test_the_tests_are_run_where_there_is_a_checkout(tmp_path: Path) -> None:
+    """C4: arguments and exit code are handed on; without a checkout it is said."""
+    with pytest.raises(UsageError, match="not part of the installed package"):
+        run_tests(tmp_path, ())
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "run_tests.py").write_text("import sys\nsys.exit(len(sys.argv))\n")
+    assert run_tests(tmp_path, ("--ids", "x")) == 3
+
+
+def test_long_texts_are_wrapped_below_themselves_and_addresses_stay_whole() -> None:
+    """C4: sensible at any width."""
+    url = "https://example.org/" + "x" * 60
+    assert list(labelled([("a", "one two three four five six seven"), ("long label", url), ("none", "")], 42)) == [
+        "a           one two three four five six",
+        "            seven",
+        f"long label  {url}",
+        "none",
+    ]

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nephila.cli import crash
+from nephila.cli.main import COMMANDS, cli, run
+from nephila.cli.output import plain, printable
+from nephila.cli.version import version
+from nephila.model.errors import StorageError
+
+from .conftest import FakeNode
+
+
+def python(code: str, *, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+
+
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_start_up_loads_neither_the_crawler_nor_the_terminal_library(argument: str) -> None:
+    """C4: `nephila --help` answers at once."""
+    done = python(
+        "import sys\nfrom nephila.cli.main import run\n"
+        f"code = run([{argument!r}])\n"
+        "print('LOADED', code, sorted(n for n in sys.modules if n.split('.')[0] in ('rich', 'uvloop', 'asyncio')"
+        " or n.startswith('nephila.') and n.split('.')[1] not in ('cli', 'model')))"
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "LOADED 0 []"
+
+
+def test_the_listed_commands_are_what_they_say_they_are() -> None:
+    """C4: descriptions are written down beside the names, and must not drift from the commands."""
+    with cli.make_context("nephila", ["--help"], resilient_parsing=True) as ctx:
+        for name, entry in COMMANDS.items():
+            command = cli.get_command(ctx, name)
+            assert command is not None
+            assert command.name == name
+            assert command.short_help == entry.help
+        assert cli.get_command(ctx, "nothing") is None
+        assert [item.value for item in cli.shell_complete(ctx, "c")] == ["crawl", "config", "completion"]
+        assert "--version" in [item.value for item in cli.shell_complete(ctx, "--v")]
+
+
+def test_python_dash_m_is_the_command() -> None:
+    """C4: `python -m nephila`."""
+    done = subprocess.run([sys.executable, "-m", "nephila", "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"nephila {version()}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        (["crwal"], "'crawl'"),
+        (["example.org"], "nephila crawl example.org"),
+        (["crawl", "x", "--max-pagse", "3"], "'--max-pages'"),
+        (["pages", "d", "--limti", "3"], "'--limit'"),
+    ],
+)
+def test_a_slip_of_the_pen_is_answered_with_the_nearest_name(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], suggestion: str
+) -> None:
+    """C4: unknown commands and options, exit code 2."""
+    assert run(arguments) == 2
+    assert suggestion in capsys.readouterr().err
+
+
+def test_our_own_errors_are_a_sentence_and_a_hint(
+    node: FakeNode, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """C4: never a traceback; the error's own exit code."""
+    node.raises = StorageError("The disk is \x1b[31mfull", "Make room.")
+    assert run(["status", str(tmp_path)], node.backend()) == 1
+    assert capsys.readouterr().err == "nephila: The disk is \N{REPLACEMENT CHARACTER}[31mfull.\n  Make room.\n"
+    assert run(["crawl", "a.org", "--set", "x"], node.backend()) == 2
+
+
+def test_debugging_shows_the_traceback(node: FakeNode, tmp_path: Path) -> None:
+    """C4: NEPHILA_DEBUG=1."""
+    node.raises = StorageError("The disk is full.")
+    with pytest.raises(StorageError):
+        run(["status", str(tmp_path)], node.backend(), debugging=True)
+
+
+def test_an_interrupt_is_130(node: FakeNode, tmp_path: Path) -> None:
+    """C4: Ctrl-C outside a crawl."""
+    node.raises = KeyboardInterrupt()
+    assert run(["status", str(tmp_path)], node.backend()) == 130
+
+
+def test_an_unexpected_fault_is_told_in_a_sentence_with_its_traceback_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C4: a bug of ours is one line, and can be sent in."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    error = TypeError("oh \x1b[0m")
+    crash.report_crash(TypeError, error, None)
+    said = capsys.readouterr().err
+    (file,) = tmp_path.iterdir()
+    assert str(file) in said
+    assert said.count("\n") == 1
+    assert "\x1b" not in said
+    assert "TypeError: oh" in file.read_text()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    crash.report_crash(TypeError, error, None)
+    assert "could not be written" in capsys.readouterr().err
+
+
+def test_a_fault_ends_the_process_with_one_sentence_and_exit_code_1(tmp_path: Path) -> None:
+    """C4: through the real entry."""
+    done = python(
+        f"import sys, tempfile\ntempfile.tempdir = {str(tmp_path)!r}\n"
+        "from nephila.cli import main as entry\n"
+        "entry.cli.main = lambda *a, **k: 1 // 0\n"
+        "entry.main([])"
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "an unexpected fault (ZeroDivisionError" in done.stderr
+
+
+def test_a_reader_who_has_gone_is_no_fault(tmp_path: Path) -> None:
+    """C4: `nephila config show | head -0` ends quietly."""
+    code = "import os, sys\nos.close(0)\nr, w = os.pipe()\nos.dup2(w, 1)\nos.close(r)\nos.close(w)\n"
+    done = python(code + "from nephila.cli.main import main\nmain(['config', 'show'])", stdout=subprocess.DEVNULL)
+    assert done.stderr == ""
+    assert done.returncode == 1
+
+
+def test_text_of_strangers_is_made_harmless() -> None:
+    """K4, C4: controls, line ends, and marks that turn the direction of writing."""
+    assert printable("a\x1b[2J\nb\u202ec\x9bd\ud800") == "a\ufffd[2J\ufffdb\ufffdc\ufffdd\ufffd"
+    assert printable("Grüße, 世界 \N{SNOWMAN}") == "Grüße, 世界 \N{SNOWMAN}"
+
+
+def test_nouns_become_json() -> None:
+    """C4: bytes, tuples, infinity, paths."""
+    assert plain({1: (b"\xff", float("inf"), Path("x"), None, True, {"y": 1.5})}) == {
+        "1": ["ff", "inf", "x", None, True, {"y": 1.5}]
+    }
+
+
+def test_the_version_is_the_projects(tmp_path: Path) -> None:
+    """C4: of the checkout, else of the installation."""
+    assert f'version = "{version()}"' in (Path(__file__).parents[3] / "pyproject.toml").read_text()

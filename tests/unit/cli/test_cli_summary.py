@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+import pytest
+
+from nephila.cli.explanations import ENDINGS
+from nephila.cli.figures import clock, moment, rate, short_count, size
+from nephila.cli.summary import EXIT_CODES, summary_lines
+from nephila.model.summary import CrawlSummary, StoppedBy
+
+from .conftest import SEEDS, SUMMARY
+
+
+def text(summary: CrawlSummary = SUMMARY, width: int = 80) -> str:
+    return click.unstyle("\n".join(summary_lines(summary, SEEDS, width)))
+
+
+def test_the_summary_tells_what_happened_and_why() -> None:
+    """S3, C4: figures, statuses, errors and refusals with their meaning, what remains, where it is, what to do next."""
+    said = text()
+    assert said.startswith("Done: nothing is left that could run within --max-wait.\n")
+    for fact in (
+        "1,234 in 1:23 (14.8/s), 31.2 MB on the wire; 2,000 over all",
+        "12 hosts in 4 domains",
+        "1,300, robots.txt included; status 200 (1,234), 404 (66)",
+        "3 had content that was already stored",
+        "12  timeout             no whole answer within the time limit",
+        " 1  martian",
+        "40,321  scope               outside what was asked for (--scope)",
+        "7 URLs queued",
+        "7  robots_unavailable  robots.txt cannot be read at present",
+        "2 URLs given up after all retries",
+        "1.2 s of processor time, 120 MB of memory",
+        "crawl-example.org",
+        "nephila crawl --out crawl-example.org",
+        "nephila dead crawl-example.org",
+        "nephila why crawl-example.org URL",
+    ):
+        assert fact in said
+
+
+def test_a_crawl_that_is_done_is_not_told_to_go_on() -> None:
+    """C4: the next step fits the end."""
+    done = replace(SUMMARY, remaining=0, remaining_by_reason={}, dead=0, total_pages=1234, out="my dir")
+    said = text(done)
+    assert "nephila crawl --out 'my dir' --new-cycle" in said
+    assert "  go on" not in said
+    assert "over all runs" not in said
+    assert "dead" not in said
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_summary_fits_the_screen(width: int) -> None:
+    """C4: commands stay whole to be copied; everything else is wrapped."""
+    lines = text(width=width).splitlines()
+    assert all(len(line) <= width for line in lines if "nephila " not in line)
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_a_long_tail_of_reasons_is_summed_up() -> None:
+    """C4: the largest are listed, the rest counted."""
+    said = text(replace(SUMMARY, errors={f"kind{number}": number for number in range(1, 13)}))
+    assert "12  kind12" in said
+    assert "kind4\n" not in said
+    assert "10  of 4 other kinds" in said
+
+
+def test_every_end_has_its_words_and_its_exit_code() -> None:
+    """C4: a new way to end cannot be forgotten."""
+    assert set(ENDINGS) == set(StoppedBy)
+    assert set(EXIT_CODES) == set(StoppedBy)
+
+
+def test_a_crawl_that_met_nothing_has_a_short_summary() -> None:
+    """C4: no empty lists."""
+    nothing = CrawlSummary(0, 0, 0, {}, 0, 0, 0, {}, {}, 0.1, 0.0, 0.1, 1, StoppedBy.INTERRUPT, 0, {}, 0, "x", 0)
+    said = text(nothing)
+    assert said.startswith("Interrupted: what was fetched is stored")
+    assert "errors" not in said
+    assert "refused  " not in said
+    assert "0 hosts in 0 domains" in said
+
+
+def test_figures_are_short_and_exact_enough() -> None:
+    """C4: figures for people."""
+    assert [short_count(n) for n in (0, 99_999, 100_000, 1_234_567, 999_999_999, 10**15)] == [
+        "0",
+        "99,999",
+        "100 k",
+        "1.23 M",
+        "1.00 G",
+        "1,000 T",
+    ]
+    assert [size(n) for n in (999, 1000, 31_200, 1_500_000_000, 10**18)] == [
+        "999 B",
+        "1.00 kB",
+        "31.2 kB",
+        "1.50 GB",
+        "1,000 PB",
+    ]
+    assert [rate(n) for n in (0, 0.254, 14.83, 1480.2)] == ["0.00/s", "0.25/s", "14.8/s", "1,480/s"]
+    assert [clock(n) for n in (0, 7.9, 754, 3723, 262_923)] == ["0:00", "0:07", "12:34", "1:02:03", "3d 1:02:03"]
+    assert moment(0) == "1970-01-01 00:00:00"

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nephila.config import Given, declarations, given_by_flag, load, read_stored, write_stored
+from nephila.config.lines import key_lines
+from nephila.model.errors import CrawlDirectoryError, UsageError
+from nephila.model.settings import FetchSettings, Settings
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "crawl.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def complaint(**layers: object) -> tuple[str, str]:
+    with pytest.raises(UsageError) as caught:
+        load(**layers)  # type: ignore[arg-type]  # the tests pass what load takes
+    return str(caught.value), caught.value.hint
+
+
+def test_nothing_given_means_the_defaults() -> None:
+    """C4: every value comes from somewhere, at least from its default."""
+    configured = load()
+    assert configured.settings == Settings()
+    assert set(configured.sources) == set(declarations())
+    assert set(configured.sources.values()) == {"default"}
+
+
+def test_the_later_layer_wins_and_every_value_remembers_its_source(tmp_path: Path) -> None:
+    """C4: defaults, crawl directory, file, environment, --set, flags, in rising order."""
+    names = ["timeout_s", "connect_timeout_s", "max_bytes", "max_hops", "concurrency"]
+    layers = [
+        "\n".join(f"{name} = 11" for name in names[:5]),
+        "\n".join(f"{name} = 12" for name in names[:4]),
+    ]
+    file = written(tmp_path, "# a comment\n[fetch]\n" + layers[1])
+    configured = load(
+        stored="[fetch]\n" + layers[0],
+        file=file,
+        environ={f"NEPHILA_FETCH_{name.upper()}": "13" for name in names[:3]},
+        assignments=[f"fetch.{name}=14" for name in names[:2]],
+        flags=[given_by_flag(declarations()["fetch.timeout_s"], "--timeout", "15")],
+    )
+    fetch, sources = configured.settings.fetch, configured.sources
+    assert (fetch.timeout_s, fetch.connect_timeout_s, fetch.max_bytes) == (15.0, 14.0, 13)
+    assert (fetch.max_hops, fetch.concurrency) == (12, 11)
+    assert sources["fetch.timeout_s"] == "--timeout"
+    assert sources["fetch.connect_timeout_s"] == "--set"
+    assert sources["fetch.max_bytes"] == "environment NEPHILA_FETCH_MAX_BYTES"
+    assert sources["fetch.max_hops"] == f"file {file} line 6"
+    assert sources["fetch.concurrency"] == "crawl directory"
+    assert sources["fetch.proxy"] == "default"
+
+
+def test_a_setting_of_no_group_is_set_everywhere_too(tmp_path: Path) -> None:
+    """C4: random_seed has no group."""
+    assert load(file=written(tmp_path, "random_seed = 7")).settings.random_seed == 7
+    assert load(environ={"NEPHILA_RANDOM_SEED": "8"}).settings.random_seed == 8
+    assert load(assignments=["random_seed=9"]).settings.random_seed == 9
+
+
+def test_a_list_is_replaced_and_not_merged() -> None:
+    """C4: what is in force is readable in one place."""
+    configured = load(stored='[scope]\ndomains = ["a.org"]', environ={"NEPHILA_SCOPE_DOMAINS": "b.org,c.org"})
+    assert configured.settings.scope.domains == ("b.org", "c.org")
+
+
+def test_an_unknown_key_of_a_file_is_named_with_its_line_and_the_nearest_name(tmp_path: Path) -> None:
+    """C4: a slip of the pen is found, not ignored."""
+    message, hint = complaint(file=written(tmp_path, "[fetch]\n\ntimeout = 5\n"))
+    assert "'fetch.timeout'" in message
+    assert "crawl.toml line 3" in message
+    assert "fetch.timeout_s" in hint
+
+
+def test_a_key_in_the_wrong_group_is_found_by_its_name(tmp_path: Path) -> None:
+    """C4: the group is what people forget."""
+    assert complaint(assignments=["delay_s=1"])[1] == "Did you mean politeness.delay_s?"
+    assert "politeness.delay_s" in complaint(file=written(tmp_path, "[fetch]\ndelay_s = 2"))[1]
+
+
+@pytest.mark.parametrize("text", ["[fetsch]\ntimeout_s = 1", "[fetsch]", "fetch = 3", "[fetch.inner]\na = 1"])
+def test_tables_that_do_not_exist_are_refused(tmp_path: Path, text: str) -> None:
+    """C4: a misspelt table is no table without effect."""
+    assert "There is no setting" in complaint(file=written(tmp_path, text))[0]
+
+
+def test_a_wrong_type_in_a_file_is_named_with_its_line(tmp_path: Path) -> None:
+    """C4: line and key, what was expected, what was found."""
+    message, hint = complaint(file=written(tmp_path, "[limits]\n# pages\nmax_pages = 'many'\n"))
+    assert message.startswith("limits.max_pages must be a whole number, not 'many' (file ")
+    assert message.endswith("line 3).")
+    assert "pages in all" in hint
+
+
+def test_broken_toml_is_told_with_its_line(tmp_path: Path) -> None:
+    """C4: broken TOML."""
+    message, _ = complaint(file=written(tmp_path, "[fetch]\ntimeout_s = = 3\n"))
+    assert "not valid TOML" in message
+    assert "line 2" in message
+    assert "not valid TOML" in complaint(file=written(tmp_path, "random_seed = " + "9" * 5000))[0]
+
+
+def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
+    """C4: no traceback for a missing file."""
+    assert "cannot be read" in complaint(file=tmp_path / "none.toml")[0]
+    (tmp_path / "latin.toml").write_bytes(b"# \xe9\n")
+    assert "not UTF-8" in complaint(file=tmp_path / "latin.toml")[0]
+
+
+def test_an_environment_variable_that_is_almost_a_setting_is_refused() -> None:
+    """C4: others' variables are left alone, slips are not."""
+    assert load(environ={"NEPHILA_DEBUG": "1", "NEPHILA_MATERIAL": "x", "NEPHILA_PYTHON": "y", "PATH": "z"})
+    message, hint = complaint(environ={"NEPHILA_FETCH_TIMEOUT": "3"})
+    assert "NEPHILA_FETCH_TIMEOUT " in message
+    assert "NEPHILA_FETCH_TIMEOUT_S" in hint
+    assert "NEPHILA_FETCH_TIMEOUT_S" in complaint(environ={"NEPHILA_FECTH_TIMEOUT_S": "3"})[1]
+
+
+def test_bad_values_name_the_variable_the_assignment_or_the_flag() -> None:
+    """C4: the user sees what he wrote."""
+    assert complaint(environ={"NEPHILA_ROBOTS_OBEY": "eh"})[0].startswith("NEPHILA_ROBOTS_OBEY must be true or false")
+    assert complaint(assignments=["robots.obey=eh"])[0].startswith("--set robots.obey must be true or false")
+    assert "group.name=value" in complaint(assignments=["robots.obey"])[0]
+    with pytest.raises(UsageError, match=r"^--delay must be a duration"):
+        given_by_flag(declarations()["politeness.delay_s"], "--delay", "x")
+
+
+def test_flags_give_switches_strings_and_lists() -> None:
+    """C4: what the command line hands over."""
+    known = declarations()
+    assert given_by_flag(known["robots.obey"], "--robots", False) == Given("robots.obey", False, "--robots")
+    assert given_by_flag(known["scope.exclude"], "--exclude", ("a,b", "c")).value == ("a,b", "c")
+    with pytest.raises(TypeError):
+        given_by_flag(known["robots.obey"], "--robots", 3.5)
+
+
+def test_settings_that_cannot_work_together_are_refused() -> None:
+    """C4, F3: with a lease no longer than a fetch nothing could ever be sent."""
+    message, hint = complaint(assignments=["fetch.timeout_s=400"])
+    assert "frontier.lease_s (300, default)" in message
+    assert "--set frontier.lease_s=800" in hint
+    assert "dns.max_ttl_s" in complaint(assignments=["dns.max_ttl_s=1"])[0]
+    assert load(assignments=["dns.max_ttl_s=5"])
+
+
+def test_what_a_crawl_directory_keeps_is_what_goes_on(tmp_path: Path) -> None:
+    """C4: stored and read again."""
+    assert read_stored(tmp_path) is None
+    assert read_stored(tmp_path / "none") is None
+    settings = Settings(fetch=FetchSettings(timeout_s=12.5, user_agent='Bot "x" \\ é'), random_seed=3)
+    write_stored(tmp_path, settings)
+    assert load(stored=read_stored(tmp_path)).settings == settings
+    assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]
+    with pytest.raises(CrawlDirectoryError, match="cannot be written"):
+        write_stored(tmp_path / "none", settings)
+
+
+def test_lines_are_found_past_strings_comments_and_arrays() -> None:
+    """C4: the line that is named is the key's own."""
+    text = (
+        'random_seed = 1 # [x]\n"a b".c = """\n[no]\nk = 1\n"""\n\n[fetch] # = here\n'
+        "types = [ # one\n  'a=b', # two\n]\r\nproxy = '''x\n'''\nuser_agent = \"\\\"[\"\n[[t]]\nz = {q = 1}\n"
+    )
+    assert key_lines(text) == {
+        ("random_seed",): 1,
+        ("a b",): 2,
+        ("a b", "c"): 2,
+        ("fetch",): 7,
+        ("fetch", "types"): 8,
+        ("fetch", "proxy"): 11,
+        ("fetch", "user_agent"): 13,
+        ("t",): 14,
+        ("t", "z"): 15,
+    }
+
+
+def test_the_line_of_an_inline_table_is_that_of_its_statement(tmp_path: Path) -> None:
+    """C4: inline and dotted spellings of the same key."""
+    assert "line 2)" in complaint(file=written(tmp_path, "\nfetch = {timeout_s = true}"))[0]
+    assert "line 1)" in complaint(file=written(tmp_path, "fetch.timeout_s = true"))[0]
