@@ -1,0 +1,110 @@
+"""Requirements say the truth: what is imported is required, what is required is locked, what is locked is hashed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REQUIREMENTS = ROOT / "requirements"
+LOCKS = ("run", "build", "test")
+
+
+def normal(name: str) -> str:
+    """One spelling for a package's name (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def asked_for(path: Path) -> set[str]:
+    """The packages of an .in file."""
+    lines = (line.split("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return {normal(re.split(r"[\s<>=!~;\[]", line)[0]) for line in lines if line and not line.startswith("-")}
+
+
+def locked(path: Path) -> dict[str, str]:
+    """The packages of a lock with their versions."""
+    return {
+        normal(name): version
+        for name, version in re.findall(r"^([\w.-]+)==(\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+
+
+def imported(folder: Path) -> set[str]:
+    """Third-party modules that the files of a folder import anywhere, inside functions too."""
+    names: set[str] = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Import():
+                    names |= {alias.name.split(".")[0] for alias in node.names}
+                case ast.ImportFrom(module=str(module), level=0):
+                    names.add(module.split(".")[0])
+                case _:
+                    pass
+    return names - set(sys.stdlib_module_names) - {"nephila"}
+
+
+def packages_of(modules: set[str]) -> set[str]:
+    """The packages that bring these modules; a module that nobody brings stands for itself."""
+    distributions = packages_distributions()
+    return {normal(distributions.get(name, [name])[0]) for name in modules}
+
+
+def test_what_is_imported_is_required_and_nothing_else() -> None:
+    assert packages_of(imported(ROOT / "src" / "nephila")) == asked_for(REQUIREMENTS / "run.in")
+
+
+def test_what_the_tests_import_is_locked() -> None:
+    ours = {path.stem for path in (ROOT / "tools").glob("*.py")}
+    needed = packages_of(imported(ROOT / "tests") - ours)
+    assert needed <= locked(REQUIREMENTS / "run.txt").keys() | locked(REQUIREMENTS / "test.txt").keys()
+
+
+def test_an_installed_package_requires_the_same_as_a_checkout() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = {normal(re.split(r"[<>=!~;\[ ]", line)[0]) for line in project["dependencies"]}
+    assert declared == asked_for(REQUIREMENTS / "run.in")
+
+
+def test_lower_bounds_are_not_above_what_the_tests_run_with() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = locked(REQUIREMENTS / "run.txt")
+    for line in project["dependencies"]:
+        name, bound = line.split(">=")
+        assert numbers(bound) <= numbers(versions[normal(name)]), line
+
+
+def numbers(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_locks_follow_what_is_asked_for(name: str) -> None:
+    assert asked_for(REQUIREMENTS / f"{name}.in") <= set(locked(REQUIREMENTS / f"{name}.txt"))
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_locked_package_has_hashes(name: str) -> None:
+    text = re.sub(r"#.*", "", (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8"))
+    entries = re.split(r"\n(?=\w)", text)[1:]
+    assert entries
+    assert all(re.fullmatch(r"\S+==\S+( \\\n    --hash=sha256:[0-9a-f]{64})+\s*", entry) for entry in entries)
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_locks_name_no_index_and_no_directory(name: str) -> None:
+    text = (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8")
+    assert not re.search(r"://|--index-url|--find-links|--extra-index|--trusted-host|@ ", text)
+
+
+def test_locks_agree_with_each_other() -> None:
+    run, test = locked(REQUIREMENTS / "run.txt"), locked(REQUIREMENTS / "test.txt")
+    assert {name: run[name] for name in run.keys() & test.keys()} == {
+        name: test[name] for name in run.keys() & test.keys()
+    }

@@ -1,0 +1,76 @@
+"""`nephila test`: every step runs, whatever became of the one before."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import run_tests
+from run_tests import Step
+
+Run = Callable[..., tuple[int, str]]
+
+
+def step(name: str, exit_code: int) -> Step:
+    return Step(name, (sys.executable, "-c", f"raise SystemExit({exit_code})"))
+
+
+@pytest.fixture
+def run_with(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command with other steps; its exit code and what it printed."""
+
+    def run(checks: list[Step], tests: Step, *words: str) -> tuple[int, str]:
+        monkeypatch.setattr(run_tests, "static_steps", lambda _root: checks)
+        monkeypatch.setattr(run_tests, "pytest_step", lambda _arguments: tests)
+        return run_tests.main(words), capsys.readouterr().out
+
+    return run
+
+
+def test_all_steps_run_and_the_last_line_names_those_that_failed(run_with: Run) -> None:
+    code, out = run_with([step("first", 3), step("second", 0)], step("third", 1))
+    assert code == 1
+    assert [line for line in out.splitlines() if ": FAILED" in line or ": ok" in line] != []
+    assert "== second: ok" in out
+    assert out.splitlines()[-1].startswith("FAILED in ")
+    assert out.splitlines()[-1].endswith(": first, third (2 of 3)")
+
+
+def test_success_is_one_line_and_exit_code_zero(run_with: Run) -> None:
+    code, out = run_with([step("first", 0)], step("second", 0))
+    assert code == 0
+    assert out.splitlines()[-1].startswith("All fine in ")
+
+
+@pytest.mark.parametrize("words", [("tests/unit",), ("-k", "robots")])
+def test_named_tests_run_alone(run_with: Run, words: tuple[str, ...]) -> None:
+    code, out = run_with([step("lint", 1)], step("tests", 0), *words)
+    assert code == 0
+    assert "lint" not in out
+
+
+def test_options_reach_pytest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "test_here.py").touch()
+    monkeypatch.chdir(tmp_path)
+    command = run_tests.pytest_step(run_tests.parse(["--long", "-k", "a or b", "test_here.py::test_x"])).command
+    assert "long or not long" in command
+    assert command[command.index("-k") + 1] == "a or b"
+    assert command[-1] == str(tmp_path / "test_here.py::test_x")
+    assert "--import-mode=importlib" in command
+    assert "long or not long" not in run_tests.pytest_step(run_tests.parse([])).command
+
+
+def test_json_without_ids_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run_tests.parse(["--json"])
+    assert stopped.value.code == 2
+    assert "--json goes with --ids" in capsys.readouterr().err
+
+
+def test_every_check_of_the_house_is_among_the_steps() -> None:
+    steps = run_tests.static_steps(run_tests.ROOT)
+    assert [step.name for step in steps] == ["ruff check", "ruff format", "mypy", "lint-imports"]
+    assert {"src", "tests", "tools"} <= set(steps[0].command)

@@ -1,0 +1,137 @@
+"""Everything that must hold before a change is good, as one command: `./nephila test`, the same in CI.
+
+Steps run one after the other and a failing one does not stop the next: one run shows all that is wrong. Each step is a
+command that can be copied from the output and run by hand. Naming tests (`-k` or paths) runs only these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import spec_ids
+
+ROOT = Path(__file__).resolve().parent.parent
+
+LINTED = ("src", "tests", "tools", "bench", "examples")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One check: its name and the command that makes it."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a step ended."""
+
+    step: Step
+    exit_code: int
+    seconds: float
+
+
+def static_steps(root: Path) -> list[Step]:
+    """The checks that only read the code."""
+    bin_directory = Path(sys.executable).parent
+    linted = tuple(name for name in LINTED if (root / name).is_dir())
+    ruff = str(bin_directory / "ruff")
+    return [
+        Step("ruff check", (ruff, "check", *linted)),
+        Step("ruff format", (ruff, "format", "--check", *linted)),
+        Step("mypy", (sys.executable, "-m", "mypy")),
+        Step("lint-imports", (str(bin_directory / "lint-imports"),)),
+    ]
+
+
+def pytest_step(arguments: argparse.Namespace) -> Step:
+    """The tests, all or those that were named."""
+    options = ["--import-mode=importlib", "--durations=10", "--durations-min=0.5"]
+    if arguments.long:
+        options += ["-m", "long or not long"]
+    if arguments.expression:
+        options += ["-k", arguments.expression]
+    return Step("pytest", (sys.executable, "-m", "pytest", *options, *arguments.paths))
+
+
+def run(step: Step, root: Path) -> Result:
+    """Run one step with its output passing through."""
+    print(f"\n== {step.name}: {shlex.join(_readable(step.command, root))}", flush=True)
+    started = time.monotonic()
+    exit_code = subprocess.run(step.command, cwd=root, check=False, stdin=subprocess.DEVNULL).returncode  # noqa: S603 - ours
+    seconds = time.monotonic() - started
+    print(
+        f"== {step.name}: {'ok' if exit_code == 0 else f'FAILED (exit code {exit_code})'} in {seconds:.1f} s",
+        flush=True,
+    )
+    return Result(step, exit_code, seconds)
+
+
+def _readable(command: Sequence[str], root: Path) -> list[str]:
+    """The command with paths as one would type them at the root."""
+    return [word.removeprefix(f"{root}{os.sep}") for word in command]
+
+
+def closing_line(results: Sequence[Result]) -> str:
+    """What a person reads last."""
+    names = [result.step.name for result in results]
+    failed = [result.step.name for result in results if result.exit_code != 0]
+    seconds = sum(result.seconds for result in results)
+    if failed:
+        return f"FAILED in {seconds:.0f} s: {', '.join(failed)} ({len(failed)} of {len(names)})"
+    return f"All fine in {seconds:.0f} s: {', '.join(names)}"
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="nephila test", description="Run the checks and tests of Nephila itself.")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="only these tests: files, folders, file.py::test_name")
+    parser.add_argument("-k", dest="expression", metavar="EXPR", help="only tests whose names match, as for pytest")
+    parser.add_argument("--long", action="store_true", help="the long tests too")
+    parser.add_argument(
+        "--ids", action="store_true", help="list which requirement is proven by which test, run nothing"
+    )
+    parser.add_argument("--json", action="store_true", help="with --ids: as JSON")
+    arguments = parser.parse_args(words)
+    if arguments.json and not arguments.ids:
+        parser.error("--json goes with --ids")
+    # Paths are meant from where the person stands; the tests run at the root.
+    arguments.paths = [
+        str(Path.cwd() / path) if Path(path.split("::")[0]).exists() else path for path in arguments.paths
+    ]
+    return arguments
+
+
+def main(words: Sequence[str]) -> int:
+    """Run what is asked for; 0 when all of it is fine, 1 when a step failed, 130 when interrupted."""
+    arguments = parse(words)
+    if arguments.ids:
+        print(spec_ids.report_json(ROOT) if arguments.json else spec_ids.report_text(ROOT))
+        return 0
+    if find_spec("pytest") is None:
+        print("The test tools are not installed here: ./nephila test installs them and then runs.", file=sys.stderr)
+        return 1
+    steps = [] if arguments.paths or arguments.expression else static_steps(ROOT)
+    try:
+        results = [run(step, ROOT) for step in [*steps, pytest_step(arguments)]]
+    except KeyboardInterrupt:
+        print("\nInterrupted.", flush=True)
+        return 130
+    print(f"\n{closing_line(results)}")
+    return int(any(result.exit_code != 0 for result in results))
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # so that a step ends with us
+    sys.exit(main(sys.argv[1:]))
