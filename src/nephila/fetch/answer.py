@@ -1,0 +1,319 @@
+"""One answer being read, without any I/O: bytes in, and at the end what came and why it stopped.
+
+The reader is told of bytes (`feed`), of the connection's end (`end`) and of time running out (`expire`); each of these
+may finish it. It decides when enough has been read: the message is complete, the body limit is reached, the type is
+not wanted (H7), or what comes is no HTTP. Provisional answers (1xx) are read over: only the final header block is
+kept. What must stay true: `head + payload` are exactly the bytes that the server sent for this answer, up to where
+reading stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nephila.model.exchange import FailureKind, Truncation
+
+from .coding import Decoded, codings_of, decode
+from .framing import BodyFraming, Chunked, Counted, UntilClose
+from .head import (
+    Framing,
+    Head,
+    Malformed,
+    begins_like_http,
+    find_end,
+    framing_of,
+    keeps_alive,
+    promised_idle_s,
+    read_broken_head,
+    read_head,
+)
+
+SNIFF_BYTES = 1445
+"""Bytes of a body that decide its type when no header does (WHATWG MIME Sniffing, 5.2)."""
+
+DRAIN_BYTES = 16_384
+"""An unwanted body with no more than this to come is read out and thrown away: cheaper than a new connection."""
+
+Sniff = Callable[[str, bytes], str]
+
+
+class Limits(NamedTuple):
+    """How much of an answer is read."""
+
+    header_bytes: int
+    body_bytes: int
+
+
+class Wanted(NamedTuple):
+    """Which media types are read, and how a type is told."""
+
+    types: tuple[str, ...]
+    sniff: Sniff
+
+    def accepts(self, media_type: str) -> bool:
+        """Whether the type is listed, itself or as ``text/*`` or ``*/*``."""
+        types = self.types
+        return media_type in types or "*/*" in types or media_type.partition("/")[0] + "/*" in types
+
+
+class AnswerReader:
+    """Reads one answer. `finished` tells when to stop feeding it."""
+
+    __slots__ = (
+        "_block",
+        "_body",
+        "_limits",
+        "_parts",
+        "_passed_over",
+        "_seen_upto",
+        "_undecided",
+        "_wanted",
+        "detail",
+        "finished",
+        "head",
+        "head_bytes",
+        "kind",
+        "received",
+        "reusable",
+        "truncated",
+        "unwanted",
+        "wire_bytes",
+    )
+
+    def __init__(self, limits: Limits, wanted: Wanted | None = None) -> None:
+        self._limits = limits
+        self._wanted = wanted
+        self._block: bytes | bytearray = b""
+        """The header block so far; a bytearray as soon as it comes in more than one piece."""
+        self._seen_upto = 0
+        self._passed_over = 0
+        self._body: BodyFraming | None = None
+        self._parts: list[bytes] = []
+        self._undecided = False
+        self.head: Head | None = None
+        self.head_bytes = b""
+        self.received = False
+        """Any byte of an answer came."""
+        self.wire_bytes = 0
+        """Of the payload."""
+        self.finished = False
+        self.reusable = False
+        """The connection can carry another exchange."""
+        self.truncated: Truncation | None = None
+        self.unwanted = False
+        self.kind: FailureKind | None = None
+        """Set when there is no answer worth keeping."""
+        self.detail = ""
+
+    def feed(self, data: bytes) -> bool:
+        """Take bytes off the wire; whether the reader is finished."""
+        self.received = True
+        if self._body is None:
+            self._feed_head(data)
+        else:
+            self._feed_body(self._body, data)
+        return self.finished
+
+    def end(self, error: Exception | None = None) -> None:
+        """The connection ended: with an error, or the way a close-delimited body ends."""
+        if self.finished:
+            return
+        if self._body is None:
+            self._end_in_head(error)
+        elif error is None and isinstance(self._body, UntilClose):
+            self._complete()
+        else:
+            self._cut(Truncation.DISCONNECT)
+
+    def expire(self) -> None:
+        """Time is up: what there is of a body is kept."""
+        if self.finished:
+            return
+        if self._body is None:
+            self._fail(FailureKind.TIMEOUT, "no answer in time" if not self.received else "header block not in time")
+        else:
+            self._cut(Truncation.TIME)
+
+    def payload(self) -> bytes:
+        """The bytes after the head, as they were on the wire; none for an unwanted type."""
+        if self.unwanted:
+            return b""
+        if len(self._parts) != 1:
+            self._parts = [b"".join(self._parts)]
+        return self._parts[0]
+
+    def content(self) -> bytes:
+        """The payload without its transfer coding."""
+        if self._body is not None and self._body.content is not None and not self.unwanted:
+            return bytes(self._body.content)
+        return self.payload()
+
+    def idle_s(self) -> float | None:
+        """How long the server says that it keeps the connection."""
+        return promised_idle_s(self.head) if self.head is not None else None
+
+    # -- the header block ------------------------------------------------------------------------------------------
+
+    def _feed_head(self, data: bytes) -> None:
+        self._gather(data)
+        while end := self._find_head_end():
+            block, rest = bytes(self._block[:end]), bytes(self._block[end:])
+            self._block, self._seen_upto = rest, 0
+            head = self._read_head(block)
+            if head is not None and self._body is not None:
+                self._block = b""
+                self._begin_body(head, self._body, rest)
+                return
+
+    def _find_head_end(self) -> int:
+        """The offset after the header block; 0 when there is more to come, or nothing to hope for."""
+        block, limit = self._block, self._limits.header_bytes
+        if self.finished or not block:
+            return 0
+        if not begins_like_http(block):
+            self._fail(FailureKind.PROTOCOL, f"not HTTP: {bytes(block[:20])!r}")
+            return 0
+        end = find_end(block, self._seen_upto)
+        if max(end, 0 if end > 0 else len(block)) + self._passed_over > limit:
+            self._fail(FailureKind.TOO_LARGE, f"header block over {limit} bytes")
+            return 0
+        self._seen_upto = max(block.rfind(b"\n"), 0)
+        return max(end, 0)
+
+    def _gather(self, data: bytes) -> None:
+        if not self._block:
+            self._block = data
+        elif isinstance(self._block, bytearray):
+            self._block += data
+        else:
+            self._block = bytearray(self._block) + data
+
+    def _read_head(self, block: bytes) -> Head | None:
+        """The final header block; None for a provisional one, and for one that is no HTTP."""
+        head = read_head(block)
+        if isinstance(head, Malformed):
+            self._fail(FailureKind.PROTOCOL, head.detail)
+            return None
+        if 100 <= head.status < 200 and head.status != 101:
+            self._passed_over += len(block)
+            return None
+        framing = framing_of(head)
+        if isinstance(framing, Malformed):
+            self._fail(FailureKind.PROTOCOL, framing.detail)
+            return None
+        self.head, self.head_bytes = head, block
+        self.reusable = keeps_alive(head, framing)
+        self._body = _body_of(framing)
+        return head
+
+    def _end_in_head(self, error: Exception | None) -> None:
+        block = bytes(self._block)
+        head = read_broken_head(block) if error is None else None
+        match head:
+            case Head(status=status) if status >= 200:
+                self.head, self.head_bytes = head, block
+                self._cut(Truncation.DISCONNECT)
+            case Malformed():
+                self._fail(FailureKind.PROTOCOL, head.detail)
+            case _ if not self.received:
+                self._fail(FailureKind.RESET, f"connection closed without an answer{_told(error)}")
+            case _:
+                self._fail(FailureKind.RESET, f"connection closed within the header block{_told(error)}")
+
+    # -- the body --------------------------------------------------------------------------------------------------
+
+    def _begin_body(self, head: Head, body: BodyFraming, data: bytes) -> None:
+        wanted = self._wanted
+        if wanted is not None and 200 <= head.status < 300:
+            declared = next(iter(head.values("content-type")), "")
+            media_type = wanted.sniff(declared, b"") if declared else ""
+            self._undecided = not media_type
+            if media_type and not wanted.accepts(media_type):
+                self.unwanted = True
+                if not _is_short(body, data):
+                    self._drop()
+                    return
+        if body.complete:
+            self.reusable = self.reusable and not data
+            self._complete()
+        elif data:
+            self._feed_body(body, data)
+
+    def _feed_body(self, body: BodyFraming, data: bytes) -> None:
+        room = self._limits.body_bytes - self.wire_bytes
+        within = data if len(data) <= room else data[:room]
+        used = body.take(within)
+        self._parts.append(within if used == len(within) else within[:used])
+        self.wire_bytes += used
+        if body.fault:
+            self._fail(FailureKind.PROTOCOL, body.fault)
+        elif body.complete:
+            self.reusable = self.reusable and used == len(data)
+            self._complete()
+        elif len(data) > room:
+            self._cut(Truncation.LENGTH)
+        elif self._undecided and self.wire_bytes > SNIFF_BYTES:
+            self._decide()
+            if self.unwanted:
+                self._drop()
+
+    def _decide(self) -> None:
+        """Tell an undeclared type by the first bytes of the body, its codings undone."""
+        self._undecided = False
+        if self.head is None or self._wanted is None:
+            return
+        decoded = decode(codings_of(self.head.values("content-encoding")), self.content(), SNIFF_BYTES)
+        first = decoded.body if isinstance(decoded, Decoded) else b""
+        self.unwanted = not self._wanted.accepts(self._wanted.sniff("", first))
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _complete(self) -> None:
+        if self._undecided:
+            self._decide()
+        self.finished = True
+        if self.unwanted:
+            self._forget_body()
+
+    def _cut(self, why: Truncation) -> None:
+        if self._undecided:
+            self._decide()
+        self.finished = True
+        self.reusable = False
+        self.truncated = why
+        if self.unwanted:
+            self._forget_body()
+
+    def _drop(self) -> None:
+        self.finished = True
+        self.reusable = False
+        self._forget_body()
+
+    def _forget_body(self) -> None:
+        """The type is not wanted: whatever came of the body is thrown away, and the capture says so (H7)."""
+        empty = self._body is not None and self._body.complete and not self.wire_bytes
+        self.truncated = None if empty else Truncation.UNSPECIFIED
+        self._parts = []
+
+    def _fail(self, kind: FailureKind, detail: str) -> None:
+        self.finished = True
+        self.reusable = False
+        self.kind, self.detail = kind, detail
+
+
+def _body_of(framing: Framing) -> BodyFraming:
+    if framing.chunked:
+        return Chunked()
+    if framing.length is not None:
+        return Counted(framing.length)
+    return UntilClose()
+
+
+def _is_short(body: BodyFraming, data: bytes) -> bool:
+    """Whether so little is still to come that reading it is cheaper than closing."""
+    return body.complete or (isinstance(body, Counted) and body.left - len(data) <= DRAIN_BYTES)
+
+
+def _told(error: Exception | None) -> str:
+    return f": {error}" if error is not None and str(error) else ""

@@ -1,0 +1,162 @@
+"""The fetcher: one exchange from URL to answer, over connections of our own.
+
+The order is always the same: spell the request, take a kept connection or open one (`connect`), converse, undo the
+codings, say what came. One request leaves per fetch, whatever happens: a kept connection that closes under a request may
+have delivered it. What is recorded as sent is what was sent, except that a proxy's password is left out of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.network import Dialer, Resolver
+from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest, Truncation
+from nephila.model.settings import FetchSettings
+
+from .answer import AnswerReader, Limits, Sniff, Wanted
+from .budget import ByteBudget
+from .coding import Undecodable, codings_of, decode
+from .connect import Connector, NoConnection
+from .connection import Connection
+from .guard import AddressGuard
+from .pool import ConnectionPool
+from .proxy import ProxyKind
+from .request import RequestSpelling, Target, target_of
+from .tls import TlsContexts
+
+
+class _Exchange(NamedTuple):
+    """What came of one conversation."""
+
+    reader: AnswerReader
+    connection: Connection
+    sent_at: int
+    sent_ms: int
+
+
+class HttpFetcher:
+    """A `Fetcher` for HTTP/1.1. Everything it stands on is passed in, so it runs in simulation as on the wire."""
+
+    def __init__(
+        self,
+        settings: FetchSettings,
+        resolver: Resolver,
+        dialer: Dialer,
+        guard: AddressGuard,
+        clock: Clock,
+        sniff: Sniff,
+        tls: TlsContexts | None = None,
+    ) -> None:
+        """`sniff` tells a media type by a Content-Type value and first bytes. Bad settings raise `UsageError`."""
+        self._settings = settings
+        self._clock = clock
+        self._sniff = sniff
+        self._requests = RequestSpelling(settings.user_agent, keep_alive=settings.keep_alive_s > 0)
+        self._budget = ByteBudget(settings.max_in_flight_bytes)
+        self._pool = ConnectionPool(settings.keep_alive_s, settings.concurrency)
+        self._connector = Connector(settings, resolver, dialer, guard, tls or TlsContexts(), self._budget)
+
+    async def fetch(self, request: FetchRequest) -> Answer:
+        """The answer or the failure, within the whole-fetch limit."""
+        started_at, started_ms = self._clock.wall_ms(), self._clock.steady_ms()
+        deadline = asyncio.get_running_loop().time() + self._settings.timeout_s
+        target = target_of(request.url)
+        sent, recorded = self._spell(target, request)
+        outcome = await self._exchange(target, request, sent, deadline)
+        if isinstance(outcome, NoConnection):
+            return FetchFailed(
+                request.url,
+                outcome.kind,
+                outcome.detail,
+                outcome.reached,
+                outcome.address,
+                started_at,
+                self._clock.wall_ms(),
+                self._clock.steady_ms() - started_ms,
+            )
+        reader, connection = outcome.reader, outcome.connection
+        if reader.reusable:
+            self._pool.put(target.origin, connection, reader.idle_s())
+        else:
+            connection.abort()
+        return self._answer(request, recorded, outcome)
+
+    async def close(self) -> None:
+        """Close every idle connection."""
+        self._pool.close()
+
+    def _spell(self, target: Target, request: FetchRequest) -> tuple[bytes, bytes]:
+        """The request as sent, and as recorded."""
+        proxy = self._connector.proxy
+        if proxy is None or proxy.kind is ProxyKind.SOCKS5 or target.scheme == "https":
+            plain = self._requests.spell(target, request.headers)
+            return plain, plain
+        recorded = self._requests.spell(target, request.headers, absolute=True)
+        return recorded[:-2] + proxy.authorization().encode("ascii") + b"\r\n", recorded
+
+    async def _exchange(
+        self, target: Target, request: FetchRequest, sent: bytes, deadline: float
+    ) -> _Exchange | NoConnection:
+        # A kept connection that dies under our request is not tried again on another one: the server may well have
+        # seen the request, and a second one at once would be impolite. It is a failure like any other, and retried.
+        kept = self._pool.take(target.origin)
+        if kept is not None:
+            return await self._converse(kept, request, sent, deadline)
+        fresh = await self._connector.connect(target, deadline)
+        if isinstance(fresh, NoConnection):
+            return fresh
+        return await self._converse(fresh, request, sent, deadline)
+
+    async def _converse(self, connection: Connection, request: FetchRequest, sent: bytes, deadline: float) -> _Exchange:
+        settings = self._settings
+        body_bytes = settings.max_bytes if request.max_body_bytes is None else request.max_body_bytes
+        wanted = None if request.accept_types is None else Wanted(request.accept_types, self._sniff)
+        reader = AnswerReader(Limits(settings.max_header_bytes, body_bytes), wanted)
+        exchange = _Exchange(reader, connection, self._clock.wall_ms(), self._clock.steady_ms())
+        await connection.converse(sent, reader, deadline)
+        return exchange
+
+    def _answer(self, request: FetchRequest, recorded: bytes, exchange: _Exchange) -> Answer:
+        reader, head = exchange.reader, exchange.reader.head
+        ended_at, elapsed_ms = self._clock.wall_ms(), self._clock.steady_ms() - exchange.sent_ms
+        kind, detail, body, truncated = reader.kind, reader.detail, b"", reader.truncated
+        if kind is None and head is not None and not reader.unwanted:
+            decoded = decode(
+                codings_of(head.values("content-encoding")), reader.content(), self._settings.max_decoded_bytes
+            )
+            if isinstance(decoded, Undecodable):
+                kind, detail = FailureKind.BAD_CONTENT, decoded.detail
+            else:
+                body = decoded.body
+                truncated = truncated or (Truncation.LENGTH if decoded.cut else None)
+        if kind is None and self._connector.proxy is not None and head is not None and head.status == 407:
+            kind, detail = FailureKind.PROXY, "proxy wants credentials"
+        if kind is not None or head is None:
+            return FetchFailed(
+                request.url,
+                kind or FailureKind.RESET,
+                detail,
+                True,
+                exchange.connection.address,
+                exchange.sent_at,
+                ended_at,
+                elapsed_ms,
+            )
+        return Fetched(
+            request.url,
+            recorded,
+            reader.head_bytes,
+            reader.payload(),
+            head.status,
+            head.headers,
+            body,
+            exchange.connection.address,
+            exchange.sent_at,
+            ended_at,
+            elapsed_ms,
+            truncated,
+            reader.unwanted,
+            exchange.connection.bad_certificate,
+        )

@@ -1,0 +1,245 @@
+"""Content codings undone, with a cap on what comes out (H1, H2, Q5).
+
+Servers lie about codings, cut streams short, append rubbish and send bombs. The rules here are those of browsers and
+libcurl where these agree: codings are undone from the last to the first; a stream that ends early or breaks in the
+middle gives what there was before; bytes after the end of a stream are ignored; checksums are not judged (the page is
+there, and browsers show it). Only where nothing at all can be read, or the coding is unknown, there is no body. What
+must stay true: no call allocates much more than `limit`, whatever the input says about itself.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import brotli  # type: ignore[import-untyped]  # ships no types
+import zstandard
+from isal import isal_zlib
+
+ACCEPT_ENCODING = "gzip, br, zstd"
+"""What is asked for: the codings that pages really come in."""
+
+MAX_CODINGS = 5
+"""Codings stacked on one answer; libcurl's limit."""
+
+ZSTD_WINDOW_BYTES = 8 << 20
+"""The largest window that a decoder must accept (RFC 9659 3); browsers refuse more."""
+
+_SALVAGE_STEP = 8192
+"""Bytes per step when a broken stream is read again to keep what precedes the break."""
+
+
+class Decoded(NamedTuple):
+    """A body without its codings. `cut` says that there was more than the limit allowed."""
+
+    body: bytes
+    cut: bool = False
+
+
+class Undecodable(NamedTuple):
+    """No byte of the body can be read, and why."""
+
+    detail: str
+
+
+class _BrokenError(Exception):
+    """Nothing could be read from a stream: the cause is the library's complaint."""
+
+
+def codings_of(values: Iterable[str]) -> list[str]:
+    """The codings named by the Content-Encoding values, in the order they were applied, identity left out."""
+    names = [name.strip().lower() for value in values for name in value.split(",")]
+    return [name for name in names if name not in {"", "identity", "none"}]
+
+
+def decode(codings: list[str], data: bytes, limit: int) -> Decoded | Undecodable:
+    """Undo the codings; at most `limit` bytes come out, at every stage."""
+    if not codings or not data:
+        return Decoded(data[:limit], len(data) > limit)
+    if len(codings) > MAX_CODINGS:
+        return Undecodable(f"{len(codings)} content codings on one answer")
+    cut = False
+    for name in reversed(codings):
+        undo = _CODINGS.get(name)
+        if undo is None:
+            return Undecodable(f"unknown content coding {name[:40]!r}")
+        try:
+            data, more = undo(data, limit)
+        except _BrokenError as error:
+            return Undecodable(f"content coding {name}: {error.__cause__ or error}")
+        cut = cut or more
+    return Decoded(data, cut)
+
+
+def _gunzip(data: bytes, limit: int) -> tuple[bytes, bool]:
+    """Members one after the other; whatever follows the last one is ignored."""
+    start = _after_gzip_header(data)
+    if start is None:
+        raise _BrokenError("no gzip header")
+    hint = int.from_bytes(data[-4:], "little")  # ISIZE, RFC 1952 2.3.1: a guess that saves growing the buffer
+    body, rest = _inflate(data[start:], limit + 1, hint)
+    pieces, size = [body], len(body)
+    while rest is not None and size <= limit:
+        rest = rest[8:]  # CRC32 and ISIZE
+        start = _after_gzip_header(rest)
+        if not start:
+            break
+        body, rest = _inflate(rest[start:], limit + 1 - size, 0)
+        pieces.append(body)
+        size += len(body)
+    whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return whole[:limit], size > limit
+
+
+def _after_gzip_header(data: bytes) -> int | None:
+    """Where the deflate stream begins (RFC 1952 2.3); the end of the data when it stops inside the header."""
+    if data[:3] != b"\x1f\x8b\x08"[: len(data)] or not data:
+        return None
+    if len(data) < 10:
+        return len(data)
+    flags, at = data[3], 10
+    if flags & 4:
+        at += 2 + int.from_bytes(data[at : at + 2], "little")
+    for flag in (8, 16):  # name and comment, each up to a zero byte
+        if flags & flag:
+            zero = data.find(b"\0", at)
+            at = len(data) if zero < 0 else zero + 1
+    if flags & 2:
+        at += 2
+    return at
+
+
+def _undeflate(data: bytes, limit: int) -> tuple[bytes, bool]:
+    """``deflate`` means zlib by the standard and raw deflate by half of those who send it."""
+    headed = len(data) > 1 and data[0] & 15 == 8 and not data[1] & 32 and (data[0] << 8 | data[1]) % 31 == 0
+    try:
+        body, _ = _inflate(data[2:] if headed else data, limit + 1, 0)
+    except _BrokenError:
+        if not headed:
+            raise
+        body, _ = _inflate(data, limit + 1, 0)
+    return body[:limit], len(body) > limit
+
+
+def _inflate(data: bytes, cap: int, hint: int) -> tuple[bytes, bytes | None]:
+    """Raw deflate; also what follows the stream's end, None when that was not reached."""
+    stream = isal_zlib.decompressobj(-15)
+    pieces: list[bytes] = []
+    room, pending = cap, data
+    step = max(hint, 4 * len(data), 16_384) + 1
+    try:
+        while room > 0 and not stream.eof:
+            piece = stream.decompress(pending, min(step, room))
+            pending = stream.unconsumed_tail
+            pieces.append(piece)
+            room -= len(piece)
+            if not piece and not pending:
+                break
+    except isal_zlib.IsalError as error:  # type: ignore[misc]  # declared as an instance in its stubs
+        return _salvage_deflate(data, cap, error), None
+    body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return body, (stream.unused_data if stream.eof else None)
+
+
+def _salvage_deflate(data: bytes, cap: int, cause: Exception) -> bytes:
+    """Read a broken stream again in steps, the step with the break byte by byte: an error loses its call's output."""
+    stream = zlib.decompressobj(-15)
+    out = bytearray()
+    for at in range(0, len(data), _SALVAGE_STEP):
+        step = data[at : at + _SALVAGE_STEP]
+        before = stream.copy()
+        try:
+            out += stream.decompress(step, cap - len(out))
+        except zlib.error:
+            _inflate_bytes(before, step, out, cap)
+            break
+        if len(out) >= cap:
+            break
+    if not out:
+        raise _BrokenError from cause
+    return bytes(out)
+
+
+def _inflate_bytes(stream: zlib._Decompress, step: bytes, out: bytearray, cap: int) -> None:
+    try:
+        for at in range(len(step)):
+            if len(out) >= cap:
+                break
+            out += stream.decompress(step[at : at + 1], cap - len(out))
+    except zlib.error:
+        return
+
+
+def _unbrotli(data: bytes, limit: int) -> tuple[bytes, bool]:
+    out = bytearray()
+    try:
+        _feed_brotli(brotli.Decompressor(), data, out, limit + 1)
+    except brotli.error as error:
+        out = _salvage_brotli(data, limit + 1)
+        if not out:
+            raise _BrokenError from error
+    return bytes(out[:limit]), len(out) > limit
+
+
+def _feed_brotli(stream: brotli.Decompressor, data: bytes, out: bytearray, cap: int) -> None:
+    """Append what `data` gives; stops at `cap` (which the library may overshoot by one of its blocks)."""
+    out += stream.process(data, output_buffer_limit=max(cap - len(out), 1))
+    while len(out) < cap and not stream.can_accept_more_data():
+        out += stream.process(b"", output_buffer_limit=cap - len(out))
+
+
+def _salvage_brotli(data: bytes, cap: int) -> bytearray:
+    """What precedes a break, or the whole stream when rubbish follows its end (which the library calls an error)."""
+    stream, out, at = brotli.Decompressor(), bytearray(), 0
+    try:
+        while at < len(data) and len(out) < cap:
+            _feed_brotli(stream, data[at : at + _SALVAGE_STEP], out, cap)
+            at += _SALVAGE_STEP
+    except brotli.error:
+        stream, out = brotli.Decompressor(), bytearray()
+        _feed_brotli(stream, data[:at], out, cap)
+    try:
+        for last in range(at, min(at + _SALVAGE_STEP, len(data))):
+            if len(out) >= cap or stream.is_finished():
+                break
+            _feed_brotli(stream, data[last : last + 1], out, cap)
+    except brotli.error:
+        return out
+    return out
+
+
+def _unzstd(data: bytes, limit: int) -> tuple[bytes, bool]:
+    step = max(65_536, 6 * len(data))
+    pieces: list[bytes] = []
+    try:
+        size = _read_zstd(data, pieces, limit + 1, step, across=True)
+    except zstandard.ZstdError as error:
+        pieces = []
+        try:  # rubbish after the first frame loses the output of its call: that frame alone, in small steps
+            size = _read_zstd(data, pieces, limit + 1, _SALVAGE_STEP, across=False)
+        except zstandard.ZstdError:
+            size = sum(map(len, pieces))
+        if not size:
+            raise _BrokenError from error
+    body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return body[:limit], size > limit
+
+
+def _read_zstd(data: bytes, pieces: list[bytes], cap: int, step: int, *, across: bool) -> int:
+    decoder = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
+    reader = decoder.stream_reader(data, read_across_frames=across)
+    size = 0
+    while size < cap and (piece := reader.read(min(step, cap - size))):
+        pieces.append(piece)
+        size += len(piece)
+    return size
+
+
+_CODINGS: dict[str, Callable[[bytes, int], tuple[bytes, bool]]] = {
+    "gzip": _gunzip,
+    "x-gzip": _gunzip,
+    "deflate": _undeflate,
+    "br": _unbrotli,
+    "zstd": _unzstd,
+}

@@ -1,0 +1,242 @@
+"""From a target to an open connection: names resolved, addresses judged, tried in order, TLS and proxies on top.
+
+The guard is asked of every address right before it is dialled, and the dialler gets that very literal: between
+judgement and connection there is no name left that could change (H6). At most four addresses are tried within the
+connect limit, each with its share of what is left, in the order that the resolver gave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import zlib
+from dataclasses import dataclass
+
+from nephila.interfaces.network import Dialer, Resolver, Unresolved
+from nephila.model.errors import UsageError
+from nephila.model.exchange import FailureKind
+from nephila.model.settings import FetchSettings
+
+from .budget import ByteBudget
+from .connection import Connection
+from .guard import AddressGuard, is_address
+from .proxy import Proxy, ProxyKind, open_tunnel, read_proxy
+from .request import Target
+from .tls import TlsContexts, tell
+
+MAX_ADDRESSES = 4
+"""Addresses of one name that are tried before its host counts as unreachable."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoConnection:
+    """Why there is none."""
+
+    kind: FailureKind
+    detail: str
+    address: str = ""
+    reached: bool = False
+    """The host was reached, and only then things went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """Where one attempt goes: the host's judged address, and the proxy's when there is one."""
+
+    target: Target
+    address: str
+    proxy_address: str = ""
+    by: float = 0.0
+
+
+class Connector:
+    """Opens connections for one fetcher."""
+
+    def __init__(
+        self,
+        settings: FetchSettings,
+        resolver: Resolver,
+        dialer: Dialer,
+        guard: AddressGuard,
+        tls: TlsContexts,
+        budget: ByteBudget,
+    ) -> None:
+        self._connect_timeout_s = settings.connect_timeout_s
+        self._bad_certificates = settings.bad_certificates
+        self._sources = settings.source_addresses
+        self._resolver = resolver
+        self._dialer = dialer
+        self._guard = guard
+        self._tls = tls
+        self._budget = budget
+        self.proxy: Proxy | None = read_proxy(settings.proxy)
+        for source in self._sources:
+            if not is_address(source):
+                raise UsageError(f"the source address {source!r} is no IP address")
+
+    async def connect(self, target: Target, deadline: float) -> Connection | NoConnection:
+        """An open connection, or why there is none; never later than the connect limit or the deadline."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout_at(deadline) as limit:
+                addresses = await self._judged_addresses(target)
+                if isinstance(addresses, NoConnection):
+                    return addresses
+                by = min(deadline, loop.time() + self._connect_timeout_s)
+                limit.reschedule(by)
+                proxy_addresses = await self._proxy_addresses()
+                if isinstance(proxy_addresses, NoConnection):
+                    return proxy_addresses
+                return await self._try_each(target, addresses, proxy_addresses, by)
+        except TimeoutError:
+            return NoConnection(FailureKind.TIMEOUT, "no connection in time")
+
+    # -- which addresses -------------------------------------------------------------------------------------------
+
+    async def _judged_addresses(self, target: Target) -> list[str] | NoConnection:
+        if target.literal:
+            found: tuple[str, ...] = (target.host,)
+        else:
+            resolved = await self._resolver.resolve(target.host)
+            if isinstance(resolved, Unresolved):
+                return NoConnection(resolved.kind, resolved.detail)
+            found = resolved.addresses
+        refused = ""
+        judged = []
+        for address in found:
+            reason = self._guard.refuses(address)
+            if reason is None:
+                judged.append(address)
+            else:
+                refused = refused or f"{address} is refused: {reason}"
+        if not judged:
+            return NoConnection(FailureKind.ADDRESS, refused or "no address")
+        return judged[:MAX_ADDRESSES]
+
+    async def _proxy_addresses(self) -> list[str] | NoConnection:
+        """Not judged: the proxy is the user's own choice."""
+        if self.proxy is None:
+            return []
+        if is_address(self.proxy.host):
+            return [self.proxy.host]
+        resolved = await self._resolver.resolve(self.proxy.host)
+        if isinstance(resolved, Unresolved):
+            return NoConnection(FailureKind.PROXY, f"proxy {self.proxy.host}: {resolved.detail}")
+        return list(resolved.addresses[:MAX_ADDRESSES])
+
+    def _source_for(self, host: str, address: str) -> str | None:
+        """The source address of this host, always the same one; None when none fits the address's family."""
+        if not self._sources:
+            return ""
+        fitting = [source for source in self._sources if (":" in source) == (":" in address)]
+        return fitting[zlib.crc32(host.encode()) % len(fitting)] if fitting else None
+
+    # -- trying them -----------------------------------------------------------------------------------------------
+
+    async def _try_each(
+        self, target: Target, addresses: list[str], proxy_addresses: list[str], by: float
+    ) -> Connection | NoConnection:
+        loop = asyncio.get_running_loop()
+        if proxy_addresses and not self._tunnels(target):
+            addresses = addresses[:1]  # the proxy gets the name: only its own addresses differ
+        pairs = [(address, proxy) for address in addresses for proxy in proxy_addresses or [""]][:MAX_ADDRESSES]
+        failure = NoConnection(FailureKind.CONNECT, "no address")
+        for tried, (address, proxy_address) in enumerate(pairs):
+            left = len(pairs) - tried
+            share = loop.time() + (by - loop.time()) / left
+            route = _Route(target, address, proxy_address, share)
+            if left == 1:
+                return await self._attempt(route)
+            try:
+                async with asyncio.timeout_at(share):
+                    outcome = await self._attempt(route)
+            except TimeoutError:
+                failure = NoConnection(FailureKind.TIMEOUT, f"{address} did not answer in time", address)
+                continue
+            if isinstance(outcome, Connection) or outcome.kind is FailureKind.TLS:
+                return outcome
+            failure = outcome
+        return failure
+
+    async def _attempt(self, route: _Route) -> Connection | NoConnection:
+        """One address; where bad certificates are allowed, a second time without verification."""
+        secure = route.target.scheme == "https"
+        outcome = await self._dial(route, self._tls.verified() if secure else None)
+        if isinstance(outcome, ssl.SSLCertVerificationError):
+            reason = tell(outcome)
+            if not self._bad_certificates:
+                return NoConnection(FailureKind.TLS, reason, route.address, reached=True)
+            outcome = await self._dial(route, self._tls.unverified())
+            if isinstance(outcome, Connection):
+                outcome.bad_certificate = reason
+        match outcome:
+            case Connection() | NoConnection():
+                return outcome
+            case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
+                return NoConnection(
+                    FailureKind.RESET, "connection closed in the TLS handshake", route.address, reached=True
+                )
+            case ssl.SSLError():
+                return NoConnection(FailureKind.TLS, tell(outcome), route.address, reached=True)
+            case _:
+                return self._unreached(route, outcome, secure=secure)
+
+    def _unreached(self, route: _Route, error: OSError, *, secure: bool) -> NoConnection:
+        detail = error.strerror or str(error) or type(error).__name__
+        if route.proxy_address:
+            return NoConnection(FailureKind.PROXY, f"proxy: {detail}", route.proxy_address)
+        if secure and isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError):
+            detail = f"connection lost in the TLS handshake: {detail}"
+            return NoConnection(FailureKind.RESET, detail, route.address, reached=True)
+        return NoConnection(FailureKind.CONNECT, detail, route.address)
+
+    async def _dial(self, route: _Route, tls: ssl.SSLContext | None) -> Connection | NoConnection | OSError:
+        connection = Connection(self._budget)
+        try:
+            failure = await self._open(connection, route, tls)
+        except OSError as error:
+            connection.abort()
+            return error
+        except BaseException:
+            connection.abort()
+            raise
+        if failure is not None:
+            connection.abort()
+            return failure
+        return connection
+
+    async def _open(self, connection: Connection, route: _Route, tls: ssl.SSLContext | None) -> NoConnection | None:
+        target, proxy = route.target, self.proxy
+        connection.address = route.proxy_address or route.address
+        source = self._source_for(target.host, connection.address)
+        if source is None:
+            return NoConnection(FailureKind.CONNECT, "no source address of the same family", route.address)
+        if proxy is None:
+            await self._dialer.open(
+                lambda: connection, route.address, target.port, tls=tls, server_name=target.host, source=source
+            )
+            return None
+        proxy_tls = self._tls.verified() if proxy.kind is ProxyKind.HTTPS else None
+        try:
+            await self._dialer.open(
+                lambda: connection,
+                route.proxy_address,
+                proxy.port,
+                tls=proxy_tls,
+                server_name=proxy.host,
+                source=source,
+            )
+        except ssl.SSLError as error:
+            return NoConnection(FailureKind.PROXY, f"proxy: {tell(error)}", route.proxy_address)
+        if not self._tunnels(target):
+            return None
+        detail = await open_tunnel(connection, proxy, route.address, target.port, route.by)
+        if detail or connection.transport is None:
+            return NoConnection(FailureKind.PROXY, detail or "proxy closed the connection", route.proxy_address)
+        if tls is not None:
+            connection.transport = await self._dialer.start_tls(connection.transport, connection, tls, target.host)
+        return None
+
+    def _tunnels(self, target: Target) -> bool:
+        """Whether the proxy only passes bytes on; otherwise it is sent the request itself."""
+        return self.proxy is not None and (self.proxy.kind is ProxyKind.SOCKS5 or target.scheme == "https")

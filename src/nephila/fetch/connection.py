@@ -1,0 +1,167 @@
+"""One connection: bytes from the transport to whoever reads now, and nothing kept in between.
+
+A connection serves one conversation at a time: `converse` writes a request and waits until the reader is finished, the
+connection ends, or the deadline comes. Handshakes with proxies and HTTP exchanges are conversations with different
+readers. Bytes that come while nobody reads spoil the connection: it is aborted, never reused.
+
+Deadlines cost one timer per connection, not one per exchange: a timer that finds the deadline moved on sets itself
+again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol, cast
+
+from .budget import ByteBudget
+
+_TICK_S = 0.001
+"""The resolution of uvloop's timers: one may fire so much early."""
+
+
+class Reader(Protocol):
+    """Somebody who makes sense of bytes."""
+
+    finished: bool
+
+    def feed(self, data: bytes) -> bool:
+        """Take bytes; whether the reader has all that it wants."""
+
+    def end(self, error: Exception | None = None) -> None:
+        """The connection is over."""
+
+    def expire(self) -> None:
+        """Time is up."""
+
+
+class Connection(asyncio.Protocol):
+    """A protocol for transports of any kind, real or simulated."""
+
+    __slots__ = (
+        "_budget",
+        "_counted",
+        "_deadline",
+        "_loop",
+        "_reader",
+        "_timer",
+        "_timer_at",
+        "_waiter",
+        "address",
+        "bad_certificate",
+        "idle_until",
+        "transport",
+    )
+
+    def __init__(self, budget: ByteBudget) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._budget = budget
+        self._counted = False
+        self._reader: Reader | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self.transport: asyncio.Transport | None = None
+        self.address = ""
+        self.bad_certificate = ""
+        self.idle_until = 0.0
+
+    @property
+    def usable(self) -> bool:
+        """Open, as far as this side knows."""
+        return self.transport is not None and not self.transport.is_closing()
+
+    async def converse(self, request: bytes, reader: Reader, deadline: float) -> None:
+        """Send `request` and return when `reader` is finished; cancelling closes the connection."""
+        if self.transport is None or self.transport.is_closing():
+            reader.end()
+            return
+        self._reader = reader
+        self._waiter = self._loop.create_future()
+        self._watch(deadline)
+        try:
+            self.transport.write(request)
+            await self._waiter
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+        finally:
+            self._reader = self._waiter = None
+            if self._counted:
+                self._counted = False
+                self._budget.release(self)
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    # -- what the transport calls ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember the transport."""
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand the bytes to the reader."""
+        reader = self._reader
+        if reader is None or reader.finished:
+            self.abort()
+        elif reader.feed(data):
+            self._wake()
+        else:
+            self._counted = True
+            self._budget.grow(self, len(data))
+
+    def eof_received(self) -> None:
+        """The server has said all; the transport closes itself."""
+        self._end(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is over."""
+        self._end(exc)
+        self.transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # -- what the budget calls -------------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Hold the server back."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        """Let it go on."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def _watch(self, deadline: float) -> None:
+        self._deadline = deadline
+        if self._timer is not None:
+            if self._timer_at <= deadline:
+                return
+            self._timer.cancel()
+        self._timer_at = deadline
+        self._timer = self._loop.call_at(deadline, self._look)
+
+    def _look(self) -> None:
+        """The timer: time is up for the present conversation, or for an earlier one that has long ended."""
+        self._timer = None
+        if self._reader is None:
+            return
+        if self._loop.time() + _TICK_S < self._deadline:
+            self._watch(self._deadline)
+            return
+        self._reader.expire()
+        self._wake()
+
+    def _end(self, error: Exception | None) -> None:
+        if self._reader is not None:
+            self._reader.end(error)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,124 @@
+"""Names to addresses: an asynchronous stub resolver with a cache, and no threads (H4).
+
+Resolvers are tried in turn, beginning with the one that answered last, as often as the settings say. A refusal or a
+server failure is an answer of that resolver alone: the next one is asked. That a name does not exist is believed at
+once. When none answers, the last known addresses are used and marked stale. Equal questions asked at the same time are
+one question. IPv4 addresses come before IPv6 ones: crawling machines without working IPv6 are common, servers without
+IPv4 are not, and the fetcher goes on to the next address when one fails.
+
+With resolvers of the user's own, only these are asked: the hosts file and the special meaning of ``localhost`` belong
+to the machine's own configuration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.network import Resolved, Unresolved
+from nephila.model.exchange import FailureKind
+from nephila.model.settings import DnsSettings
+
+from .dns_cache import DnsCache
+from .dns_message import RecordType, ReplyCode, UnsendableNameError
+from .dns_query import Replies, query
+from .dns_system import SystemNames, read_name_server, read_system_names
+
+Answer = Resolved | Unresolved
+
+
+def _random_id() -> int:
+    return secrets.randbits(16)
+
+
+class DnsResolver:
+    """A `Resolver` over real sockets."""
+
+    def __init__(
+        self,
+        settings: DnsSettings,
+        clock: Clock,
+        system: SystemNames | None = None,
+        draw_id: Callable[[], int] = _random_id,
+    ) -> None:
+        """`system` stands in for the machine's own files. Raises `UsageError` for a resolver that is no address."""
+        self._settings = settings
+        self._clock = clock
+        self._draw_id = draw_id
+        self._system = system or (SystemNames() if settings.resolvers else read_system_names())
+        own = tuple(read_name_server(text) for text in settings.resolvers)
+        self._consult_system = not own
+        self._servers = own or self._system.servers
+        self._first = 0
+        self._cache = DnsCache(settings)
+        self._in_flight: dict[str, asyncio.Task[Answer]] = {}
+
+    async def resolve(self, host: str) -> Answer:
+        """The addresses of a name, from the cache where it still holds."""
+        name = host.rstrip(".").lower()
+        cached = self._cache.find(name, self._clock.steady_ms())
+        if cached is not None:
+            return cached
+        task = self._in_flight.get(name)
+        if task is None:
+            task = asyncio.create_task(self._look_up(name), name=f"dns {name}")
+            self._in_flight[name] = task
+            task.add_done_callback(lambda _: self._in_flight.pop(name, None))
+        # One asker that gives up must not take the answer from the others.
+        return await asyncio.shield(task)
+
+    async def close(self) -> None:
+        """End the questions in flight."""
+        tasks = list(self._in_flight.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look_up(self, name: str) -> Answer:
+        local = self._system.find(name) if self._consult_system else ()
+        if local:
+            return Resolved(local, self._settings.min_ttl_s)
+        answer = await self._ask_servers(name)
+        if isinstance(answer, Unresolved) and answer.kind is FailureKind.DNS:
+            known = self._cache.last_good(name)
+            if known is not None:
+                answer = Resolved(known.addresses, 0.0, stale=True)
+        self._cache.store(name, answer, self._clock.steady_ms())
+        return answer
+
+    async def _ask_servers(self, name: str) -> Answer:
+        if not self._servers:
+            return Unresolved(FailureKind.DNS, "no name server is configured")
+        detail = ""
+        for _ in range(self._settings.tries):
+            server = self._servers[self._first % len(self._servers)]
+            try:
+                replies = await query(server, name, self._draw_id, self._settings.timeout_s)
+            except UnsendableNameError as error:
+                return Unresolved(FailureKind.NO_SUCH_NAME, str(error))
+            answer = _judge(name, replies)
+            if answer is not None:
+                return answer
+            self._first += 1
+            detail = _complaint(replies)
+        return Unresolved(FailureKind.DNS, f"{name}: {detail}")
+
+
+def _judge(name: str, replies: Replies) -> Answer | None:
+    """What the replies of one server come to; None when another one has to be asked."""
+    found = [reply for kind in (RecordType.A, RecordType.AAAA) if (reply := replies.get(kind)) and reply.addresses]
+    if found:
+        addresses = tuple(address for reply in found for address in reply.addresses)
+        return Resolved(addresses, float(min(reply.ttl_s for reply in found)))
+    if any(reply.code == ReplyCode.NO_SUCH_NAME for reply in replies.values()):
+        return Unresolved(FailureKind.NO_SUCH_NAME, f"{name} does not exist")
+    if len(replies) == 2 and all(reply.code == ReplyCode.OK for reply in replies.values()):
+        return Unresolved(FailureKind.NO_SUCH_NAME, f"{name} has no address")
+    return None
+
+
+def _complaint(replies: Replies) -> str:
+    codes = {reply.code for reply in replies.values() if reply.code}
+    return f"the name server failed with code {min(codes)}" if codes else "no name server answered"

@@ -1,0 +1,108 @@
+"""One try at one name server: both address types asked at once over UDP, over TCP where an answer does not fit.
+
+Each try has a socket of its own, connected to the server: the kernel picks a random port and drops what comes from
+elsewhere, and with a random id per question a blind forger has 32 bits to guess. Datagrams that do not belong to a
+question are ignored, not believed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import cast
+
+from .dns_message import RecordType, Reply, ReplyCode, ask, read_reply
+from .dns_system import NameServer
+
+GRACE_S = 0.05
+"""When one type has brought addresses, the other gets so much longer (RFC 8305 3, Resolution Delay)."""
+
+Replies = dict[RecordType, Reply]
+
+
+class _Questions(asyncio.DatagramProtocol):
+    """Collects the replies to some questions."""
+
+    def __init__(self, questions: dict[RecordType, bytes]) -> None:
+        self._open = dict(questions)
+        self._loop = asyncio.get_running_loop()
+        self._grace: asyncio.TimerHandle | None = None
+        self.replies: Replies = {}
+        self.done: asyncio.Future[None] = self._loop.create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        sender = cast("asyncio.DatagramTransport", transport)
+        for question in self._open.values():
+            sender.sendto(question)
+
+    def datagram_received(self, data: bytes, addr: tuple[str | int, int]) -> None:  # noqa: ARG002 - a connected socket
+        for kind, question in self._open.items():
+            reply = read_reply(data, question)
+            if reply is not None:
+                self.replies[kind] = reply
+                del self._open[kind]
+                break
+        if not self._open or any(reply.code == ReplyCode.NO_SUCH_NAME for reply in self.replies.values()):
+            self._finish()
+        elif self._grace is None and any(reply.addresses for reply in self.replies.values()):
+            self._grace = self._loop.call_later(GRACE_S, self._finish)
+
+    def error_received(self, exc: Exception) -> None:  # noqa: ARG002 - refused is all that it can mean
+        self._finish()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - closed by us
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._grace is not None:
+            self._grace.cancel()
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+async def query(server: NameServer, name: str, draw_id: Callable[[], int], timeout_s: float) -> Replies:
+    """Ask one server for A and AAAA; the replies that came in time, none when it does not answer."""
+    questions = {kind: ask(draw_id(), name, kind) for kind in (RecordType.A, RecordType.AAAA)}
+    try:
+        async with asyncio.timeout(timeout_s):
+            replies = await _ask_datagrams(server, questions)
+            for kind, reply in list(replies.items()):
+                if reply.truncated:
+                    del replies[kind]
+                    whole = await _ask_stream(server, questions[kind])
+                    if whole is not None:
+                        replies[kind] = whole
+            return replies
+    except OSError:  # time is up, no route to that server, no descriptor left: as good as no answer
+        return {}
+
+
+async def _ask_datagrams(server: NameServer, questions: dict[RecordType, bytes]) -> Replies:
+    protocol = _Questions(questions)
+    wire = socket.socket(socket.AF_INET6 if ":" in server[0] else socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        wire.setblocking(False)
+        wire.connect(server)
+        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: protocol, sock=wire)
+    except BaseException:
+        wire.close()
+        raise
+    try:
+        await protocol.done
+    finally:
+        transport.close()
+    return protocol.replies
+
+
+async def _ask_stream(server: NameServer, question: bytes) -> Reply | None:
+    """The same question over TCP, each message behind its length (RFC 1035 4.2.2)."""
+    reader, writer = await asyncio.open_connection(*server)
+    try:
+        writer.write(len(question).to_bytes(2) + question)
+        size = int.from_bytes(await reader.readexactly(2))
+        return read_reply(await reader.readexactly(size), question)
+    except asyncio.IncompleteReadError:
+        return None
+    finally:
+        writer.close()

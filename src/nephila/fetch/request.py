@@ -1,0 +1,97 @@
+"""What is sent: the target of a URL and the exact bytes of its GET.
+
+Nothing is sent that was not asked for: no cookies, no credentials (userinfo in a URL is dropped), no referrer. Values
+are checked before they go on a wire, so that no header can smuggle a second one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import can_ada
+
+from nephila.model.errors import UsageError
+
+from .coding import ACCEPT_ENCODING
+
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+"""What browsers send, less the image types: some servers answer 406 to anything unusual."""
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # token, RFC 9110 5.6.2
+_VALUE = re.compile(r"[^\x00\r\n\u0100-\U0010ffff]*")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Target(NamedTuple):
+    """Where a URL leads."""
+
+    scheme: str
+    host: str
+    """A name without trailing dot, or an address literal without brackets."""
+    port: int
+    authority: str
+    """As the Host header has it: port only when it is not the default."""
+    path: str
+    """With the query; what a request line has."""
+    literal: bool
+    """The host is an address, not a name."""
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port: the key of kept connections."""
+        return f"{self.scheme}://{self.authority}"
+
+
+def target_of(url: str) -> Target:
+    """Read a URL by the WHATWG rules, so that ``0x7f.1`` is the address it means. Raises `UsageError`."""
+    try:
+        parsed = can_ada.parse(url)
+    except ValueError as error:
+        raise UsageError(f"{url!r} is no URL") from error
+    scheme = parsed.protocol[:-1]
+    if scheme not in _DEFAULT_PORTS:
+        raise UsageError(f"{url!r} is no http or https URL")
+    host = parsed.hostname
+    bracketed = host.startswith("[")
+    return Target(
+        scheme,
+        host[1:-1] if bracketed else host.rstrip("."),
+        int(parsed.port) if parsed.port else _DEFAULT_PORTS[scheme],
+        parsed.host,
+        parsed.pathname + parsed.search,
+        bracketed or _is_address(host),
+    )
+
+
+def _is_address(host: str) -> bool:
+    """The WHATWG parser has made an IPv4 address of every host whose last label is a number."""
+    return host[-1:].isdigit() and host.replace(".", "").isdigit()
+
+
+class RequestSpelling:
+    """Spells requests; what is the same for all of them is checked and encoded once."""
+
+    def __init__(self, user_agent: str, *, keep_alive: bool) -> None:
+        self._fixed = (
+            _line("User-Agent", user_agent)
+            + _line("Accept", ACCEPT)
+            + _line("Accept-Encoding", ACCEPT_ENCODING)
+            + _line("Connection", "keep-alive" if keep_alive else "close")
+        )
+
+    def spell(self, target: Target, headers: tuple[tuple[str, str], ...] = (), *, absolute: bool = False) -> bytes:
+        """The request, whole; in absolute form for a proxy. Raises `UsageError` for a header that cannot be sent."""
+        where = f"{target.origin}{target.path}" if absolute else target.path
+        lines = f"GET {where} HTTP/1.1\r\nHost: {target.authority}\r\n{self._fixed}"
+        for name, value in headers:
+            lines += _line(name, value)
+        return (lines + "\r\n").encode("latin-1")
+
+
+def _line(name: str, value: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no header name")
+    if not _VALUE.fullmatch(value):
+        raise UsageError(f"the header {name} cannot hold {value!r}")
+    return f"{name}: {value}\r\n"
