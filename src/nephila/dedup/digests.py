@@ -1,0 +1,133 @@
+"""Exact duplicates (D2): SHA-256 of a decoded body to the capture that first had it.
+
+The index only saves space. A lost entry costs a second copy; a wrong one would make a revisit record point at nothing,
+so it must never happen. Therefore commits are not synced (a crawl finds a hundred new bodies a second), and an
+environment that was open when the *machine* went down is thrown away: what LMDB wrote without a sync may then be torn.
+A killed process harms nothing, for its pages are in the system's cache. A small marker beside the environment, holding
+the boot's id while it is open, tells the two apart.
+
+New entries live in a dict until `flush` writes them in key order; both are asked by `find`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import lmdb
+import msgspec
+
+from nephila.model.errors import StorageError
+from nephila.model.record import Original
+
+MAP_BYTES = 1 << 38
+"""Address space, sparse: room for a billion bodies at ~250 bytes each."""
+
+_FIELDS = tuple[str, str, int, str, str]
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_FIELDS).decode
+
+
+class MemoryDigestIndex:
+    """In memory, for simulations."""
+
+    def __init__(self) -> None:
+        self._originals: dict[bytes, Original] = {}
+
+    def find(self, digest: bytes) -> Original | None:
+        """As the interface."""
+        return self._originals.get(digest)
+
+    def remember(self, digest: bytes, original: Original) -> None:
+        """As the interface."""
+        self._originals.setdefault(digest, original)
+
+    def flush(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class LmdbDigestIndex:
+    """On disk, in an LMDB environment of its own. Several processes may share it. `flush` may run in a thread."""
+
+    def __init__(self, path: Path, boot_id: str, map_bytes: int = MAP_BYTES) -> None:
+        """`boot_id` names this boot of the machine (`Clock.boot_id`)."""
+        self._path = path
+        self._marker = path / "open-since-boot"
+        self._lock = threading.Lock()
+        self._recent: dict[bytes, Original] = {}
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if self._left_open_by_another_boot(boot_id):
+                self._discard()
+            self._environment = lmdb.open(
+                str(path), map_size=map_bytes, sync=False, metasync=False, max_dbs=0, readahead=False
+            )
+            self._marker.write_text(boot_id, encoding="utf-8")
+        except (OSError, lmdb.Error) as error:
+            raise self._refused(error) from error
+
+    def find(self, digest: bytes) -> Original | None:
+        """As the interface."""
+        recent = self._recent.get(digest)
+        if recent is not None:
+            return recent
+        try:
+            with self._environment.begin(buffers=True) as reading:
+                packed = reading.get(digest)
+                return None if packed is None else Original(*_decode(packed))
+        except lmdb.Error as error:
+            raise self._refused(error) from error
+
+    def remember(self, digest: bytes, original: Original) -> None:
+        """As the interface."""
+        with self._lock:
+            if self.find(digest) is None:
+                self._recent[digest] = original
+
+    def flush(self) -> None:
+        """As the interface: safe from a kill afterwards, not from a power loss."""
+        with self._lock:
+            batch = sorted(self._recent.items())
+        if not batch:
+            return
+        try:
+            with self._environment.begin(write=True) as writing:
+                for digest, original in batch:
+                    writing.put(digest, _packed(original), overwrite=False)
+        except lmdb.Error as error:
+            raise self._refused(error) from error
+        with self._lock:
+            for digest, _ in batch:
+                del self._recent[digest]
+
+    def close(self) -> None:
+        """As the interface; a power loss afterwards takes nothing."""
+        self.flush()
+        self._environment.sync(True)
+        self._environment.close()
+        self._marker.unlink(missing_ok=True)
+
+    def _left_open_by_another_boot(self, boot_id: str) -> bool:
+        try:
+            return self._marker.read_text(encoding="utf-8") != boot_id
+        except FileNotFoundError:
+            return False
+
+    def _discard(self) -> None:
+        for name in ("data.mdb", "lock.mdb"):
+            (self._path / name).unlink(missing_ok=True)
+
+    def _refused(self, error: Exception) -> StorageError:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        return StorageError(
+            f"The index of known bodies in {self._path.name} refused: {reason}.",
+            hint="It may be deleted while no crawl runs: bodies met again are then stored once more.",
+        )
+
+
+def _packed(original: Original) -> bytes:
+    return _encode((original.url, original.record_id, original.at, original.payload_digest, original.coding))

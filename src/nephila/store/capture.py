@@ -1,0 +1,121 @@
+"""A capture as bytes: its records in order, each a gzip member, ready to be written with one call.
+
+The order is the grammar that recovery relies on: the answer (response or revisit), then the resource where there is
+one, then the request, then the metadata record, which closes the capture. What stands between two metadata records is
+one capture; a tail without its metadata record is torn.
+
+A revisit is written only where it is true: the payload of the original has the same digest under the same codings, or
+the server said 304. Otherwise the whole answer is written, whatever the capture asked for; `written_as` tells which,
+from the nouns alone, so that whoever keeps the catalogue comes to the same answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nephila.model.exchange import Fetched
+from nephila.model.record import Capture, Original, RecordRef, SegmentId, StoredCapture
+from nephila.model.task import PageTask, RobotsTask
+from nephila.urls import origin_of
+
+from . import warc
+from .member import deflated, stored
+from .metadata import metadata_block
+from .warc import CrawlIdentity, Exchanged, RecordKind
+
+RULES_TYPE = "text/plain;charset=utf-8"
+"""The media type of robots.txt (RFC 9309, 2.3)."""
+
+INCOMPRESSIBLE = frozenset({"gzip", "x-gzip", "br", "zstd", "deflate", "compress", "x-compress"})
+"""Content codings after which compressing again buys nothing."""
+
+_SMALL_LEVEL = 0
+"""Requests are a few hundred bytes: level 1 costs five times as much for a hundred bytes less."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedCapture:
+    """All members of a capture, and what `Archive.append` has to say of it once it knows where it lies."""
+
+    data: bytes
+    main_length: int
+    """Of the first member, the answer."""
+    record_id: str
+    payload_digest: str
+    coding: str
+    at: int
+
+    def stored_at(self, segment: SegmentId, offset: int) -> StoredCapture:
+        """The answer of `append` for a capture that was written at `offset`."""
+        ref = RecordRef(segment, offset, self.main_length, offset + len(self.data))
+        return StoredCapture(ref, self.record_id, self.payload_digest, self.coding, self.at)
+
+
+def coding_of(fetched: Fetched) -> str:
+    """Transfer and content coding of the payload: ``chunked;gzip``, ``gzip``, or nothing."""
+    names = (fetched.header("transfer-encoding"), fetched.header("content-encoding"))
+    return ";".join(name.lower().replace(" ", "") for name in names if name)
+
+
+def written_as(capture: Capture, payload_digest: str, coding: str) -> str:
+    """``response`` or ``revisit``: the type of the answer's record, given what `append` returned."""
+    original = capture.revisit_of
+    if original is None:
+        return "response"
+    if capture.not_modified:
+        return "revisit"
+    same = original.payload_digest == payload_digest and original.coding == coding
+    return "revisit" if same and capture.fetched.truncated is None else "response"
+
+
+def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
+    """The records of a capture, compressed where that pays."""
+    fetched = capture.fetched
+    ids = identity.lease_ids(capture.token, capture.attempt)
+    target = warc.target_uri(fetched.url)
+    exchange = Exchanged(ids, warc.warc_date(fetched.sent_at), target, fetched.address, _protocol(fetched.head))
+    coding = coding_of(fetched)
+    payload_digest = warc.digest_of(fetched.payload)
+    original = capture.revisit_of
+    if original is not None and written_as(capture, payload_digest, coding) == "revisit":
+        payload_digest = original.payload_digest
+        main = deflated(_revisit(exchange, capture, original))
+    else:
+        if original is not None:
+            capture = replace(capture, revisit_of=None)
+        truncated = fetched.truncated.value if fetched.truncated else ""
+        record = warc.response(exchange, fetched.head, fetched.payload, payload_digest, truncated)
+        main = stored(record) if _is_incompressible(fetched) else deflated(record)
+    members = [main]
+    if capture.rules is not None:
+        members.append(deflated(warc.resource(exchange, _rules_url(capture.task), capture.rules, RULES_TYPE)))
+    members.append(deflated(warc.request(exchange, fetched.request), _SMALL_LEVEL))
+    members.append(deflated(warc.metadata(exchange, metadata_block(capture, coding))))
+    record_id = ids.urn(RecordKind.RESPONSE)
+    return EncodedCapture(b"".join(members), len(main), record_id, payload_digest, coding, fetched.sent_at)
+
+
+def _revisit(exchange: Exchanged, capture: Capture, original: Original) -> bytes:
+    fetched = capture.fetched
+    if capture.not_modified:
+        block = fetched.head + fetched.payload
+        return warc.revisit(exchange, original, block, profile=warc.PROFILE_NOT_MODIFIED, cut=False)
+    cut = bool(fetched.payload)
+    return warc.revisit(exchange, original, fetched.head, profile=warc.PROFILE_SAME_PAYLOAD, cut=cut)
+
+
+def _rules_url(task: PageTask | RobotsTask) -> str:
+    """Rules belong to the origin that asked for them, however many redirects away they were found."""
+    origin = task.origin if isinstance(task, RobotsTask) else origin_of(task.url)
+    return f"{origin}/robots.txt"
+
+
+def _is_incompressible(fetched: Fetched) -> bool:
+    coding = fetched.header("content-encoding")
+    return bool(coding) and bool(fetched.payload) and coding.rpartition(",")[2].strip().lower() in INCOMPRESSIBLE
+
+
+def _protocol(head: bytes) -> str:
+    """``http/1.1`` from the status line, nothing where it is no HTTP."""
+    version = head[:8]
+    return version.decode("ascii", "replace").lower() if version.startswith(b"HTTP/1.") else ""

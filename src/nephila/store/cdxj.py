@@ -1,0 +1,86 @@
+"""The index beside each WARC file: one CDXJ line a capture, sorted, so that replay tools find a page by its URL.
+
+A line is `urlkey timestamp {json}`, byte for byte what cdxj-indexer writes for the same record; pywb and the usual
+tools take it as it is. The lines come from the catalogue's rows, that is from captures that were settled and are
+durable: a record that was refused stays out of the index though it lies in the file. The robots.txt in force, kept as a
+resource record behind the answer that brought it, has no row of its own; it is looked up in the file.
+
+The index is written under another name, synced and renamed: a reader sees the old one or the whole new one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from nephila.interfaces.catalogue import CaptureRow
+from nephila.model.record import SegmentId
+
+from .disk import Disk, DiskFile
+from .reader import WarcReader, WarcRecord
+from .rotation import index_name
+from .segment import refused
+from .surt import surt
+from .warc import parse_date, target_uri, warc_date
+
+_AFTER_TYPE = re.compile(r"[;\s]")
+_NOT_DIGITS = re.compile(r"\D")
+REVISIT_MIME = "warc/revisit"
+
+
+def cdxj_line(row: CaptureRow) -> str:
+    """The line of an answer, with its line end."""
+    url = target_uri(row.url)
+    fields = {"url": url}
+    if row.kind == "revisit":
+        fields["mime"] = REVISIT_MIME
+    elif row.content_type:
+        fields["mime"] = _AFTER_TYPE.split(row.content_type, maxsplit=1)[0]
+    fields["status"] = str(row.status)
+    return _line(url, row.at, fields | _place(row.payload_digest, row.record_length, row.offset, row.segment))
+
+
+def resource_line(record: WarcRecord, segment: SegmentId) -> str:
+    """The line of a resource record, whose block is its payload."""
+    fields = {"url": record.target, "mime": _AFTER_TYPE.split(record.get("content-type"), maxsplit=1)[0]}
+    place = _place(record.get("warc-block-digest"), record.length, record.offset, segment)
+    return _line(record.target, parse_date(record.get("warc-date")), fields | place)
+
+
+def _place(digest: str, length: int, offset: int, segment: SegmentId) -> dict[str, str]:
+    return {"digest": digest, "length": str(length), "offset": str(offset), "filename": segment}
+
+
+def _line(url: str, at: int, fields: dict[str, str]) -> str:
+    timestamp = _NOT_DIGITS.sub("", warc_date(at))[:14]
+    return f"{surt(url)} {timestamp} {json.dumps(fields)}\n"
+
+
+def index_lines(file: DiskFile, segment: SegmentId, rows: Iterable[CaptureRow]) -> Iterator[str]:
+    """The lines of all captures, unsorted."""
+    for row in rows:
+        yield cdxj_line(row)
+        if row.robots:
+            following = next(iter(WarcReader(file, segment, row.offset + row.record_length)), None)
+            if following is not None and following.kind == "resource":
+                yield resource_line(following, segment)
+
+
+def write_index(disk: Disk, directory: Path, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
+    """Write the index of a segment, replacing an older one. Raises `StorageError` and leaves the old one then."""
+    target = directory / index_name(segment)
+    draft = target.with_name(target.name + ".part")
+    try:
+        with closing(disk.open(directory / segment)) as source:
+            lines = sorted(index_lines(source, segment, rows))
+        disk.remove(draft)
+        with closing(disk.create(draft)) as file:
+            file.append("".join(lines).encode("ascii", "replace"))
+            file.sync()
+        disk.rename(draft, target)
+        disk.sync_directory(directory)
+    except OSError as error:
+        raise refused(target.name, error) from error

@@ -1,0 +1,132 @@
+"""The disk, passed in: every byte that the archive writes goes through these two small protocols.
+
+A missing fsync is never found on a real machine, because tests cannot pull its plug; on a simulated disk that forgets
+what was not synced it is found at once (`nephila.testing.disk`). So nothing in `store` opens a file by itself, but for
+SQLite, which has its own ways.
+
+What must stay true: `append` writes all or raises; bytes are safe from power loss after `DiskFile.sync`, a new or
+renamed name after `Disk.sync_directory`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+_MODE = 0o644
+
+
+class DiskFile(Protocol):
+    """An open file. Every call may raise OSError."""
+
+    def append(self, data: bytes) -> None:
+        """Write at the end, all of it; when this raises, a part may have been written."""
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end of the file."""
+
+    def size(self) -> int:
+        """Length in bytes."""
+
+    def truncate(self, size: int) -> None:
+        """Cut off what is after `size`."""
+
+    def sync(self) -> None:
+        """Make all bytes durable."""
+
+    def close(self) -> None:
+        """Give the descriptor back. Says nothing about durability."""
+
+
+class Disk(Protocol):
+    """Files by their path. Every call may raise OSError."""
+
+    def create(self, path: Path) -> DiskFile:
+        """A new, empty file; raises FileExistsError where there is one."""
+
+    def open(self, path: Path) -> DiskFile:
+        """An existing file, for reading, appending and cutting."""
+
+    def names(self, directory: Path) -> list[str]:
+        """File names in order; the directory is made when it is missing."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Atomic; replaces the target."""
+
+    def remove(self, path: Path) -> None:
+        """Gone; no error when it was not there."""
+
+    def sync_directory(self, directory: Path) -> None:
+        """Make names that were created, renamed or removed durable."""
+
+
+class LocalFile:
+    """A file of the operating system."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def append(self, data: bytes) -> None:
+        """One write, in the ordinary case. A short one is a disk that fills up: the next says why, as an OSError."""
+        written = os.write(self._descriptor, data)
+        while written < len(data):
+            written += os.write(self._descriptor, memoryview(data)[written:])
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """As the protocol."""
+        return os.pread(self._descriptor, size, offset)
+
+    def size(self) -> int:
+        """As the protocol."""
+        return os.fstat(self._descriptor).st_size
+
+    def truncate(self, size: int) -> None:
+        """As the protocol."""
+        os.ftruncate(self._descriptor, size)
+
+    def sync(self) -> None:
+        """As the protocol."""
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """As the protocol."""
+        os.close(self._descriptor)
+
+
+class LocalDisk:
+    """The file system of this machine."""
+
+    def create(self, path: Path) -> DiskFile:
+        """As the protocol."""
+        return LocalFile(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
+
+    def open(self, path: Path) -> DiskFile:
+        """As the protocol. A file that may not be written is opened for reading."""
+        try:
+            return LocalFile(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
+        except PermissionError:
+            return LocalFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def names(self, directory: Path) -> list[str]:
+        """As the protocol."""
+        directory.mkdir(parents=True, exist_ok=True)
+        return sorted(path.name for path in directory.iterdir())
+
+    def rename(self, source: Path, target: Path) -> None:
+        """As the protocol."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """As the protocol."""
+        path.unlink(missing_ok=True)
+
+    def sync_directory(self, directory: Path) -> None:
+        """As the protocol."""
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

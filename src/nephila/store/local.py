@@ -1,0 +1,254 @@
+"""The archive in a directory: WARC files that grow by whole captures.
+
+`append` encodes a capture and writes all of its records with one call, so that a crash leaves whole captures and at
+most one torn tail; what it returned survives kill -9, because the bytes are the operating system's. `sync` makes them
+durable in groups and may run in a thread beside `append`: it takes note of what is written under the lock and waits for
+the disk without it.
+
+Every run begins new files: an old file is read, cut to its last whole capture, and never grown again, so the warcinfo
+record at its head speaks for all that follows. A file counts as finished once its index lies beside it.
+
+After a failed fsync nothing more is written: the kernel may have dropped the bytes, and a second fsync that succeeds
+would say nothing about them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from nephila.interfaces.catalogue import CaptureRow
+from nephila.interfaces.clock import Clock
+from nephila.model.errors import StorageError
+from nephila.model.record import Capture, SegmentId, StoredCapture
+from nephila.model.settings import ArchiveSettings
+
+from . import warc
+from .capture import encode_capture
+from .cdxj import write_index
+from .disk import Disk, DiskFile
+from .member import deflated
+from .readback import Decode, capture_of, whole_units
+from .reader import WarcReader
+from .recovery import recover
+from .rotation import HOUR_MS, WARC_SUFFIX, RollLimits, SegmentKey, index_name, next_serial, segment_name
+from .segment import Segment, SegmentFiles, TornSegmentError, refused
+from .warc import CrawlIdentity, RecordKind
+
+
+class LocalArchive:
+    """Implements `interfaces.archive.Archive` on a disk."""
+
+    def __init__(
+        self,
+        directory: Path,
+        settings: ArchiveSettings,
+        clock: Clock,
+        identity: CrawlIdentity,
+        disk: Disk,
+        decode: Decode,
+        domain_of: Callable[[str], str] = lambda host: host,
+    ) -> None:
+        """`domain_of` gives the registrable domain of a host, for the layout domain-hour."""
+        self._directory = directory
+        self._settings = settings
+        self._clock = clock
+        self._identity = identity
+        self._disk = disk
+        self._decode = decode
+        self._domain_of = domain_of
+        self._limits = RollLimits(settings.max_bytes, int(settings.max_age_s * 1000))
+        self._files = SegmentFiles(directory, disk)
+        self._lock = threading.Lock()
+        self._one_sync = threading.Lock()
+        """Held for a whole `sync`, so that none closes a file under another."""
+        self._open: dict[SegmentKey, Segment] = {}
+        self._retired: list[Segment] = []
+        """Closed for writing, not yet synced for the last time."""
+        self._hour = 0
+        self._listeners: list[Callable[[SegmentId], None]] = []
+        self._broken: StorageError | None = None
+        self._serial = next_serial(self._names(), identity.writer)
+
+    # -- writing
+
+    def append(self, capture: Capture) -> StoredCapture:
+        """As the interface. Files that are full are closed first, and their listeners told."""
+        encoded = encode_capture(capture, self._identity)
+        with self._lock:
+            if self._broken is not None:
+                raise self._broken
+            key = self._key_of(capture)
+            rolled = self._roll(key, len(encoded.data))
+            segment = self._open.get(key) or self._begin(key)
+            opening = b"" if segment.end else self._warcinfo(segment.name)
+            offset = segment.end + len(opening)
+            try:
+                self._files.append(segment, opening + encoded.data)
+            except TornSegmentError:
+                self._retire(segment)
+                raise
+        self._tell(rolled)
+        return encoded.stored_at(segment.name, offset)
+
+    def sync(self) -> list[tuple[SegmentId, int]]:
+        """As the interface: (segment, end) of every file that had unsynced bytes."""
+        with self._one_sync:
+            with self._lock:
+                if self._broken is not None:
+                    raise self._broken
+                segments = (*self._retired, *self._open.values())
+                work = [(segment, segment.end) for segment in segments if segment.synced < segment.end]
+                names_changed, self._files.unsynced_names = self._files.unsynced_names, False
+            try:
+                for segment, _ in work:
+                    self._sync_file(segment)
+                if names_changed:
+                    self._disk.sync_directory(self._directory)
+            except OSError as error:
+                self._broken = refused(work[0][0].name if work else self._directory.name, error)
+                raise self._broken from error
+            with self._lock:
+                for segment, end in work:
+                    segment.synced = end
+                self._forget_retired()
+        return [(segment.name, end) for segment, end in work]
+
+    def on_roll(self, listener: Callable[[SegmentId], None]) -> None:
+        """As the interface. Called in the thread that appends or closes; the last bytes are durable after `sync`."""
+        self._listeners.append(listener)
+
+    def close(self) -> None:
+        """Sync and close every open segment. Its listeners are told, unless the disk refused."""
+        with self._lock:
+            segments = list(self._open.values())
+            for segment in segments:
+                self._retire(segment)
+        try:
+            self.sync()
+        finally:
+            with self._lock:
+                for segment in self._retired:
+                    self._files.release(segment)
+                self._retired.clear()
+        self._tell([segment.name for segment in segments if segment.end])
+
+    # -- reading
+
+    def tail(self, segment: SegmentId, start: int) -> Iterator[tuple[Capture, StoredCapture]]:
+        """As the interface: up to the end, or to where the file is torn."""
+        with closing(self._opened(segment)) as file:
+            for unit in whole_units(WarcReader(file, segment, start)):
+                if unit[0].kind != "warcinfo":
+                    yield capture_of(unit, segment, self._decode)
+
+    def segments(self) -> list[SegmentId]:
+        """Every WARC file of the directory, oldest first."""
+        return [SegmentId(name) for name in self._names() if name.endswith(WARC_SUFFIX)]
+
+    def unfinished(self) -> list[SegmentId]:
+        """Segments without an index beside them: still open, or left by a run that did not end well."""
+        names = set(self._names())
+        return [segment for segment in self.segments() if index_name(segment) not in names]
+
+    def recover(self, segment: SegmentId, confirmed: int) -> int:
+        """Cut a file that an earlier run left to its last whole capture; its length then. See `recovery.recover`.
+
+        A file of which nothing was whole is removed.
+        """
+        end = recover(self._disk, self._directory / segment, confirmed)
+        if end == 0:
+            try:
+                self._disk.remove(self._directory / segment)
+                self._disk.sync_directory(self._directory)
+            except OSError as error:
+                raise refused(segment, error) from error
+        return end
+
+    def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
+        """Write the CDXJ file of a segment, whole or not at all, from the captures that count."""
+        write_index(self._disk, self._directory, segment, rows)
+
+    # -- parts
+
+    def _names(self) -> list[str]:
+        try:
+            return self._disk.names(self._directory)
+        except OSError as error:
+            raise refused(self._directory.name, error) from error
+
+    def _opened(self, segment: SegmentId) -> DiskFile:
+        try:
+            return self._disk.open(self._directory / segment)
+        except OSError as error:
+            raise StorageError(f"The archive file {segment} cannot be read: {error.strerror or error}.") from error
+
+    def _key_of(self, capture: Capture) -> SegmentKey:
+        if self._settings.layout != "domain-hour":
+            return SegmentKey()
+        host = urlsplit(capture.fetched.url).hostname or "unknown"
+        return SegmentKey(self._domain_of(host), self._clock.wall_ms() // HOUR_MS)
+
+    def _roll(self, key: SegmentKey, more: int) -> list[SegmentId]:
+        """Close what may not grow: the full file under this key, and all files of another hour."""
+        full = [segment for segment in (self._open.get(key),) if segment is not None and self._is_full(segment, more)]
+        if key.hour != self._hour:
+            self._hour = key.hour
+            full += [segment for segment in self._open.values() if segment.key.hour != key.hour]
+        for segment in full:
+            self._retire(segment)
+        return [segment.name for segment in full]
+
+    def _is_full(self, segment: Segment, more: int) -> bool:
+        return self._limits.reached(segment.end, more, self._clock.steady_ms() - segment.opened_at)
+
+    def _begin(self, key: SegmentKey) -> Segment:
+        while True:
+            name = segment_name(self._settings.prefix, key, self._clock.wall_ms(), self._serial, self._identity.writer)
+            self._serial += 1
+            segment = Segment(SegmentId(name), key, self._clock.steady_ms())
+            if self._files.create(segment):
+                self._open[key] = segment
+                return segment
+
+    def _sync_file(self, segment: Segment) -> None:
+        with self._lock:
+            file = self._files.opened(segment)
+            segment.syncing = True
+        try:
+            file.sync()
+        finally:
+            with self._lock:
+                segment.syncing = False
+
+    def _retire(self, segment: Segment) -> None:
+        del self._open[segment.key]
+        self._retired.append(segment)
+
+    def _forget_retired(self) -> None:
+        for segment in [one for one in self._retired if one.synced == one.end]:
+            self._files.release(segment)
+            self._retired.remove(segment)
+
+    def _tell(self, segments: Iterable[SegmentId]) -> None:
+        for segment in segments:
+            for listener in self._listeners:
+                listener(segment)
+
+    def _warcinfo(self, name: SegmentId) -> bytes:
+        identity = self._identity
+        fields = [
+            ("software", identity.software),
+            ("format", "WARC File Format 1.1"),
+            ("conformsTo", "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"),
+            ("isPartOf", identity.crawl),
+            ("operator", self._settings.operator),
+            ("http-header-user-agent", identity.user_agent),
+            ("robots", identity.robots),
+        ]
+        record_id = identity.file_ids(name).urn(RecordKind.WARCINFO)
+        told = [(field, value) for field, value in fields if value]
+        return deflated(warc.warcinfo(record_id, self._clock.wall_ms(), name, told))

@@ -1,0 +1,156 @@
+"""The fields of a metadata record: all that is needed to make the capture's task again, and what `audit` asks for.
+
+Records on the wire say what was asked and answered; this one says why and when: the lease and the attempt, the URL's
+standing in the frontier, send and end times, every link. With it a capture whose settle was lost in a crash is settled
+from the archive instead of being fetched again (DESIGN 4), and index and catalogue can be rebuilt.
+
+`via`, `fetchTimeMs` and `outlink` are named as Heritrix names them. Fields that hold their default are left out. Notes
+of the pipeline carry a prefix, so that no note can be taken for a field of ours. Written and read here, side by side:
+a field that is added to one must be added to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nephila.model.exchange import Fetched, Truncation
+from nephila.model.record import Capture
+from nephila.model.task import Level, PageTask, RobotsTask, Token, Validators
+from nephila.urls import Fingerprint
+
+from .warc import fields_block, one_line
+
+NOTE = "note-"
+_OUTLINK = "outlink: "
+
+
+def metadata_block(capture: Capture, coding: str) -> bytes:
+    """The warc-fields of one capture. `coding` is kept for revisits, whose original had the same."""
+    block = fields_block((*_lease_fields(capture), *_task_fields(capture.task), *_fetched_fields(capture.fetched)))
+    if capture.revisit_of is not None:
+        block += fields_block((("coding", coding),))
+    if capture.notes:
+        block += fields_block((NOTE + name, value) for name, value in capture.notes)
+    if capture.outlinks:
+        block += _outlink_lines(capture.outlinks)
+    return block
+
+
+def _outlink_lines(outlinks: tuple[str, ...]) -> bytes:
+    """One join for all of them: there are eighty a page, and not one has a line end unless something is wrong."""
+    joined = f"\r\n{_OUTLINK}".join(outlinks)
+    if joined.count("\n") != len(outlinks) - 1 or joined.count("\r") != len(outlinks) - 1:
+        joined = f"\r\n{_OUTLINK}".join(one_line(outlink) for outlink in outlinks)
+    return f"{_OUTLINK}{joined}\r\n".encode("utf-8", "replace")
+
+
+def _lease_fields(capture: Capture) -> Iterator[tuple[str, str]]:
+    if capture.via:
+        yield "via", capture.via
+    yield "token", str(int(capture.token))
+    yield "attempt", str(capture.attempt)
+    if capture.task.url != capture.fetched.url:
+        yield "task-url", capture.task.url
+
+
+def _task_fields(task: PageTask | RobotsTask) -> Iterator[tuple[str, str]]:
+    match task:
+        case RobotsTask():
+            yield "robots-origin", task.origin
+        case PageTask():
+            yield "fingerprint", task.fingerprint.hex()
+            yield "depth", str(task.depth)
+            yield "level", str(int(task.level))
+            yield "retries", str(task.retries)
+            yield "cycle", str(task.cycle)
+            if task.validators.etag:
+                yield "if-none-match", task.validators.etag
+            if task.validators.last_modified:
+                yield "if-modified-since", task.validators.last_modified
+            if task.digest:
+                yield "last-digest", task.digest.hex()
+            for spelling in task.trail:
+                yield "trail", spelling
+    if task.hops:
+        yield "hops", str(task.hops)
+
+
+def _fetched_fields(fetched: Fetched) -> Iterator[tuple[str, str]]:
+    yield "sent-at", str(fetched.sent_at)
+    yield "ended-at", str(fetched.ended_at)
+    yield "fetchTimeMs", str(fetched.elapsed_ms)
+    yield "head-bytes", str(len(fetched.head))
+    if fetched.truncated is not None:
+        yield "truncated", fetched.truncated.value
+    if fetched.unwanted:
+        yield "unwanted", "1"
+    if fetched.bad_certificate:
+        yield "bad-certificate", fetched.bad_certificate
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFields:
+    """A metadata block read back. Raises KeyError or ValueError where a field that we always write is not there."""
+
+    single: dict[str, str]
+    trail: tuple[str, ...]
+    outlinks: tuple[str, ...]
+    notes: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def parse(cls, block: bytes) -> MetadataFields:
+        """From the block of a metadata record of ours."""
+        single: dict[str, str] = {}
+        trail: list[str] = []
+        outlinks: list[str] = []
+        notes: list[tuple[str, str]] = []
+        for line in block.decode("utf-8", "replace").split("\r\n"):
+            name, colon, value = line.partition(": ")
+            if name == "outlink":
+                outlinks.append(value)
+            elif name == "trail":
+                trail.append(value)
+            elif name.startswith(NOTE):
+                notes.append((name.removeprefix(NOTE), value))
+            elif colon:
+                single[name] = value
+        return cls(single, tuple(trail), tuple(outlinks), tuple(notes))
+
+    def text(self, name: str) -> str:
+        """A field that may be absent."""
+        return self.single.get(name, "")
+
+    def number(self, name: str) -> int:
+        """A field that is always there."""
+        return int(self.single[name])
+
+    @property
+    def token(self) -> Token:
+        """The lease."""
+        return Token(self.number("token"))
+
+    @property
+    def truncated(self) -> Truncation | None:
+        """Why the answer is not whole."""
+        reason = self.text("truncated")
+        return Truncation(reason) if reason else None
+
+    def task(self, url: str) -> PageTask | RobotsTask:
+        """The task as it was given out; `url` is what was asked for."""
+        spelling = self.text("task-url") or url
+        hops = int(self.text("hops") or 0)
+        if origin := self.text("robots-origin"):
+            return RobotsTask(origin, spelling, hops)
+        return PageTask(
+            fingerprint=Fingerprint(bytes.fromhex(self.single["fingerprint"])),
+            url=spelling,
+            depth=self.number("depth"),
+            level=Level(self.number("level")),
+            hops=hops,
+            retries=self.number("retries"),
+            cycle=self.number("cycle"),
+            validators=Validators(self.text("if-none-match"), self.text("if-modified-since")),
+            digest=bytes.fromhex(self.text("last-digest")),
+            trail=self.trail,
+        )

@@ -1,0 +1,134 @@
+"""The files that are being written: a bounded number of descriptors over any number of open segments.
+
+In the layout `domain-hour` thousands of segments are open at once, each growing now and then. A segment stays open (it
+may grow) while its descriptor comes and goes: the least recently used one that has nothing unsynced gives way.
+
+What must stay true: bytes are only ever added after the last whole capture. A write that fails is cut off again; where
+even that fails the segment is never written to again, so that a torn capture can only be the last of its file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nephila.model.errors import StorageError
+from nephila.model.record import SegmentId
+
+from .disk import Disk, DiskFile
+from .rotation import SegmentKey
+
+MAX_DESCRIPTORS = 64
+"""Enough that rolling needs one and domain-hour reopens seldom; small beside the sockets of a crawl."""
+
+
+@dataclass(slots=True, eq=False)
+class Segment:
+    """One file that may grow, or one that only waits for its last sync."""
+
+    name: SegmentId
+    key: SegmentKey
+    opened_at: int
+    """On the clock that does not jump."""
+    file: DiskFile | None = None
+    end: int = 0
+    """After the last whole capture."""
+    synced: int = 0
+    syncing: bool = False
+    """A sync is using the descriptor right now."""
+
+
+class SegmentFiles:
+    """Creates, appends to and closes the files of segments. Not safe for threads: its owner holds a lock."""
+
+    def __init__(self, directory: Path, disk: Disk, max_descriptors: int = MAX_DESCRIPTORS) -> None:
+        self._directory = directory
+        self._disk = disk
+        self._max = max_descriptors
+        self._held: dict[SegmentId, Segment] = {}
+        """Segments with a descriptor, least recently used first."""
+        self.unsynced_names = False
+        """A file was made since the directory was last synced."""
+
+    def create(self, segment: Segment) -> bool:
+        """Make the file; False where the name is taken."""
+        try:
+            segment.file = self._disk.create(self._directory / segment.name)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise refused(segment.name, error) from error
+        self.unsynced_names = True
+        self._hold(segment)
+        return True
+
+    def append(self, segment: Segment, data: bytes) -> None:
+        """Add a capture, all or nothing. Raises `StorageError`."""
+        file = self.opened(segment)
+        try:
+            file.append(data)
+        except OSError as error:
+            self._undo(segment, file)
+            raise refused(segment.name, error) from error
+        segment.end += len(data)
+
+    def opened(self, segment: Segment) -> DiskFile:
+        """The segment's descriptor, opened again where it had given way."""
+        file = segment.file
+        if file is None:
+            try:
+                file = segment.file = self._disk.open(self._directory / segment.name)
+            except OSError as error:
+                raise refused(segment.name, error) from error
+        self._hold(segment)
+        return file
+
+    def release(self, segment: Segment) -> None:
+        """Close the descriptor."""
+        self._held.pop(segment.name, None)
+        if segment.file is not None:
+            segment.file.close()
+            segment.file = None
+
+    def _undo(self, segment: Segment, file: DiskFile) -> None:
+        try:
+            file.truncate(segment.end)
+        except OSError as error:
+            raise TornSegmentError(
+                f"{segment.name} could not be written, nor cut back to its last whole capture: {_reason(error)}.",
+                hint="Check the disk; starting the crawl again repairs the file.",
+            ) from error
+
+    def _hold(self, segment: Segment) -> None:
+        self._held.pop(segment.name, None)
+        self._held[segment.name] = segment
+        if len(self._held) <= self._max:
+            return
+        for held in list(self._held.values())[:-1]:
+            if held.synced == held.end and not held.syncing:
+                self.release(held)
+                if len(self._held) <= self._max:
+                    return
+        oldest = next((held for held in self._held.values() if not held.syncing and held is not segment), None)
+        if oldest is not None and oldest.file is not None:
+            try:
+                oldest.file.sync()
+            except OSError as error:
+                raise refused(oldest.name, error) from error
+            self.release(oldest)
+
+
+class TornSegmentError(StorageError):
+    """A write failed and could not be undone: the segment must not grow any more."""
+
+
+def refused(name: str, error: OSError) -> StorageError:
+    """The disk's refusal, told in one sentence."""
+    return StorageError(
+        f"The archive file {name} could not be written: {_reason(error)}.",
+        hint="Make room (or repair the disk) and start the same command again: it goes on where it was.",
+    )
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

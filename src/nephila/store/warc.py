@@ -1,0 +1,221 @@
+"""WARC 1.1 records (ISO 28500:2017), one function for each type that we write.
+
+Each function returns the whole record as bytes: version line, named fields, block, the two line ends that close it.
+What must stay true:
+
+- An id is a function of the crawl's secret, the lease's token, the attempt and the type, so the same capture has the
+  same names wherever it is written again or read.
+- WARC-Payload-Digest is over the stored bytes after the HTTP head, chunk framing included: that is what warcio and
+  FastWARC check. WARC-Block-Digest is over the whole block.
+- A target URI holds no white space and no control character, whatever we were given.
+- Dates carry milliseconds, which WARC 1.1 allows and warcio, FastWARC, cdxj-indexer and pywb accept.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from hashlib import blake2b, sha1
+from urllib.parse import quote
+
+from nephila.model.record import Original
+
+VERSION = "WARC/1.1"
+FIELDS_TYPE = "application/warc-fields"
+REQUEST_TYPE = "application/http;msgtype=request"
+RESPONSE_TYPE = "application/http;msgtype=response"
+PROFILE_SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+PROFILE_NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+
+_UNSAFE_IN_URI = re.compile("[\x00-\x20\x7f<>]")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LEASE = struct.Struct("<QQ")
+_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_BASE32_PAIRS = tuple(high + low for high in _BASE32 for low in _BASE32)
+_PAIR_SHIFTS = tuple(range(150, -1, -10))
+"""SHA-1's 160 bits, ten at a time."""
+
+
+class RecordKind(StrEnum):
+    """The types that we write, each with the last two digits of its records' ids: never change one."""
+
+    WARCINFO = "00"
+    RESPONSE = "01"
+    REQUEST = "02"
+    METADATA = "03"
+    RESOURCE = "04"
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlIdentity:
+    """Who writes: the crawl's secret names the records, the rest is told by the warcinfo record of each file."""
+
+    secret: int
+    software: str = "Nephila"
+    user_agent: str = ""
+    robots: str = "obey"
+    """The policy towards robots.txt: ``obey`` or ``ignore``."""
+    crawl: str = ""
+    """The name of the crawl, the `isPartOf` of warcinfo."""
+    writer: int = 0
+    """Which of several processes that share a directory: part of every file name."""
+
+    def _key(self) -> bytes:
+        return self.secret.to_bytes(max(1, (self.secret.bit_length() + 7) // 8), "little")[:64]
+
+    def lease_ids(self, token: int, attempt: int) -> RecordIds:
+        """The ids of one capture's records."""
+        mask = (1 << 64) - 1
+        named = _LEASE.pack(token & mask, attempt & mask)
+        return RecordIds.of(blake2b(named, digest_size=15, key=self._key(), person=b"nephila-capture").hexdigest())
+
+    def file_ids(self, name: str) -> RecordIds:
+        """The ids of the records that belong to a file."""
+        return RecordIds.of(blake2b(name.encode(), digest_size=15, key=self._key(), person=b"nephila-file").hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIds:
+    """A family of ids that differ in their last byte, the record's kind. Version 8 of RFC 9562: our own rule."""
+
+    stem: str
+    """``urn:uuid:...`` but for the last two digits."""
+
+    @classmethod
+    def of(cls, digits: str) -> RecordIds:
+        """From 30 hexadecimal digits, of which two give way to version and variant."""
+        variant = "89ab"[int(digits[16], 16) & 3]
+        return cls(f"urn:uuid:{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}")
+
+    def urn(self, kind: RecordKind) -> str:
+        """``urn:uuid:...`` of one record."""
+        return self.stem + kind
+
+
+@lru_cache(maxsize=256)
+def _second(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def warc_date(at: int) -> str:
+    """UTC milliseconds as WARC-Date writes them."""
+    seconds, millis = divmod(at, 1000)
+    return f"{_second(seconds)}.{millis:03d}Z"
+
+
+def parse_date(text: str) -> int:
+    """A WARC-Date as UTC milliseconds. Raises ValueError for anything else."""
+    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def digest_of(data: bytes) -> str:
+    """``sha1:BASE32``, the form that archives compare. Four a page: half the cost of the standard library's base 32."""
+    bits = int.from_bytes(sha1(data, usedforsecurity=False).digest(), "big")
+    return "sha1:" + "".join([_BASE32_PAIRS[bits >> shift & 1023] for shift in _PAIR_SHIFTS])
+
+
+def target_uri(url: str) -> str:
+    """The URL as it may stand in a field: what could break the line or confuse a reader is percent-encoded."""
+    if _UNSAFE_IN_URI.search(url) is None:
+        return url
+    return _UNSAFE_IN_URI.sub(lambda found: quote(found.group(), safe=""), url)
+
+
+def one_line(value: str) -> str:
+    """A value that cannot end its line."""
+    return value.replace("\r", " ").replace("\n", " ") if "\n" in value or "\r" in value else value
+
+
+def fields_block(fields: Iterable[tuple[str, str]]) -> bytes:
+    """The block of a warc-fields record."""
+    return "".join([f"{name}: {one_line(value)}\r\n" for name, value in fields]).encode("utf-8", "replace")
+
+
+def _record(kind: str, record_id: str, date: str, fields: str, content_type: str, block: bytes) -> bytes:
+    """`fields` are whole lines. Every record that we write goes through here."""
+    head = (
+        f"{VERSION}\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <{record_id}>\r\nWARC-Date: {date}\r\n{fields}"
+        f"WARC-Block-Digest: {digest_of(block)}\r\nContent-Type: {content_type}\r\nContent-Length: {len(block)}\r\n\r\n"
+    )
+    return b"".join((head.encode("utf-8", "replace"), block, b"\r\n\r\n"))
+
+
+def warcinfo(record_id: str, at: int, filename: str, fields: Iterable[tuple[str, str]]) -> bytes:
+    """The first record of a file: who wrote it, and how."""
+    named = f"WARC-Filename: {filename}\r\n"
+    return _record("warcinfo", record_id, warc_date(at), named, FIELDS_TYPE, fields_block(fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """What the records of one exchange share: the lines that most of them carry."""
+
+    ids: RecordIds
+    date: str
+    target: str
+    """Already through `target_uri`."""
+    address: str = ""
+    protocol: str = ""
+    """``http/1.1``: WARC-Protocol."""
+
+    @property
+    def where(self) -> str:
+        """The lines of every record that was on the wire."""
+        lines = f"WARC-Target-URI: {self.target}\r\n"
+        if self.address:
+            lines += f"WARC-IP-Address: {self.address}\r\n"
+        if self.protocol:
+            lines += f"WARC-Protocol: {self.protocol}\r\n"
+        return lines
+
+    @property
+    def concurrent(self) -> str:
+        """The line that ties a record to the answer."""
+        return f"WARC-Concurrent-To: <{self.ids.urn(RecordKind.RESPONSE)}>\r\n"
+
+
+def response(exchange: Exchanged, head: bytes, payload: bytes, payload_digest: str, truncated: str = "") -> bytes:
+    """The answer as it was on the wire."""
+    fields = f"{exchange.where}WARC-Payload-Digest: {payload_digest}\r\n"
+    if truncated:
+        fields += f"WARC-Truncated: {truncated}\r\n"
+    record_id = exchange.ids.urn(RecordKind.RESPONSE)
+    return _record("response", record_id, exchange.date, fields, RESPONSE_TYPE, head + payload)
+
+
+def revisit(exchange: Exchanged, original: Original, block: bytes, *, profile: str, cut: bool) -> bytes:
+    """An answer whose payload is in the archive already. `cut`: the block lacks the payload."""
+    fields = (
+        f"{exchange.where}WARC-Profile: {profile}\r\n"
+        f"WARC-Refers-To: <{original.record_id}>\r\nWARC-Refers-To-Target-URI: {target_uri(original.url)}\r\n"
+        f"WARC-Refers-To-Date: {warc_date(original.at)}\r\nWARC-Payload-Digest: {original.payload_digest}\r\n"
+    )
+    if cut:
+        fields += "WARC-Truncated: length\r\n"
+    return _record("revisit", exchange.ids.urn(RecordKind.RESPONSE), exchange.date, fields, RESPONSE_TYPE, block)
+
+
+def request(exchange: Exchanged, sent: bytes) -> bytes:
+    """What we sent."""
+    fields = exchange.where + exchange.concurrent
+    return _record("request", exchange.ids.urn(RecordKind.REQUEST), exchange.date, fields, REQUEST_TYPE, sent)
+
+
+def metadata(exchange: Exchanged, block: bytes) -> bytes:
+    """What we know of the exchange that is not on the wire. It closes the capture: recovery looks for it."""
+    fields = f"WARC-Target-URI: {exchange.target}\r\n{exchange.concurrent}"
+    return _record("metadata", exchange.ids.urn(RecordKind.METADATA), exchange.date, fields, FIELDS_TYPE, block)
+
+
+def resource(exchange: Exchanged, target: str, block: bytes, content_type: str) -> bytes:
+    """A document that this exchange brought into force under another name: the robots.txt of an origin.
+
+    Block and payload are the same bytes, so the block's digest says it all; FastWARC fails on a second one.
+    """
+    fields = f"WARC-Target-URI: {target_uri(target)}\r\n{exchange.concurrent}"
+    return _record("resource", exchange.ids.urn(RecordKind.RESOURCE), exchange.date, fields, content_type, block)
