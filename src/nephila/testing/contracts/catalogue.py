@@ -1,0 +1,181 @@
+"""What every `interfaces.catalogue.Catalogue` keeps.
+
+A check takes `open_catalogue`, which opens a catalogue on storage of its own; calling it again opens the same storage
+anew, beside the first.
+"""
+# ruff: noqa: S101 - a contract is told in assertions
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from nephila.interfaces.catalogue import CaptureRow, Catalogue, ErrorRow
+from nephila.model.record import SegmentId
+
+OpenCatalogue = Callable[[], Catalogue]
+
+SEGMENT = SegmentId("nephila-20260101000000-00000-w0.warc.gz")
+OTHER = SegmentId("nephila-20260101010000-00001-w0.warc.gz")
+
+
+def sample_row(number: int, url: str = "") -> CaptureRow:
+    """The capture at offset `1000 * number`, a page of its own unless `url` says which."""
+    url = url or f"https://spiders.example/{number}"
+    return CaptureRow(
+        url=url,
+        fingerprint=url.encode()[-16:].rjust(16, b"\0"),
+        host=url.split("/")[2],
+        domain="spiders.example",
+        depth=2,
+        via="https://spiders.example/",
+        level=2,
+        retries=0,
+        at=1_767_225_600_000 + number,
+        status=200,
+        content_type="text/html; charset=utf-8",
+        content_hash=bytes(range(32)),
+        length=5_000,
+        wire_bytes=1_700,
+        elapsed_ms=40,
+        kind="response",
+        segment=SEGMENT,
+        offset=1_000 * number,
+        record_length=700,
+        end=1_000 * number + 1_000,
+        payload_digest="sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ",
+        title="Orb weavers",
+        language="en",
+        signals="search=yes",
+    )
+
+
+def sample_error(number: int, *, dead: bool = False) -> ErrorRow:
+    """A failure of the page of `sample_row(number)`."""
+    row = sample_row(number)
+    return ErrorRow(row.url, row.fingerprint, row.host, "timeout", "no answer in 30 s", row.at, 3 if dead else 0, dead)
+
+
+def check_rows_come_back_as_they_were(open_catalogue: OpenCatalogue) -> None:
+    """W3: captures of a segment come back whole, in the order of their records."""
+    catalogue = open_catalogue()
+    rows = [
+        replace(sample_row(2), robots=True, noindex=True, changed=False, crawl_delay_ms=2_000, truncated="length"),
+        replace(sample_row(1), kind="revisit", noarchive=True, duplicate_of="https://other.example/"),
+    ]
+    catalogue.record(rows, ())
+    catalogue.record([replace(sample_row(0), segment=OTHER)], ())
+    assert list(catalogue.captures(SEGMENT)) == [rows[1], rows[0]]
+    assert list(catalogue.captures(SegmentId("unknown"))) == []
+
+
+def check_recording_twice_changes_nothing(open_catalogue: OpenCatalogue) -> None:
+    """W3, Q4: a batch that is recorded again after a crash counts once."""
+    catalogue = open_catalogue()
+    batch = [sample_row(number) for number in range(5)]
+    errors = [sample_error(7), sample_error(8, dead=True)]
+    catalogue.record(batch, errors)
+    before = list(catalogue.pages(limit=50))
+    catalogue.record(batch, errors)
+    catalogue.record(batch[2:], ())
+    assert list(catalogue.pages(limit=50)) == before
+    assert list(catalogue.captures(SEGMENT)) == batch
+    assert {page.crawl_count for page in before} == {1}
+
+
+def check_upto_is_the_end_of_what_is_recorded(open_catalogue: OpenCatalogue) -> None:
+    """W3: recovery begins there, segment by segment; it never goes back."""
+    catalogue = open_catalogue()
+    assert catalogue.upto(SEGMENT) == 0
+    catalogue.record([sample_row(0), sample_row(1)], ())
+    assert (catalogue.upto(SEGMENT), catalogue.upto(OTHER)) == (2_000, 0)
+    catalogue.record([replace(sample_row(6), segment=OTHER)], ())
+    catalogue.record([sample_row(0)], ())
+    assert (catalogue.upto(SEGMENT), catalogue.upto(OTHER)) == (2_000, 7_000)
+
+
+def check_a_page_is_its_newest_capture(open_catalogue: OpenCatalogue) -> None:
+    """W3: captures count up, the newest decides, in whatever order they are recorded."""
+    catalogue = open_catalogue()
+    url = "https://spiders.example/changing"
+    catalogue.record([replace(sample_row(3, url), title="new", status=404)], ())
+    catalogue.record([replace(sample_row(1, url), title="old")], ())
+    [page] = catalogue.pages()
+    assert (page.title, page.status, page.crawl_count) == ("new", 404, 2)
+    assert page.crawled_at == sample_row(3).at
+    assert page.storage_key == f"{SEGMENT}#3000"
+
+
+def check_not_modified_keeps_what_is_known(open_catalogue: OpenCatalogue) -> None:
+    """H3, W3: a 304 renews the visit, not the content."""
+    catalogue = open_catalogue()
+    url = "https://spiders.example/still"
+    unchanged = replace(
+        sample_row(2, url), status=304, kind="revisit", title="", content_type="", length=0, changed=False
+    )
+    catalogue.record([sample_row(1, url), unchanged], ())
+    [page] = catalogue.pages()
+    assert (page.title, page.status, page.length, page.crawl_count) == ("Orb weavers", 200, 5_000, 2)
+    assert page.crawled_at == unchanged.at
+    assert page.storage_key == f"{SEGMENT}#1000"
+
+
+def check_robots_txt_is_no_page(open_catalogue: OpenCatalogue) -> None:
+    """W3: a robots.txt is a capture, not a page."""
+    catalogue = open_catalogue()
+    catalogue.record([replace(sample_row(1), robots=True)], ())
+    assert list(catalogue.pages()) == []
+    assert len(list(catalogue.captures(SEGMENT))) == 1
+
+
+def check_pages_are_filtered(open_catalogue: OpenCatalogue) -> None:
+    """W3, C4: by host, status and a part of the URL, newest first, up to the limit."""
+    catalogue = open_catalogue()
+    rows = [sample_row(number) for number in range(6)]
+    rows[1] = replace(rows[1], status=404)
+    rows[2] = sample_row(2, "https://other.example/x_y")
+    catalogue.record(rows, ())
+
+    def urls(**filters: object) -> list[str]:
+        return [page.url.rpartition("/")[2] for page in catalogue.pages(**filters)]  # type: ignore[arg-type]  # checked
+
+    assert urls() == ["5", "4", "3", "x_y", "1", "0"]
+    assert urls(limit=2) == ["5", "4"]
+    assert urls(host="other.example") == ["x_y"]
+    assert urls(status=404) == ["1"]
+    assert urls(like="example/x_") == ["x_y"]
+    assert urls(like="https://spiders%/3") == ["3"]
+    assert urls(host="spiders.example", status=200, like="/", limit=3) == ["5", "4", "3"]
+
+
+def check_the_history_of_a_url(open_catalogue: OpenCatalogue) -> None:
+    """W3, W5: every capture of one URL, newest first."""
+    catalogue = open_catalogue()
+    url = "https://spiders.example/history"
+    rows = [sample_row(number, url) for number in range(3)]
+    catalogue.record([*rows, sample_row(9)], ())
+    assert catalogue.captures_of(rows[0].fingerprint) == rows[::-1]
+    assert catalogue.captures_of(b"nobody knows it!") == []
+
+
+def check_others_read_what_is_recorded(open_catalogue: OpenCatalogue) -> None:
+    """W3: a second catalogue on the same storage sees each batch once it is recorded."""
+    writer, reader = open_catalogue(), open_catalogue()
+    writer.record([sample_row(1)], ())
+    assert [page.url for page in reader.pages()] == [sample_row(1).url]
+    writer.close()
+    assert reader.upto(SEGMENT) == 2_000
+    reader.close()
+
+
+CHECKS: tuple[Callable[[OpenCatalogue], None], ...] = (
+    check_rows_come_back_as_they_were,
+    check_recording_twice_changes_nothing,
+    check_upto_is_the_end_of_what_is_recorded,
+    check_a_page_is_its_newest_capture,
+    check_not_modified_keeps_what_is_known,
+    check_robots_txt_is_no_page,
+    check_pages_are_filtered,
+    check_the_history_of_a_url,
+    check_others_read_what_is_recorded,
+)

@@ -1,0 +1,111 @@
+"""A simulated web as a process of its own: ``python -m nephila.testing.serve --seed 1 --hosts 50 --pages 2000``.
+
+When everything listens, the ready file is written: where the name server is, which URLs to begin with. The audit is
+written on SIGUSR1 and at the end (SIGTERM, SIGINT); SIGUSR2 tells the auditor that a new cycle begins. So a crawler can
+be killed and started again beside it, and is judged by its whole life.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import uvloop
+
+from .demo import demo_spec
+from .web import Auditor, SimulatedWeb, WebServer, WebSpec
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until a signal ends it."""
+    options = _parser().parse_args(arguments)
+    uvloop.run(_serve(options))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m nephila.testing.serve", description="Serve a simulated web.")
+    parser.add_argument("--kind", choices=("mixed", "plain", "demo"), default="mixed", help="what the web is like")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hosts", type=int, default=50)
+    parser.add_argument("--pages", type=int, default=2000)
+    parser.add_argument("--page-bytes", type=int, default=3000, help="middle size of a page")
+    parser.add_argument("--links", type=int, default=20, help="links on a page")
+    parser.add_argument("--slow-ms", type=float, default=None, help="time to the first byte of slow hosts")
+    parser.add_argument("--crawl-delay", type=float, default=None, help="the longest Crawl-delay, seconds")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--agent", default="Nephila", help="the product token that the crawler must use")
+    parser.add_argument("--base-delay-ms", type=float, default=1000.0, help="the least delay that the auditor accepts")
+    parser.add_argument("--tolerance-ms", type=float, default=0.0, help="how much of a delay may be missing")
+    parser.add_argument("--seeds", type=int, default=1, help="how many URLs to begin with are told")
+    parser.add_argument("--json-ready", type=Path, help="file to write once everything listens")
+    parser.add_argument("--audit", type=Path, help="file for the audit's report")
+    return parser
+
+
+def spec_of(options: argparse.Namespace) -> WebSpec:
+    """The web that the arguments describe."""
+    if options.kind == "demo":
+        return demo_spec()
+    sizes = {"page_bytes": options.page_bytes, "links_per_page": options.links}
+    if options.kind == "plain":
+        spec = WebSpec.plain(options.seed, hosts=options.hosts, pages=options.pages, **sizes)
+    else:
+        spec = WebSpec(options.seed, options.hosts, options.pages, **sizes)
+    timing = spec.timing
+    if options.slow_ms is not None:
+        timing = replace(timing, slow_ms=options.slow_ms)
+    if options.crawl_delay is not None:
+        timing = replace(timing, crawl_delay_s=options.crawl_delay)
+    return replace(spec, agent=options.agent, timing=timing)
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    web = SimulatedWeb(spec_of(options))
+    auditor = Auditor(web, agent=options.agent, base_delay_ms=options.base_delay_ms, tolerance_ms=options.tolerance_ms)
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def write_audit() -> None:
+        if options.audit:
+            auditor.dump(options.audit)
+
+    loop.add_signal_handler(signal.SIGUSR1, write_audit)
+    loop.add_signal_handler(signal.SIGUSR2, auditor.new_cycle)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    async with WebServer(web, auditor, options.port) as server:
+        _announce(server, options)
+        await ended.wait()
+    write_audit()
+
+
+def _announce(server: WebServer, options: argparse.Namespace) -> None:
+    told = {
+        "pid": os.getpid(),
+        "port": server.port,
+        "resolver": server.resolver,
+        "seeds": server.web.seeds(options.seeds),
+        "hosts": len(server.web.hosts),
+        "pages": server.web.spec.pages,
+        "allow_address": "127.0.0.0/8",
+    }
+    text = json.dumps(told)
+    if options.json_ready:
+        draft = options.json_ready.with_name(options.json_ready.name + ".draft")
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(options.json_ready)
+    else:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""A seeded simulated web: thousands of hosts that do to a crawler what real ones do, and know the truth."""
+
+from .auditor import Auditor, AuditReport, Violation, ViolationKind
+from .hosts import Door, Host
+from .inprocess import SimulatedNetwork
+from .robots import Ruling
+from .roles import Role
+from .simulated import SimulatedWeb
+from .sockets import WebServer
+from .spec import HostMix, PageMix, RobotsKind, Timing, WebSpec, WireMix
+from .truth import Expect, TruePage, Truth, WalkPolicy
+from .wire import Fault, ServedAnswer
+
+__all__ = [
+    "AuditReport",
+    "Auditor",
+    "Door",
+    "Expect",
+    "Fault",
+    "Host",
+    "HostMix",
+    "PageMix",
+    "RobotsKind",
+    "Role",
+    "Ruling",
+    "ServedAnswer",
+    "SimulatedNetwork",
+    "SimulatedWeb",
+    "Timing",
+    "TruePage",
+    "Truth",
+    "Violation",
+    "ViolationKind",
+    "WalkPolicy",
+    "WebServer",
+    "WebSpec",
+    "WireMix",
+]

@@ -1,0 +1,335 @@
+"""The server's own witness: was the crawler polite, judged by what really arrived (P5).
+
+It stands behind the servers of a simulated web and is told of every request when it arrives and of every answer when
+its last byte leaves. It shares no code with the crawler; what it knows of the web it asks the model. It lives as long
+as the web does: a crawler that is killed and started again is judged by its whole life. Times are milliseconds of one
+steady clock, the server's.
+
+The rules:
+
+- *overlap*: a host is asked while it still answers another request.
+- *hurry*: less than the required delay between the end of an answer and the arrival of the next request. Required is
+  the larger one of base delay and Crawl-delay. On the way both spans only grow longer, so no tolerance is needed; one
+  can be given where clocks differ.
+- *no_rules*: a page is asked for before its origin's robots.txt was answered for good: not 5xx, not 429, redirects
+  followed to their end.
+- *forbidden*: robots.txt keeps this crawler from the URL.
+- *repeat*: a page is asked for again in the same cycle. Excepted: conditional requests; another spelling of it after a
+  redirect to itself; another try after 429, 5xx or an answer that broke off, `max_tries` in all. The robots.txt of a
+  host may be answered for good once for each origin whose rules it holds, and again after a day.
+- *agent*: the User-Agent does not begin with our product token, or has no address to write to.
+- *retry_after*: the host is asked before the time has passed that a 429 or 503 asked for.
+- *crowd*: more requests at once to one address than it allows (only where a limit is given).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import NewType, Protocol
+
+ROBOTS_FRESH_MS = 24 * 3600 * 1000
+"""RFC 9309, 2.4: rules should not be used for longer than a day."""
+_ROUNDING_MS = 0.001
+"""Sums of floating-point seconds differ in their last bits."""
+
+Ticket = NewType("Ticket", int)
+"""Names one request, from its arrival to the end of its answer."""
+
+
+class ViolationKind(StrEnum):
+    """Which rule was broken."""
+
+    OVERLAP = "overlap"
+    HURRY = "hurry"
+    NO_RULES = "no_rules"
+    FORBIDDEN = "forbidden"
+    REPEAT = "repeat"
+    AGENT = "agent"
+    RETRY_AFTER = "retry_after"
+    CROWD = "crowd"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule."""
+
+    kind: ViolationKind
+    host: str
+    target: str
+    at_ms: float
+    detail: str
+    previous_ms: float | None = None
+    """When the earlier request of the pair arrived or ended, for rules about pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFigures:
+    """What one host saw."""
+
+    requests: int
+    first_ms: float
+    last_ms: float
+    shortest_gap_ms: float | None
+    required_gap_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """The verdict."""
+
+    requests: int
+    hosts: Mapping[str, HostFigures]
+    violations: tuple[Violation, ...]
+    asked: Mapping[str, int]
+    """How often each page was asked for in all cycles, by host and canonical target (``site1.test/a.html``)."""
+    statuses: Mapping[int, int]
+    """Answers by status; 0 stands for none."""
+
+    @property
+    def by_kind(self) -> dict[ViolationKind, int]:
+        """Violations counted."""
+        return dict(Counter(violation.kind for violation in self.violations))
+
+    def to_json(self) -> str:
+        """The whole report, for readers in another process."""
+        return json.dumps({**asdict(self), "by_kind": self.by_kind})
+
+    @classmethod
+    def from_json(cls, text: str) -> AuditReport:
+        """Read `to_json` back."""
+        data = json.loads(text)
+        violations = (Violation(**{**found, "kind": ViolationKind(found["kind"])}) for found in data["violations"])
+        return cls(
+            requests=data["requests"],
+            hosts={name: HostFigures(**figures) for name, figures in data["hosts"].items()},
+            violations=tuple(violations),
+            asked=data["asked"],
+            statuses={int(status): count for status, count in data["statuses"].items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A request as the server saw it."""
+
+    host: str
+    address: str
+    target: str
+    at_ms: float
+    connection: int
+    headers: Mapping[str, str]
+    """Names in lower case."""
+
+
+class HouseRules(Protocol):
+    """What the auditor has to know of a web."""
+
+    def required_delay_ms(self, host: str) -> float:
+        """The Crawl-delay of a host, 0 when there is none."""
+
+    def allowed(self, host_name: str, target: str, agent: str) -> bool:
+        """Whether robots.txt lets the agent ask for the target."""
+
+    def canonical_target(self, host: str, target: str) -> str:
+        """One name for all spellings of a target; an unknown target names itself."""
+
+    def robots_source(self, host: str) -> str:
+        """The host whose robots.txt counts for this one, redirects followed."""
+
+    def robots_borrowers(self, host: str) -> int:
+        """How many other hosts' robots.txt redirect to this one's."""
+
+
+@dataclass(slots=True)
+class _PageLedger:
+    """What is remembered of one page in this cycle."""
+
+    tries: int = 0
+    spellings: set[str] = field(default_factory=set)
+    open_to_retry: bool = False
+    respelled: bool = False
+    last_ms: float = 0.0
+
+
+@dataclass(slots=True)
+class _HostLedger:
+    """What is remembered of one host, for good."""
+
+    requests: int = 0
+    first_ms: float = 0.0
+    last_ms: float = 0.0
+    ended_ms: float | None = None
+    shortest_gap_ms: float | None = None
+    not_before_ms: float = 0.0
+    in_flight: int = 0
+    robots_answered: bool = False
+    rules_ended_ms: list[float] = field(default_factory=list)
+
+
+class Auditor:
+    """Judges requests one after the other; `report` may be asked for at any time."""
+
+    def __init__(
+        self,
+        rules: HouseRules,
+        *,
+        agent: str = "Nephila",
+        base_delay_ms: float = 1000.0,
+        tolerance_ms: float = 0.0,
+        max_tries: int = 4,
+        per_address: int = 0,
+    ) -> None:
+        self._rules = rules
+        self._agent = agent
+        self._base_delay_ms = base_delay_ms
+        self._tolerance_ms = tolerance_ms + _ROUNDING_MS
+        self._max_tries = max_tries
+        self._per_address = per_address
+        self._hosts: defaultdict[str, _HostLedger] = defaultdict(_HostLedger)
+        self._cycle: defaultdict[str, _PageLedger] = defaultdict(_PageLedger)
+        self._asked: Counter[str] = Counter()
+        self._statuses: Counter[int] = Counter()
+        self._at_address: Counter[str] = Counter()
+        self._in_flight: dict[Ticket, Arrival] = {}
+        self._violations: list[Violation] = []
+        self._requests = 0
+
+    def arrived(self, arrival: Arrival) -> Ticket:
+        """A request came in: judge it."""
+        self._requests += 1
+        ledger = self._hosts[arrival.host]
+        self._judge_agent(arrival)
+        self._judge_pace(arrival, ledger)
+        self._judge_crowd(arrival)
+        if arrival.target == "/robots.txt":
+            self._judge_robots_repeat(arrival, ledger)
+        else:
+            self._judge_rules(arrival)
+            self._judge_repeat(arrival)
+        ledger.first_ms = ledger.first_ms if ledger.requests else arrival.at_ms
+        ledger.last_ms = arrival.at_ms
+        ledger.requests += 1
+        ledger.in_flight += 1
+        self._at_address[arrival.address] += 1
+        ticket = Ticket(self._requests)
+        self._in_flight[ticket] = arrival
+        return ticket
+
+    def answered(
+        self,
+        ticket: Ticket,
+        at_ms: float,
+        status: int,
+        *,
+        complete: bool = True,
+        retry_after_ms: float = 0.0,
+        respells: bool = False,
+    ) -> None:
+        """Its answer ended: with the last byte, or broken off (`complete` is False; status 0 when nothing was sent).
+
+        `respells`: it was a redirect to another spelling of the same page.
+        """
+        arrival = self._in_flight.pop(ticket)
+        ledger = self._hosts[arrival.host]
+        ledger.in_flight -= 1
+        ledger.ended_ms = at_ms
+        self._at_address[arrival.address] -= 1
+        self._statuses[status] += 1
+        passing = not complete or status == 429 or status >= 500
+        if retry_after_ms and status in (429, 503):
+            ledger.not_before_ms = max(ledger.not_before_ms, at_ms + retry_after_ms)
+        if arrival.target == "/robots.txt":
+            ledger.robots_answered |= not passing
+            if not passing:
+                ledger.rules_ended_ms.append(at_ms)
+        else:
+            page = self._cycle[self._name(arrival)]
+            page.open_to_retry = passing
+            page.respelled = respells
+
+    def new_cycle(self) -> None:
+        """From now on every page may be asked for once more (F2)."""
+        self._cycle.clear()
+
+    def report(self) -> AuditReport:
+        """What was seen so far."""
+        hosts = {
+            name: HostFigures(
+                ledger.requests, ledger.first_ms, ledger.last_ms, ledger.shortest_gap_ms, self._required_ms(name)
+            )
+            for name, ledger in self._hosts.items()
+        }
+        return AuditReport(self._requests, hosts, tuple(self._violations), dict(self._asked), dict(self._statuses))
+
+    def dump(self, path: Path) -> None:
+        """Write the report as JSON; a reader sees the old file or the new one, never half of it."""
+        draft = path.with_name(path.name + ".draft")
+        draft.write_text(self.report().to_json(), encoding="utf-8")
+        draft.replace(path)
+
+    def _required_ms(self, host: str) -> float:
+        return max(self._base_delay_ms, self._rules.required_delay_ms(host))
+
+    def _name(self, arrival: Arrival) -> str:
+        return arrival.host + self._rules.canonical_target(arrival.host, arrival.target)
+
+    def _blame(self, kind: ViolationKind, arrival: Arrival, detail: str, previous_ms: float | None = None) -> None:
+        self._violations.append(Violation(kind, arrival.host, arrival.target, arrival.at_ms, detail, previous_ms))
+
+    def _judge_agent(self, arrival: Arrival) -> None:
+        given = arrival.headers.get("user-agent", "")
+        if given.partition("/")[0].strip().lower() != self._agent.lower() or "://" not in given:
+            self._blame(ViolationKind.AGENT, arrival, f"User-Agent: {given!r}")
+
+    def _judge_pace(self, arrival: Arrival, ledger: _HostLedger) -> None:
+        if ledger.in_flight:
+            detail = f"{ledger.in_flight} answer(s) of this host have not ended"
+            self._blame(ViolationKind.OVERLAP, arrival, detail, ledger.last_ms)
+        elif ledger.ended_ms is not None:
+            gap, required = arrival.at_ms - ledger.ended_ms, self._required_ms(arrival.host)
+            shortest = ledger.shortest_gap_ms
+            ledger.shortest_gap_ms = gap if shortest is None else min(gap, shortest)
+            if gap + self._tolerance_ms < required:
+                detail = f"after {gap:.3f} ms, {required:.0f} ms are required"
+                self._blame(ViolationKind.HURRY, arrival, detail, ledger.ended_ms)
+        if arrival.at_ms + self._tolerance_ms < ledger.not_before_ms:
+            detail = f"{ledger.not_before_ms - arrival.at_ms:.3f} ms too early"
+            self._blame(ViolationKind.RETRY_AFTER, arrival, detail, ledger.ended_ms)
+
+    def _judge_crowd(self, arrival: Arrival) -> None:
+        others = self._at_address[arrival.address]
+        if self._per_address and others >= self._per_address:
+            self._blame(ViolationKind.CROWD, arrival, f"{others} other requests at {arrival.address}")
+
+    def _judge_rules(self, arrival: Arrival) -> None:
+        source = self._rules.robots_source(arrival.host)
+        if not (self._hosts[arrival.host].robots_answered and self._hosts[source].robots_answered):
+            self._blame(ViolationKind.NO_RULES, arrival, f"robots.txt of {source} was not answered yet")
+        if not self._rules.allowed(arrival.host, arrival.target, self._agent):
+            self._blame(ViolationKind.FORBIDDEN, arrival, f"robots.txt of {source} forbids it to {self._agent}")
+
+    def _judge_robots_repeat(self, arrival: Arrival, ledger: _HostLedger) -> None:
+        allowed = 1 + self._rules.robots_borrowers(arrival.host)
+        recent = [ended for ended in ledger.rules_ended_ms if arrival.at_ms - ended < ROBOTS_FRESH_MS]
+        ledger.rules_ended_ms = recent
+        if len(recent) >= allowed:
+            self._blame(ViolationKind.REPEAT, arrival, f"answered {len(recent)} time(s) within a day", recent[-1])
+
+    def _judge_repeat(self, arrival: Arrival) -> None:
+        name = self._name(arrival)
+        page = self._cycle[name]
+        conditional = "if-none-match" in arrival.headers or "if-modified-since" in arrival.headers
+        respelled = page.respelled and arrival.target not in page.spellings
+        retried = page.open_to_retry and page.tries < self._max_tries
+        if page.tries and not (conditional or respelled or retried):
+            detail = f"asked {page.tries} time(s) before"
+            self._blame(ViolationKind.REPEAT, arrival, detail, page.last_ms)
+        page.tries += not respelled
+        page.spellings.add(arrival.target)
+        page.last_ms = arrival.at_ms
+        self._asked[name] += 1
