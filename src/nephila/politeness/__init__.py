@@ -1,0 +1,39 @@
+"""When we may ask a host, and for what: robots.txt, pace, retries. Pure decisions; nothing here waits or fetches."""
+
+from .agent import check_user_agent, names_contact, product_token
+from .conduct import StandardPoliteness
+from .pace import (
+    Observation,
+    first_pace,
+    next_pace,
+    observe,
+    parks,
+    retry_after_ms,
+    wait_ms,
+    with_crawl_delay,
+)
+from .retry import retry_wait_ms
+from .robots import RobotsFile, parse_robots
+from .robots_answer import judge_robots
+from .robots_match import Rules, Verdict
+
+__all__ = [
+    "Observation",
+    "RobotsFile",
+    "Rules",
+    "StandardPoliteness",
+    "Verdict",
+    "check_user_agent",
+    "first_pace",
+    "judge_robots",
+    "names_contact",
+    "next_pace",
+    "observe",
+    "parks",
+    "parse_robots",
+    "product_token",
+    "retry_after_ms",
+    "retry_wait_ms",
+    "wait_ms",
+    "with_crawl_delay",
+]

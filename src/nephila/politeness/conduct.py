@@ -1,0 +1,101 @@
+"""The rules of good conduct as one object: what the pipeline asks before and after every request.
+
+Nothing is decided here that is not decided in `robots_answer`, `robots_match`, `pace` or `retry`; this binds those to the
+settings of a crawl and remembers robots.txt files that were parsed a short while ago.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from random import Random
+
+from nephila.interfaces.politeness import Permission, RobotsRedirect
+from nephila.model.exchange import Answer, Fetched
+from nephila.model.outcome import Dead, DeferReason, OriginRules, Release, Retry, RulesKind, RulesLearned
+from nephila.model.settings import FrontierSettings, PolitenessSettings, RobotsSettings
+from nephila.model.task import Pace, PageTask, RobotsTask
+
+from .agent import check_user_agent, product_token
+from .pace import next_pace, observe, parks, retry_after_ms, wait_ms, with_crawl_delay
+from .retry import retry_wait_ms
+from .robots import parse_robots
+from .robots_answer import judge_robots
+from .robots_match import Rules
+
+PARSED_REMEMBERED = 4096
+"""Parsed files kept: a worker is busy with some hundred hosts at a time."""
+
+_ALLOWED = Permission(allowed=True)
+_NO_RULES = Rules()
+
+
+class StandardPoliteness:
+    """Implements `interfaces.politeness.Politeness`."""
+
+    def __init__(
+        self,
+        politeness: PolitenessSettings,
+        robots: RobotsSettings,
+        frontier: FrontierSettings,
+        user_agent: str,
+        random_seed: int = 0,
+    ) -> None:
+        """UsageError for a User-Agent that cannot be sent."""
+        check_user_agent(user_agent)
+        self._politeness = politeness
+        self._robots = robots
+        self._frontier = frontier
+        self._agent = product_token(user_agent)
+        self._random = Random(random_seed)  # noqa: S311 - jitter, not secrets
+        self._parsed: OrderedDict[tuple[str, int], Rules] = OrderedDict()
+
+    def permits(self, rules: OriginRules | None, url: str) -> Permission:
+        """Whether our agent may fetch a URL under these rules."""
+        if rules is None or rules.kind is RulesKind.ALLOW_ALL:
+            return _ALLOWED
+        if rules.kind is not RulesKind.RULES:
+            return Permission(allowed=False, rule=f"robots.txt is unavailable: {rules.detail}")
+        path = url[url.find("/", 8) :]
+        verdict = self._rules(rules).allows(path)
+        return Permission(verdict.allowed, verdict.line, verdict.rule)
+
+    def signals(self, rules: OriginRules | None) -> str:
+        """The Content-Signal and AI-preference lines in force for our agent."""
+        return "" if rules is None else "\n".join(self._rules(rules).signals)
+
+    def learn(
+        self, task: RobotsTask, answer: Answer, last: OriginRules | None, now: int, wall_ms: int
+    ) -> RulesLearned | RobotsRedirect:
+        """What the answer to a robots.txt request comes to."""
+        return judge_robots(task, answer, last, self._robots, now, wall_ms)
+
+    def release(self, pace: Pace, answer: Answer | None, rules: OriginRules | None, wall_ms: int) -> Release:
+        """How long the host rests after an exchange."""
+        if rules is not None:
+            pace = with_crawl_delay(pace, self._rules(rules).crawl_delay_s)
+        asked = None
+        if answer is not None:
+            pace = next_pace(pace, observe(answer), self._politeness)
+        if isinstance(answer, Fetched) and (value := answer.header("retry-after")):
+            asked = retry_after_ms(value, wall_ms)
+        reason = DeferReason.CRAWL_DELAY if parks(pace, self._politeness) else None
+        elapsed = answer.elapsed_ms if answer is not None else 0
+        return Release(wait_ms(pace, self._politeness, asked), pace, elapsed, reason)
+
+    def retry(self, task: PageTask, kind: str, detail: str) -> Retry | Dead:
+        """What becomes of a URL after a passing failure."""
+        wait = retry_wait_ms(task.retries, self._frontier, self._random.random())
+        return Dead(kind, detail) if wait is None else Retry(wait, kind, detail)
+
+    def _rules(self, rules: OriginRules) -> Rules:
+        if rules.kind is not RulesKind.RULES:
+            return _NO_RULES
+        key = (rules.origin, rules.stored_at)
+        parsed = self._parsed.get(key)
+        if parsed is None:
+            parsed = self._parsed[key] = parse_robots(rules.body).rules_for(self._agent)
+            if len(self._parsed) > PARSED_REMEMBERED:
+                self._parsed.popitem(last=False)
+        else:
+            self._parsed.move_to_end(key)
+        return parsed

@@ -1,0 +1,94 @@
+"""How long a host rests between two requests (P2, P3): plain functions of what was seen last.
+
+A host that answers slowly, or not at all, is asked more slowly; one that says it has had enough (429, 503) much more
+slowly; one that answers fast comes back towards the base delay in small steps. The site's own wish, Crawl-delay, binds
+whenever it is longer, and Retry-After postpones the next request.
+
+What must stay true: the delay is never under the base delay, and no answer raises it above the ceiling of its kind; a
+ceiling never lowers it. Under a base delay of 0 (a crawl of one's own server) slow answers change nothing, because no
+factor does, but 429 and 503 still bring a delay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from email.utils import mktime_tz, parsedate_tz
+
+from nephila.model.exchange import Answer, FailureKind, FetchFailed
+from nephila.model.settings import PolitenessSettings
+from nephila.model.task import Pace
+
+BUSY_FLOOR_MS = 1000
+"""The least delay after 429 or 503: the default base delay (P2), since a factor cannot lift a delay of 0."""
+
+_BUSY = frozenset({429, 503})
+_SERVER_ERROR = 500
+_STRAINED = frozenset({FailureKind.TIMEOUT, FailureKind.RESET, FailureKind.CONNECT})
+"""Failures that may mean that the host has too much to do: they count as slow answers."""
+_MAX_DIGITS = 9
+"""Of a Retry-After in seconds: three decades, far over any ceiling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What an exchange showed of a host."""
+
+    elapsed_ms: int
+    status: int = 0
+    """0 when there was no answer."""
+    failure: FailureKind | None = None
+
+
+def observe(answer: Answer) -> Observation:
+    """What an answer, or its absence, shows of the host."""
+    if isinstance(answer, FetchFailed):
+        return Observation(answer.elapsed_ms, failure=answer.kind)
+    return Observation(answer.elapsed_ms, status=answer.status)
+
+
+def first_pace(settings: PolitenessSettings) -> Pace:
+    """The pace of a host that was never asked."""
+    return Pace(delay_ms=round(settings.delay_s * 1000))
+
+
+def next_pace(pace: Pace, seen: Observation, settings: PolitenessSettings) -> Pace:
+    """The pace after an exchange (P3)."""
+    base_ms = round(settings.delay_s * 1000)
+    delay_ms = max(pace.delay_ms, base_ms)
+    if seen.status in _BUSY:
+        wanted = max(delay_ms * settings.busy_factor, BUSY_FLOOR_MS)
+        delay_ms = max(delay_ms, round(min(wanted, settings.busy_max_s * 1000)))
+    elif seen.failure in _STRAINED or seen.elapsed_ms > settings.slow_after_s * 1000:
+        delay_ms = max(delay_ms, round(min(delay_ms * settings.slow_factor, settings.slow_max_s * 1000)))
+    elif 0 < seen.status < _SERVER_ERROR and seen.elapsed_ms < settings.fast_below_s * 1000:
+        delay_ms = max(base_ms, int(delay_ms * settings.fast_factor))
+    return replace(pace, delay_ms=delay_ms)
+
+
+def with_crawl_delay(pace: Pace, crawl_delay_s: float | None) -> Pace:
+    """The pace under the rules that are in force now."""
+    return replace(pace, crawl_delay_ms=round((crawl_delay_s or 0) * 1000))
+
+
+def wait_ms(pace: Pace, settings: PolitenessSettings, retry_after_ms: int | None = None) -> int:
+    """How long after the end of an answer the next request may leave."""
+    asked_ms = min(retry_after_ms or 0, round(settings.max_retry_after_s * 1000))
+    return max(pace.delay_ms, pace.crawl_delay_ms, asked_ms, round(settings.delay_s * 1000))
+
+
+def parks(pace: Pace, settings: PolitenessSettings) -> bool:
+    """Whether the Crawl-delay is so long that the host is put off as a whole, and told so."""
+    return pace.crawl_delay_ms > settings.max_crawl_delay_s * 1000
+
+
+def retry_after_ms(value: str, wall_ms: int) -> int | None:
+    """What a Retry-After header asks for, seconds or a date (RFC 9110, 10.2.3); None when it makes no sense."""
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return int(value[:_MAX_DIGITS]) * 1000 if len(value) <= _MAX_DIGITS else 10**_MAX_DIGITS * 1000
+    try:
+        date = parsedate_tz(value)
+        # A date without a zone is taken for GMT, the only one that the RFC knows; the library would take local time.
+        return None if date is None else max(0, mktime_tz((*date[:9], date[9] or 0)) * 1000 - wall_ms)
+    except (ValueError, OverflowError, IndexError):  # what the library lets through of bad dates
+        return None
