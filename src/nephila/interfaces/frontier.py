@@ -62,6 +62,8 @@ class FrontierSnapshot:
     domains: int
     """Registrable domains from which a page was fetched."""
     pages: int
+    """Pages settled, over all cycles."""
+    pages_in_cycle: int
     next_in_ms: int | None
     """How long until something can be claimed; 0 when it can now, None when nothing waits for a time."""
     waiting_for: Mapping[str, int] = field(default_factory=dict)

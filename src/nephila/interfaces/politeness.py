@@ -45,5 +45,5 @@ class Politeness(Protocol):
     def release(self, pace: Pace, answer: Answer | None, rules: OriginRules | None, wall_ms: int) -> Release:
         """How long the host rests after an exchange (or after none, when nothing was sent)."""
 
-    def retry(self, task: PageTask, kind: str, detail: str, answer: Answer, wall_ms: int) -> Retry | Dead:
+    def retry(self, task: PageTask, kind: str, detail: str) -> Retry | Dead:
         """What becomes of a URL after a passing failure."""

@@ -30,6 +30,10 @@ class EventKind(StrEnum):
     WARNING = "warning"
 
 
+UNWANTED_TYPE = "unwanted_type"
+"""The reason of a `fetch_ok` whose body was not read because of its media type (H7)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One event. Unset fields are left out of the line."""
@@ -50,3 +54,9 @@ class Event:
     elapsed_ms: int | None = None
     counts: tuple[tuple[str, int], ...] = ()
     """The figures of a heartbeat or a summary."""
+
+    def is_page(self) -> bool:
+        """Whether this is a page that was stored and is done with: a whole 2xx answer of a wanted type, or a 304."""
+        status = self.status or 0
+        answered = self.kind is EventKind.FETCH_OK and (200 <= status < 300 or status == 304)
+        return answered and not self.reason

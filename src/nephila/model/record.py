@@ -69,3 +69,5 @@ class StoredCapture:
     payload_digest: str
     coding: str
     at: int
+    kind: str = "response"
+    """``response`` or ``revisit``: what the archive made of it."""

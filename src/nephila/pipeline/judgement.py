@@ -7,7 +7,6 @@ recovery calls it with the same answer read back from the archive, and gets the 
 from __future__ import annotations
 
 import hashlib
-from base64 import b32encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -34,8 +33,6 @@ class Judgement:
     """SHA-256 of the decoded body, where it is whole and may be compared."""
     original: Original | None = None
     """An earlier capture with the same content (D2)."""
-    revisit: bool = False
-    """The stored bytes would be the same too: a revisit record is enough."""
     not_modified: bool = False
     sifted: Sifted = field(default_factory=Sifted)
     error: str = ""
@@ -53,25 +50,23 @@ class Judge:
         sieve: LinkSieve,
         politeness: Politeness,
         duplicates: DigestIndex,
-        coding_of: Callable[[Fetched], str],
         max_hops: int,
     ) -> None:
         self._read = read
         self._sieve = sieve
         self._politeness = politeness
         self._duplicates = duplicates
-        self._coding_of = coding_of
         self._max_hops = max_hops
 
-    def failed(self, task: PageTask, answer: FetchFailed, wall_ms: int) -> Outcome:
+    def failed(self, task: PageTask, answer: FetchFailed) -> Outcome:
         """How a task ends that got no answer."""
         if answer.kind is FailureKind.ADDRESS:
             return Dropped("address", answer.detail)
         if answer.kind in TRANSIENT:
-            return self._politeness.retry(task, answer.kind, answer.detail, answer, wall_ms)
+            return self._politeness.retry(task, answer.kind, answer.detail)
         return Dead(answer.kind, answer.detail)
 
-    def judge(self, task: PageTask, fetched: Fetched, wall_ms: int) -> Judgement:
+    def judge(self, task: PageTask, fetched: Fetched) -> Judgement:
         """How a task ends that got an answer, and what the answer brought."""
         status = fetched.status
         if status == 304 and task.validators:
@@ -80,10 +75,10 @@ class Judge:
             return self._redirected(task, fetched)
         if status == 429 or status >= 500:
             kind = "http_429" if status == 429 else HTTP_5XX
-            ending = self._politeness.retry(task, kind, f"HTTP {status}", fetched, wall_ms)
+            ending = self._politeness.retry(task, kind, f"HTTP {status}")
             return Judgement(_ends(ending), error=kind)
         if 200 <= status < 300:
-            return self._answered(task, fetched, wall_ms)
+            return self._answered(task, fetched)
         return Judgement(_done(fetched, page=False), error=HTTP_4XX if 400 <= status < 500 else "")
 
     def _unchanged(self, task: PageTask, fetched: Fetched) -> Judgement:
@@ -95,7 +90,6 @@ class Judge:
         return Judgement(
             lambda ref: Done(ref, 304, task.digest, kept, changed=False),
             original=original,
-            revisit=True,
             not_modified=True,
         )
 
@@ -121,12 +115,12 @@ class Judge:
                 sifted = Sifted(candidates=[candidate])
         return Judgement(_done(fetched, page=False), sifted=sifted, location=target.url)
 
-    def _answered(self, task: PageTask, fetched: Fetched, wall_ms: int) -> Judgement:
+    def _answered(self, task: PageTask, fetched: Fetched) -> Judgement:
         if fetched.unwanted:
-            return Judgement(_done(fetched, page=False), error="")
+            return Judgement(_done(fetched, page=False))
         cut = fetched.truncated
         if cut in {Truncation.TIME, Truncation.DISCONNECT}:
-            ending = self._politeness.retry(task, _cut_kind(fetched), f"answer cut ({cut})", fetched, wall_ms)
+            ending = self._politeness.retry(task, _cut_kind(fetched), f"answer cut ({cut})")
             if isinstance(ending, Retry):
                 return Judgement(_ends(ending), error=_cut_kind(fetched))
             # The last try brought no more: what there is, is kept and followed.
@@ -143,20 +137,19 @@ class Judge:
             page=page,
             digest=digest,
             original=original,
-            revisit=original is not None and self._same_bytes(original, fetched),
             sifted=sifted,
         )
 
-    def _same_bytes(self, original: Original, fetched: Fetched) -> bool:
-        """Whether a revisit would lose nothing: the same coding around the same content, byte for byte."""
-        if original.coding != self._coding_of(fetched):
-            return False
-        return original.payload_digest == payload_digest(fetched.payload)
-
-
-def payload_digest(payload: bytes) -> str:
-    """The digest over the stored bytes after the headers, as WARC writes it."""
-    return "sha1:" + b32encode(hashlib.sha1(payload, usedforsecurity=False).digest()).decode()
+    def known(self, task: PageTask, fetched: Fetched, page: Page, digest: bytes, original: Original) -> Judgement:
+        """The judgement of a revisit that was stored earlier, from what was written down of it."""
+        validators = _validators(fetched)
+        return Judgement(
+            lambda ref: Done(ref, fetched.status, digest, validators, changed=digest != task.digest),
+            page=page,
+            digest=digest,
+            original=original,
+            sifted=self._sieve.sift(page, task.depth),
+        )
 
 
 def _cut_kind(fetched: Fetched) -> str:

@@ -31,7 +31,7 @@ def capture_row(
         length=len(answer.body),
         wire_bytes=len(answer.head) + len(answer.payload),
         elapsed_ms=answer.elapsed_ms,
-        kind="revisit" if judged.revisit else "response",
+        kind=stored.kind,
         segment=stored.ref.segment,
         offset=stored.ref.offset,
         record_length=stored.ref.length,

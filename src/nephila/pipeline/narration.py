@@ -9,7 +9,7 @@ from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.frontier import Settled
 from nephila.interfaces.ledger import Ledger
-from nephila.model.events import Event, EventKind
+from nephila.model.events import UNWANTED_TYPE, Event, EventKind
 from nephila.model.exchange import Answer, Fetched, FetchFailed
 from nephila.model.outcome import Dead, Deferred, Dropped, Outcome, Retry, RulesLearned, RulesMoved
 from nephila.model.task import Lease, PageTask, RobotsTask, Task
@@ -50,7 +50,7 @@ class Narrator:
             content_type=answer.header("content-type")[:128],
             elapsed_ms=answer.elapsed_ms,
             via=task.via,
-            reason=judged.error,
+            reason=UNWANTED_TYPE if answer.unwanted else judged.error,
             counts=(("added", settled.admission.added), ("known", settled.admission.known)),
         )
         if judged.location:
@@ -58,7 +58,10 @@ class Narrator:
         if judged.original is not None and not judged.not_modified:
             self._tell(EventKind.DUPLICATE, lease, task, detail=judged.original.url)
         if settled.admission.cooling:
-            self._tell(EventKind.COOLDOWN_SKIP, lease, task, counts=(("links", settled.admission.cooling),))
+            self._tell(EventKind.COOLDOWN_SKIP, lease, task, counts=(("cooling", settled.admission.cooling),))
+        if judged.sifted.malformed:
+            counts = tuple(judged.sifted.malformed.items())
+            self._tell(EventKind.EXCLUDED_BY_RULE, lease, task, counts=counts, detail="links that are no addresses")
         at = self._clock.wall_ms()
         for refusal in judged.sifted.refused:
             self._events.emit(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from nephila.interfaces.archive import Archive
 from nephila.interfaces.clock import Clock
@@ -45,8 +46,13 @@ from .judgement import Judge, Judgement
 from .listing import capture_row, robots_row
 from .narration import Narrator
 
+T = TypeVar("T")
+
 HOLD_MS = 50
 """A host that must rest longer than this is given back between two tasks of a lease: the store keeps the time."""
+
+RULES_REMEMBERED = 1024
+"""Origins whose rules are kept at hand: reading half a megabyte from the store for every page would be felt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,16 @@ class CrawledPage:
     fetched: Fetched
     page: Page | None
     duplicate_of: str
+
+
+class Allowance(Protocol):
+    """How many pages may still be asked for (S3)."""
+
+    def take(self) -> bool:
+        """One more request is to be sent; False when it might be one page too many."""
+
+    def give(self) -> None:
+        """That request has ended, and is counted if it was a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +103,9 @@ class Conduct:
     now: Callable[[], int]
     """The frontier's timeline."""
     identify: Callable[[str], Address | None]
+    expires_at: Callable[[Lease], int]
+    """When a lease ends, renewals included."""
+    allowance: Allowance
     twins: Callable[[str], Sequence[Candidate]] = lambda _: ()
     """Seeds to try over http when an https origin cannot be reached."""
     deliver: Callable[[CrawledPage], Awaitable[None]] | None = None
@@ -101,12 +120,21 @@ class Pipeline:
         self._to = stages
         self._conduct = conduct
         self._narrator = Narrator(stages.events, stages.ledger, stages.clock)
+        self._rules: dict[str, OriginRules] = {}
         self.stopping = False
+        self.sending: set[asyncio.Task[None]] = set()
+        """Tasks that wait for their turn or for an answer: they may be cancelled without leaving anything half done."""
 
     async def work(self, lease: Lease) -> None:
         """Do the tasks of a lease, one after the other."""
         try:
             await self._work(lease)
+        except asyncio.CancelledError:
+            if not self.stopping:
+                raise
+            # Cut off while it waited for an answer: the host was asked, so it rests as after any request.
+            delay = max(lease.pace.delay_ms, lease.pace.crawl_delay_ms)
+            await self._give_back(lease, self._conduct.now() + delay)
         except NephilaError as error:
             self._conduct.fatal(error)
         except Exception as error:  # noqa: BLE001 - the one catch-all: a bug costs one lease, not the crawl
@@ -114,7 +142,7 @@ class Pipeline:
             await self._give_back(lease, lease.not_before)
 
     async def _work(self, lease: Lease) -> None:
-        rules = self._to.view.rules(origin_of(lease.tasks[0].url)) if lease.rules_at else None
+        rules = self._rules_of(lease)
         not_before, pace = lease.not_before, lease.pace
         for attempt, task in enumerate(lease.tasks):
             last = attempt == len(lease.tasks) - 1
@@ -124,19 +152,54 @@ class Pipeline:
                     release = self._unsent(pace, not_before) if last else None
                     await self._settle(lease, task, verdict, release)
                     continue
-            if not await self._turn(lease, not_before):
+            if not await self._interruptibly(self._turn(lease, not_before)):
                 await self._give_back(lease, not_before)
                 return
             if isinstance(task, RobotsTask):
                 await self._robots(lease, task)
                 return
-            answer = await self._fetch(task)
+            if not self._conduct.allowance.take():
+                await self._give_back(lease, not_before)
+                return
+            try:
+                answer = await self._interruptibly(self._fetch(task))
+            except BaseException:
+                self._conduct.allowance.give()
+                raise
             release = self._to.politeness.release(pace, answer, rules, self._to.clock.wall_ms())
             rests = last or self.stopping or release.wait_ms > HOLD_MS
-            await self._conclude(lease, task, attempt, answer, rules, release if rests else None)
+            try:
+                await self._conclude(lease, task, attempt, answer, rules, release if rests else None)
+            finally:
+                self._conduct.allowance.give()
             if rests:
                 return
             pace, not_before = release.pace, self._conduct.now() + release.wait_ms
+
+    def _rules_of(self, lease: Lease) -> OriginRules | None:
+        """The rules in force for a lease on pages, None where none are obeyed; the last few are remembered."""
+        if not lease.rules_at:
+            return None
+        origin = origin_of(lease.tasks[0].url)
+        rules = self._rules.get(origin)
+        if rules is None or rules.stored_at != lease.rules_at:
+            rules = self._to.view.rules(origin)
+            if rules is not None:
+                if len(self._rules) >= RULES_REMEMBERED:
+                    self._rules.clear()
+                self._rules[origin] = rules
+        return rules
+
+    async def _interruptibly(self, doing: Awaitable[T]) -> T:
+        """Await something that a stop may cut off."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("work runs in a task")
+        self.sending.add(task)
+        try:
+            return await doing
+        finally:
+            self.sending.discard(task)
 
     async def _turn(self, lease: Lease, not_before: int) -> bool:
         """Wait until the host may be asked; False when we must not send any more."""
@@ -145,7 +208,9 @@ class Pipeline:
             await asyncio.sleep(min(wait, 500) / 1000)
             wait = not_before - self._conduct.now()
         # A worker that was stopped and resumed, or merely slow, must not send on a lease that may be reaped under it.
-        return not self.stopping and self._conduct.now() + self._conduct.fetch_limit_ms < lease.expires_at
+        return not self.stopping and self._conduct.now() + self._conduct.fetch_limit_ms < self._conduct.expires_at(
+            lease
+        )
 
     def _forbidden(self, task: PageTask, rules: OriginRules | None) -> Outcome | None:
         """How a task ends that may not be sent at all; None when it may."""
@@ -178,13 +243,12 @@ class Pipeline:
         release: Release | None,
     ) -> None:
         """Judge, store and settle an answer."""
-        wall = self._to.clock.wall_ms()
         if isinstance(answer, FetchFailed):
-            outcome = self._to.judge.failed(task, answer, wall)
+            outcome = self._to.judge.failed(task, answer)
             links = self._conduct.twins(origin_of(task.url)) if task.depth == 0 else ()
             await self._settle(lease, task, outcome, release, answer, links)
             return
-        judged = self._to.judge.judge(task, answer, wall)
+        judged = self._to.judge.judge(task, answer)
         stored = self._to.archive.append(self._capture(lease, task, attempt, answer, judged, rules))
         await self.settle_stored(lease, task, answer, judged, stored, rules, release)
 
@@ -225,7 +289,9 @@ class Pipeline:
             flags = [name for name in ("nofollow", "noindex", "noarchive") if getattr(directives, name)]
             notes += [("directives", " ".join(flags))] if flags else []
             notes += [("canonical", page.canonical)] if page.canonical else []
-        if judged.original is not None and not judged.revisit:
+        if judged.digest:
+            notes.append(("contentDigest", f"sha256:{judged.digest.hex()}"))
+        if judged.original is not None and not judged.not_modified:
             notes.append(("duplicateOf", judged.original.url))
         return Capture(
             task=task,
@@ -233,9 +299,9 @@ class Pipeline:
             attempt=attempt,
             fetched=answer,
             via=task.via,
-            revisit_of=judged.original if judged.revisit else None,
+            revisit_of=judged.original,
             not_modified=judged.not_modified,
-            outlinks=tuple(f"{link.url} {link.tag}" for link in page.links) if page else (),
+            outlinks=tuple(f"{link.url} {link.tag} {link.rel}".rstrip() for link in page.links) if page else (),
             notes=tuple(notes),
         )
 
@@ -244,7 +310,7 @@ class Pipeline:
     async def _robots(self, lease: Lease, task: RobotsTask) -> None:
         """Fetch the robots.txt of an origin and settle what it came to."""
         request = FetchRequest(task.url, accept_types=None, max_body_bytes=self._conduct.robots_max_bytes)
-        answer = await self._to.fetcher.fetch(request)
+        answer = await self._interruptibly(self._to.fetcher.fetch(request))
         outcome = self.learn(task, answer)
         rules = outcome.rules if isinstance(outcome, RulesLearned) else None
         release = self._to.politeness.release(lease.pace, answer, rules, self._to.clock.wall_ms())

@@ -1,0 +1,208 @@
+"""Nephila as a library (E2): the same crawl as the command's, in ten lines of Python.
+
+    async for page in nephila.crawl("https://example.org", out="site", max_pages=100):
+        print(page.url, page.status, page.title)
+
+A page is handed over when it is stored and settled. The crawl waits for its reader (a bounded queue between the two), so
+a slow loop body slows the crawl down and never fills the memory. Leaving the loop stops the crawl cleanly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from nephila.config import Configured, Given, declarations, given_by_flag, load, read_stored, write_stored
+from nephila.fetch import raise_descriptor_limit
+from nephila.interfaces.events import EventSink
+from nephila.model.errors import UsageError
+from nephila.model.page import Link
+from nephila.model.summary import CrawlSnapshot, CrawlSummary
+from nephila.node.clock import SystemClock
+from nephila.node.crawl import Crawl
+from nephila.node.directory import CrawlDirectory
+from nephila.node.wiring import Ground, build, sized
+from nephila.parse import decide_charset, decode
+from nephila.pipeline import CrawledPage
+from nephila.seeds import ArgumentSeeds, SeedSource
+
+PAGES_AHEAD = 64
+"""Pages that may wait for their reader before the crawl waits for him."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPage:
+    """A page as a reader gets it."""
+
+    url: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    """Names in lower case, in the order in which they came."""
+    body: bytes
+    """Decoded of its content coding."""
+    title: str
+    language: str
+    links: tuple[Link, ...]
+    depth: int
+    via: str
+    """The page that it was found on; empty for a seed."""
+    duplicate_of: str
+    """The URL under which the same content was stored before; empty when it is new."""
+
+    @property
+    def text(self) -> str:
+        """The body as text, in the charset that a browser would choose."""
+        content_type = next((value for name, value in self.headers if name == "content-type"), "")
+        return decode(self.body, decide_charset(self.body, content_type))
+
+
+class PageStream:
+    """A crawl that is read page by page. Iterate over it once; `stop`, `pause` and `snapshot` work meanwhile."""
+
+    def __init__(
+        self,
+        seeds: Sequence[SeedSource],
+        out: Path,
+        configured: Configured,
+        listeners: Sequence[EventSink],
+        ground: Callable[[], Ground],
+        *,
+        new_cycle: bool,
+    ) -> None:
+        self.out = out
+        """The crawl directory: running the same crawl on it again goes on."""
+        self.summary: CrawlSummary | None = None
+        """Set when the crawl has ended."""
+        self._seeds = seeds
+        self._configured = configured
+        self._listeners = listeners
+        self._ground = ground
+        self._new_cycle = new_cycle
+        self._crawl: Crawl | None = None
+        self._pages: asyncio.Queue[CrawledPage | None] = asyncio.Queue(PAGES_AHEAD)
+
+    def __aiter__(self) -> AsyncIterator[FetchedPage]:
+        return self._read()
+
+    def stop(self) -> None:
+        """End cleanly: what was stored is settled, what is queued stays."""
+        if self._crawl is not None:
+            self._crawl.stop()
+
+    def pause(self) -> None:
+        """Ask for nothing new until `resume`."""
+        if self._crawl is not None:
+            self._crawl.pause()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        if self._crawl is not None:
+            self._crawl.resume()
+
+    def snapshot(self) -> CrawlSnapshot | None:
+        """The figures of this moment; None before the crawl has begun."""
+        return None if self._crawl is None else self._crawl.snapshot()
+
+    async def run(self) -> CrawlSummary:
+        """Crawl to the end without looking at the pages."""
+        async for _ in self:
+            pass
+        if self.summary is None:
+            raise RuntimeError("a crawl that has ended has a summary")
+        return self.summary
+
+    async def _read(self) -> AsyncIterator[FetchedPage]:
+        running = asyncio.create_task(self._run(), name="nephila-crawl")
+        try:
+            while (crawled := await self._pages.get()) is not None:
+                yield _page(crawled)
+        finally:
+            self.stop()
+            while not running.done():  # a reader who left must not keep the crawl waiting for him
+                while not self._pages.empty():
+                    self._pages.get_nowait()
+                await asyncio.wait([running], timeout=0.05)
+        self.summary = running.result()
+
+    async def _run(self) -> CrawlSummary:
+        settings = sized(
+            self._configured.settings, raise_descriptor_limit(self._configured.settings.fetch.concurrency)
+        )
+        try:
+            with CrawlDirectory(self.out).held():
+                async with AsyncExitStack() as stack:
+                    self._crawl = await build(
+                        CrawlDirectory(self.out),
+                        settings,
+                        self._ground(),
+                        stack,
+                        listeners=self._listeners,
+                        deliver=self._pages.put,
+                    )
+                    write_stored(self.out, self._configured.settings)
+                    return await self._crawl.run(self._seeds, new_cycle=self._new_cycle)
+        finally:
+            await self._pages.put(None)
+
+
+def crawl(
+    *seeds: str | SeedSource,
+    out: str | Path | None = None,
+    config: str | Path | None = None,
+    new_cycle: bool = False,
+    listeners: Sequence[EventSink] = (),
+    ground: Callable[[], Ground] = lambda: Ground(SystemClock()),
+    **options: object,
+) -> PageStream:
+    """A crawl from these seeds, begun when it is iterated over.
+
+    `options` are the flags of `nephila crawl` with underscores (``max_pages=100``, ``delay=0.5``, ``scope="host"``) or
+    settings as ``group__name`` (``fetch__timeout_s=5``). Without `out` the crawl lives in a new temporary directory.
+    Raises `UsageError` for an option that does not exist or does not fit.
+    """
+    texts = [seed for seed in seeds if isinstance(seed, str)]
+    sources: list[SeedSource] = [seed for seed in seeds if not isinstance(seed, str)]
+    if texts:
+        sources.insert(0, ArgumentSeeds(texts))
+    directory = Path(tempfile.mkdtemp(prefix="nephila-")) / "crawl" if out is None else Path(out)
+    stored = read_stored(directory)
+    if not sources and stored is None:
+        raise UsageError("there are no seeds", hint="give a URL")
+    configured = load(
+        stored=stored, file=Path(config) if config is not None else None, flags=[_given(*item) for item in options.items()]
+    )
+    return PageStream(sources, directory, configured, listeners, ground, new_cycle=new_cycle)
+
+
+def _given(name: str, value: object) -> Given:
+    """An option as a setting."""
+    by_flag = {one.flag.replace("-", "_"): one for one in declarations().values() if one.flag}
+    by_key = {key.replace(".", "__"): one for key, one in declarations().items()}
+    declared = by_flag.get(name) or by_key.get(name)
+    if declared is None:
+        raise UsageError(f"there is no option {name!r}", hint="see docs/settings.md for all of them")
+    match value:
+        case bool() | list() | tuple():
+            return given_by_flag(declared, name, value)
+        case _:
+            return given_by_flag(declared, name, str(value))
+
+
+def _page(crawled: CrawledPage) -> FetchedPage:
+    fetched, page = crawled.fetched, crawled.page
+    return FetchedPage(
+        url=fetched.url,
+        status=fetched.status,
+        headers=fetched.headers,
+        body=fetched.body,
+        title=page.title if page else "",
+        language=page.language if page else "",
+        links=page.links if page else (),
+        depth=crawled.task.depth,
+        via=crawled.task.via,
+        duplicate_of=crawled.duplicate_of,
+    )

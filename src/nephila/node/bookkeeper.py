@@ -1,0 +1,126 @@
+"""From appended to completed: the archive is synced, the frontier told, the catalogue written.
+
+The order is everything (DESIGN section 4). A capture counts as outstanding from the moment its bytes lie in the archive
+until its settle has been answered. Nothing at or past the first outstanding capture of a segment is ever confirmed, so
+whatever lies past the confirmed mark after a crash is looked at again, and what lies before it is known to be settled.
+The catalogue is written last, up to the same mark: what it misses after a crash is found in the archive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from nephila.interfaces.archive import Archive
+from nephila.interfaces.catalogue import CaptureRow, Catalogue, ErrorRow
+from nephila.interfaces.duplicates import DigestIndex
+from nephila.interfaces.frontier import Frontier
+from nephila.model.record import SegmentId
+
+
+class Disowner(Frontier, Protocol):
+    """A frontier that remembers captures which belong to nobody."""
+
+    async def disown(self, segment: SegmentId, offset: int) -> None:
+        """Remember that the capture at that place was refused."""
+
+
+class Bookkeeper:
+    """Implements `interfaces.ledger.Ledger`; `tick` does the rest, at least every `sync_ms`."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        frontier: Disowner,
+        catalogue: Catalogue,
+        duplicates: DigestIndex,
+        write_index: Callable[[SegmentId], None],
+    ) -> None:
+        self._archive = archive
+        self._frontier = frontier
+        self._catalogue = catalogue
+        self._duplicates = duplicates
+        self._write_index = write_index
+        self._outstanding: dict[SegmentId, set[int]] = {}
+        self._synced: dict[SegmentId, int] = {}
+        self._confirmed: dict[SegmentId, int] = {}
+        self._rows: list[CaptureRow] = []
+        self._errors: list[ErrorRow] = []
+        self._refused: list[tuple[SegmentId, int]] = []
+        self._rolled: list[SegmentId] = []
+        self._work = asyncio.Event()
+        archive.on_roll(self._rolled.append)
+
+    def appended(self, segment: SegmentId, offset: int) -> None:
+        """A capture lies in the archive and is not settled yet."""
+        self._outstanding.setdefault(segment, set()).add(offset)
+        self._work.set()
+
+    def settled(self, segment: SegmentId, offset: int, row: CaptureRow | None) -> None:
+        """It is settled now, or belongs to nobody."""
+        if row is None:
+            self._refused.append((segment, offset))
+        else:
+            self._rows.append(row)
+            self._outstanding[segment].discard(offset)
+        self._work.set()
+
+    def failed(self, row: ErrorRow) -> None:
+        """A task ended without a usable answer."""
+        self._errors.append(row)
+        self._work.set()
+
+    async def wait_for_work(self) -> None:
+        """Wait until something was left to be synced, confirmed or recorded."""
+        if not self._rows and not self._errors and not self._rolled:
+            await self._work.wait()
+        self._work.clear()
+
+    async def tick(self) -> None:
+        """Sync, confirm, disown: what keeps a page's bytes from being lost."""
+        refused, self._refused = self._refused, []
+        for segment, offset in refused:
+            await self._frontier.disown(segment, offset)
+            self._outstanding[segment].discard(offset)
+        loop = asyncio.get_running_loop()
+        for segment, end in await loop.run_in_executor(None, self._archive.sync):
+            self._synced[segment] = end
+        for segment, end in list(self._synced.items()):
+            mark = min(self._outstanding.get(segment) or {end})
+            if mark > self._confirmed.get(segment, 0):
+                await self._frontier.confirm(segment, mark)
+                self._confirmed[segment] = mark
+
+    async def record(self) -> None:
+        """Write what is confirmed into the catalogue, and the index of segments that will not grow any more."""
+        ready = [row for row in self._rows if row.end <= self._confirmed.get(row.segment, 0)]
+        self._rows = [row for row in self._rows if row.end > self._confirmed.get(row.segment, 0)]
+        errors, self._errors = self._errors, []
+        loop = asyncio.get_running_loop()
+        if ready or errors:
+            await loop.run_in_executor(None, self._catalogue.record, ready, errors)
+        await loop.run_in_executor(None, self._duplicates.flush)
+        unwritten = {row.segment for row in self._rows}
+        for segment in [segment for segment in self._rolled if segment not in unwritten]:
+            if not self._outstanding.get(segment):
+                await loop.run_in_executor(None, self._write_index, segment)
+                self._rolled.remove(segment)
+                self._outstanding.pop(segment, None)
+                self._synced.pop(segment, None)
+                self._confirmed.pop(segment, None)
+
+    def take(self, segment: SegmentId) -> list[CaptureRow]:
+        """Hand over the rows of a segment of an earlier run: recovery confirms and records it as a whole."""
+        taken = [row for row in self._rows if row.segment == segment]
+        self._rows = [row for row in self._rows if row.segment != segment]
+        self._outstanding.pop(segment, None)
+        return taken
+
+    async def finish(self) -> None:
+        """Everything is settled: close the archive and leave nothing unwritten."""
+        await self.tick()
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._archive.close)
+        await self.tick()
+        await self.record()

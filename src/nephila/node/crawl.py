@@ -1,0 +1,318 @@
+"""The conductor: claims leases while there are free places, hands each to the pipeline, and knows when it is over.
+
+Every task has this crawl as its parent. The beat of it:
+
+- `_conduct` claims whenever a place is free and something may be asked, and sleeps until one of the two changes.
+- `_keep_books` syncs the archive and confirms, at least every `sync_ms`; the catalogue follows each second.
+- `_keep_leases` renews what is held for long and returns what has expired.
+
+Stopping is one word for every reason to end: no new lease, no new request; what is on the wire gets a moment to arrive
+and is then cut off; what was stored is settled; the books are closed. A full disk ends a crawl the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from nephila.frontier.embedded import LmdbFrontier
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.events import EventSink
+from nephila.model.errors import NephilaError, StorageError
+from nephila.model.events import Event, EventKind
+from nephila.model.settings import Settings
+from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
+from nephila.model.task import Lease, Token
+from nephila.observe import Fanout, Tally
+from nephila.pipeline import Pipeline
+from nephila.seeds import SeedReport, SeedSource
+
+from .allowance import PageAllowance, Used
+from .bookkeeper import Bookkeeper
+from .recovery import Recovered, Recovery
+from .sowing import Sower
+
+GRACE_S = 2.0
+"""How long answers on the wire may still arrive after a stop: Ctrl-C is to end within five seconds."""
+
+CATALOGUE_S = 1.0
+REAP_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Machinery:
+    """What a crawl is made of; built by `wiring`."""
+
+    out: Path
+    settings: Settings
+    clock: Clock
+    frontier: LmdbFrontier
+    pipeline: Pipeline
+    bookkeeper: Bookkeeper
+    recovery: Recovery
+    sower: Sower
+    allowance: PageAllowance
+    tally: Tally
+    events: Fanout
+    expiries: dict[Token, int]
+    """When each held lease ends, renewals included; the pipeline asks before it sends."""
+    bytes_before: int
+
+
+class Crawl:
+    """A crawl of one directory, from `run` to its summary."""
+
+    def __init__(self, machinery: Machinery) -> None:
+        self._m = machinery
+        self._working: dict[asyncio.Task[None], Lease] = {}
+        self._wake = asyncio.Event()
+        self._stopped_by: StoppedBy | None = None
+        self._failure: NephilaError | None = None
+        self._paused = False
+        self._started_ms = 0
+        self.seed_report: SeedReport | None = None
+        """What became of the seeds; None until they are all read."""
+        self.recovered: Recovered | None = None
+
+    def listen(self, sink: EventSink) -> None:
+        """Let another listener hear the events from now on."""
+        self._m.events.add(sink)
+
+    def stop(self, reason: StoppedBy = StoppedBy.INTERRUPT) -> None:
+        """End cleanly; the first reason counts."""
+        if self._stopped_by is None:
+            self._stopped_by = reason
+            self._m.pipeline.stopping = True
+            self._wake.set()
+
+    def fail(self, error: NephilaError) -> None:
+        """End cleanly because of our own failure; `run` raises it in the end unless it is the disk's."""
+        if self._failure is None:
+            self._failure = error
+        self.stop(StoppedBy.STORAGE)
+
+    def pause(self) -> None:
+        """Ask nothing new until `resume`; what is on the wire arrives."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._paused = False
+        self._wake.set()
+
+    @property
+    def failure(self) -> NephilaError | None:
+        """Our own failure that ended the crawl."""
+        return self._failure
+
+    def snapshot(self) -> CrawlSnapshot:
+        """The figures of this moment."""
+        frontier = self._m.frontier.snapshot()
+        queued = sum(frontier.queued.values()) + sum(frontier.delayed.values())
+        return self._m.tally.snapshot(
+            in_flight=len(self._working), queued=queued, stopping=self._stopped_by is not None
+        )
+
+    async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
+        """Crawl until there is nothing left to do, a limit is reached or somebody stops it."""
+        self._started_ms = self._m.clock.steady_ms()
+        machinery = self._m
+        background: list[asyncio.Task[None]] = []
+        try:
+            self.recovered = await machinery.recovery.run()
+            if new_cycle:
+                await machinery.frontier.begin_cycle()
+            machinery.allowance.pages = machinery.frontier.snapshot().pages_in_cycle
+            self._tell(EventKind.CRAWL_START)
+            background = [
+                asyncio.create_task(self._keep_books(), name="books"),
+                asyncio.create_task(self._keep_leases(), name="leases"),
+                asyncio.create_task(self._sow(seeds), name="seeds"),
+            ]
+            await self._conduct(background[-1])
+        finally:
+            await self._end(background)
+        if self._failure is not None and not isinstance(self._failure, StorageError):
+            raise self._failure
+        return self._summary()
+
+    # The beat
+
+    async def _sow(self, seeds: Sequence[SeedSource]) -> None:
+        """Admit the seeds while the crawl already runs: a list of millions need not be read first."""
+        try:
+            self.seed_report = await self._m.sower.sow(seeds, self._wake.set)
+        except NephilaError as error:
+            self.fail(error)
+        finally:
+            self._wake.set()
+
+    async def _conduct(self, sowing: asyncio.Task[None]) -> None:
+        """Claim and hand out until it is over."""
+        while self._stopped_by is None:
+            reached = self._m.allowance.reached(self._used())
+            if reached is not None:
+                self.stop(reached)
+                return
+            self._wake.clear()
+            free = self._free()
+            leases: list[Lease] = []
+            if free > 0 and not self._paused:
+                leases = await self._claim(free)
+                for lease in leases:
+                    self._start(lease)
+            if leases and self._free() > 0:
+                continue
+            if not leases and not self._working and sowing.done() and not self._paused and self._is_over():
+                self.stop(StoppedBy.DONE)
+                return
+            await self._sleep()
+
+    async def _claim(self, free: int) -> list[Lease]:
+        try:
+            leases = await self._m.frontier.claim(free, self._m.settings.frontier.lease_s)
+        except NephilaError as error:
+            self.fail(error)
+            return []
+        return leases
+
+    def _free(self) -> int:
+        places = self._m.settings.fetch.concurrency - len(self._working)
+        left = self._m.allowance.left
+        return places if left is None else min(places, left)
+
+    def _start(self, lease: Lease) -> None:
+        self._m.expiries[lease.token] = lease.expires_at
+        task = asyncio.create_task(self._m.pipeline.work(lease), name=f"work-{lease.host}")
+        self._working[task] = lease
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        lease = self._working.pop(task)
+        self._m.expiries.pop(lease.token, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail(NephilaError(f"a worker broke: {error!r}"))
+        self._wake.set()
+
+    def _is_over(self) -> bool:
+        """Whether nothing can run within --max-wait."""
+        next_in = self._m.frontier.snapshot().next_in_ms
+        return next_in is None or next_in > self._m.settings.limits.max_wait_s * 1000
+
+    async def _sleep(self) -> None:
+        """Wait for a task to end, for a seed, for the next host's time, or for the end of the time limit."""
+        next_in = self._m.frontier.snapshot().next_in_ms
+        waits: list[float] = []
+        if next_in is not None and self._free() > 0 and not self._paused:
+            waits.append(max(0.001, (next_in - self._m.settings.frontier.look_ahead_ms) / 1000))
+        if self._m.settings.limits.max_time_s:
+            waits.append(max(0.001, self._m.settings.limits.max_time_s - self._used().seconds))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(waits, default=None)):
+                await self._wake.wait()
+
+    async def _keep_books(self) -> None:
+        """Sync and confirm often, write the catalogue each second."""
+        written_at = 0.0
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                await self._m.bookkeeper.wait_for_work()
+                await asyncio.sleep(self._m.settings.archive.sync_ms / 1000)
+                await self._m.bookkeeper.tick()
+                if loop.time() - written_at >= CATALOGUE_S:
+                    await self._m.bookkeeper.record()
+                    self._m.events.flush()
+                    written_at = loop.time()
+        except NephilaError as error:
+            self.fail(error)
+
+    async def _keep_leases(self) -> None:
+        """Renew what is held for long; return what has expired."""
+        lease_ms = self._m.settings.frontier.lease_s * 1000
+        frontier = self._m.frontier
+        try:
+            while True:
+                await asyncio.sleep(min(REAP_S, self._m.settings.frontier.lease_s / 6))
+                soon = frontier.timeline.now() + lease_ms * 2 / 3
+                held = [token for token, expires_at in self._m.expiries.items() if expires_at < soon]
+                if held:
+                    kept = await frontier.renew(held, self._m.settings.frontier.lease_s)
+                    ends = int(frontier.timeline.now() + lease_ms)
+                    for token in held:
+                        if token in self._m.expiries:
+                            self._m.expiries[token] = ends if token in kept else 0
+                await frontier.reap()
+        except NephilaError as error:
+            self.fail(error)
+
+    # The end
+
+    async def _end(self, background: Sequence[asyncio.Task[None]]) -> None:
+        """Let answers arrive, cut off the rest, close the books."""
+        self.stop(StoppedBy.STORAGE if self._failure else StoppedBy.INTERRUPT)
+        if self._working:
+            await asyncio.wait(self._working, timeout=GRACE_S)
+        for task in self._m.pipeline.sending & self._working.keys():
+            task.cancel()
+        while self._working:
+            await asyncio.wait(self._working)
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+        try:
+            await self._m.bookkeeper.finish()
+        except NephilaError as error:
+            self.fail(error)
+        self._tell(EventKind.CRAWL_END)
+        self._m.events.flush()
+
+    def _used(self) -> Used:
+        snapshot = self._m.tally.snapshot()
+        return Used(
+            pages=self._m.allowance.pages,
+            domains=self._m.frontier.snapshot().domains,
+            bytes=self._m.bytes_before + snapshot.bytes,
+            seconds=(self._m.clock.steady_ms() - self._started_ms) / 1000,
+        )
+
+    def _tell(self, kind: EventKind) -> None:
+        snapshot = self.snapshot()
+        counts = (("pages", snapshot.pages), ("queued", snapshot.queued), ("errors", sum(snapshot.errors.values())))
+        reason = "" if kind is EventKind.CRAWL_START else str(self._stopped_by)
+        self._m.events.emit(Event(kind, self._m.clock.wall_ms(), reason=reason, counts=counts))
+
+    def _summary(self) -> CrawlSummary:
+        snapshot, frontier = self.snapshot(), self._m.frontier.snapshot()
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        reasons = dict(frontier.delayed)
+        for reason, count in frontier.waiting_for.items():
+            reasons[reason] = reasons.get(reason, 0) + count
+        remaining = snapshot.queued
+        if (others := remaining - sum(reasons.values())) > 0:
+            reasons["queued"] = others
+        return CrawlSummary(
+            pages=snapshot.pages,
+            responses=snapshot.responses,
+            bytes=snapshot.bytes,
+            errors=snapshot.errors,
+            hosts=snapshot.hosts,
+            domains=snapshot.domains,
+            duplicates=snapshot.duplicates,
+            refused=snapshot.refused,
+            statuses=snapshot.statuses,
+            seconds=snapshot.elapsed_s,
+            pages_per_s=snapshot.pages / snapshot.elapsed_s if snapshot.elapsed_s else 0.0,
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            peak_rss_bytes=usage.ru_maxrss * 1024,
+            stopped_by=self._stopped_by or StoppedBy.DONE,
+            remaining=remaining,
+            remaining_by_reason=reasons,
+            dead=frontier.states["dead"],
+            out=str(self._m.out),
+            total_pages=frontier.pages,
+        )

@@ -1,0 +1,158 @@
+"""The crawl directory: all of a crawl, and nothing of it elsewhere. Deleting it deletes the crawl.
+
+    nephila-crawl      says that this is one, and of which format; locked while a crawl runs
+    config.toml        what the crawl was asked for
+    scope              what the seeds allow
+    frontier/          the queue (LMDB)
+    warc/              the archive: WARC files, each with its CDXJ index
+    catalogue.sqlite   what was captured, in SQL
+    duplicates/        contents seen (LMDB)
+    events/            JSON lines
+
+One `crawl` at a time holds the lock; readers need none.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nephila.model.errors import CrawlDirectoryError, StorageError
+
+FORMAT = "nephila crawl directory, format 1\n"
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    {"9p", "afs", "ceph", "cifs", "fuse.sshfs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4", "smb3", "smbfs"}
+)
+"""Memory maps and locks cannot be trusted on these (LMDB's documentation says so of itself)."""
+
+
+class CrawlDirectory:
+    """Paths of a crawl directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.marker = root / "nephila-crawl"
+        self.scope = root / "scope"
+        self.frontier = root / "frontier"
+        self.warc = root / "warc"
+        self.catalogue = root / "catalogue.sqlite"
+        self.duplicates = root / "duplicates"
+        self.events = root / "events"
+
+    def check(self) -> None:
+        """Raise `CrawlDirectoryError` unless this is a crawl of a format that we read."""
+        if not self.root.is_dir():
+            raise CrawlDirectoryError(
+                f"there is no crawl at {self.root}", hint="`nephila crawl URL --out DIR` begins one"
+            )
+        try:
+            found = self.marker.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise CrawlDirectoryError(
+                f"{self.root} is not a crawl directory", hint="name one that `nephila crawl --out` made"
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise CrawlDirectoryError(f"{self.marker} cannot be read: {error}") from error
+        if found != FORMAT:
+            raise CrawlDirectoryError(
+                f"{self.root} was made by another version of nephila ({found.strip()[:80]!r})",
+                hint="use the version that made it, or begin a new directory",
+            )
+
+    def saved_scope(self) -> bytes:
+        """What the seeds allowed so far; empty for a new crawl."""
+        try:
+            return self.scope.read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise CrawlDirectoryError(f"{self.scope} cannot be read: {error.strerror}") from error
+
+    def add_to_scope(self, unsaved: Callable[[], bytes]) -> None:
+        """Append what was let in; durable when it returns."""
+        lines = unsaved()
+        if not lines:
+            return
+        try:
+            with self.scope.open("ab") as stream:
+                stream.write(lines)
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise StorageError(f"the scope of the crawl cannot be saved: {error.strerror}") from error
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the directory where it is not there, and hold it for one crawl."""
+        self._make()
+        self.check()
+        descriptor = os.open(self.marker, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise CrawlDirectoryError(
+                f"another crawl is running on {self.root}",
+                hint="wait for it, stop it with Ctrl-C, or choose another --out",
+            ) from error
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _make(self) -> None:
+        """Begin a crawl directory: the marker last, so that a crash leaves none that is half made."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            self._refuse_network_file_system()
+            if self.marker.exists():
+                return
+            if any(self.root.iterdir()):
+                raise CrawlDirectoryError(
+                    f"{self.root} holds something else than a crawl", hint="choose an empty or a new directory"
+                )
+            self.warc.mkdir(exist_ok=True)
+            draft = self.root / "nephila-crawl.new"
+            draft.write_text(FORMAT, encoding="utf-8")
+            draft.replace(self.marker)
+        except FileExistsError as error:
+            raise CrawlDirectoryError(
+                f"{error.filename} is a file, not a directory", hint="choose another --out"
+            ) from error
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise StorageError(f"{self.root} cannot be made: the disk is full", hint="make room") from error
+            raise CrawlDirectoryError(
+                f"{self.root} cannot be written: {error.strerror}", hint="choose another --out, or mend its permissions"
+            ) from error
+
+    def _refuse_network_file_system(self) -> None:
+        kind = file_system_of(self.root)
+        if kind in NETWORK_FILE_SYSTEMS:
+            raise CrawlDirectoryError(
+                f"{self.root} is on a network file system ({kind}), where the frontier's locks cannot be trusted",
+                hint="choose an --out on a local disk",
+            )
+
+
+def file_system_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
+    """The kind of file system that a path is on, by the longest mount point above it; empty when unknown."""
+    real = os.path.realpath(path)
+    best, kind = "", ""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = fields[1].replace("\\040", " ").rstrip("/") or "/"
+        if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
+            best, kind = point, fields[2]
+    return kind

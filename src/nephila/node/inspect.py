@@ -1,0 +1,191 @@
+"""Looking into a crawl directory, beside a crawl that may be running: `status`, `pages`, `dead`, `why`."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nephila.config import load, read_stored
+from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
+from nephila.frontier.scope import Scope, ScopeSeeds
+from nephila.interfaces.catalogue import PageRow
+from nephila.interfaces.frontier import UrlStory
+from nephila.model.errors import UsageError
+from nephila.model.settings import Settings
+from nephila.politeness import StandardPoliteness
+from nephila.seeds import SeedUrl, spell
+from nephila.store import SqliteCatalogue
+from nephila.urls import Address
+
+from .clock import SystemClock
+from .directory import CrawlDirectory
+from .story import StoryTeller
+from .wiring import identifier_of, policy_of
+
+DEAD_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlStatus:
+    """Where a crawl stands."""
+
+    directory: str
+    running: bool
+    cycle: int
+    pages: int
+    captures: int
+    bytes: int
+    """On the wire, over all runs."""
+    hosts: int
+    domains: int
+    queued: Mapping[str, int] = field(default_factory=dict)
+    waiting_for_a_time: Mapping[str, int] = field(default_factory=dict)
+    hosts_put_off: Mapping[str, int] = field(default_factory=dict)
+    """Queued URLs of hosts that wait as a whole, by reason."""
+    urls: Mapping[str, int] = field(default_factory=dict)
+    hosts_by_place: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WhyAnswer:
+    """The story of a URL: for people in lines, for scripts as data."""
+
+    lines: Sequence[tuple[str, str]]
+    found: bool
+    data: Mapping[str, object]
+
+
+class CrawlView:
+    """Reads a crawl directory. Every call opens what it needs and closes it again."""
+
+    def __init__(self, out: Path) -> None:
+        self._directory = CrawlDirectory(out)
+        self._directory.check()
+        self._settings: Settings = load(stored=read_stored(out)).settings
+        self._clock = SystemClock()
+
+    def status(self) -> CrawlStatus:
+        """Where the crawl stands, from counters; nothing is scanned."""
+        view = self._frontier()
+        try:
+            snapshot = view.snapshot()
+        finally:
+            view.close()
+        catalogue = self._catalogue()
+        try:
+            captures, size = catalogue.capture_count(), catalogue.wire_bytes()
+        finally:
+            catalogue.close()
+        return CrawlStatus(
+            directory=str(self._directory.root),
+            running=self._is_running(),
+            cycle=snapshot.cycle,
+            pages=snapshot.pages,
+            captures=captures,
+            bytes=size,
+            hosts=snapshot.hosts,
+            domains=snapshot.domains,
+            queued=snapshot.queued,
+            waiting_for_a_time=snapshot.delayed,
+            hosts_put_off=snapshot.waiting_for,
+            urls=snapshot.states,
+            hosts_by_place={
+                "ready": snapshot.hosts_ready,
+                "waiting": snapshot.hosts_waiting,
+                "leased": snapshot.hosts_leased,
+            },
+        )
+
+    def why(self, url: str) -> WhyAnswer:
+        """What became of a URL, from what was recorded when it was decided."""
+        spelled = spell(url)
+        view = self._frontier()
+        catalogue = self._catalogue()
+        try:
+            identifier = identifier_of(self._settings, view.secret)
+            address = identifier.identify(spelled.address_url if isinstance(spelled, SeedUrl) else url)
+            if not isinstance(address, Address):
+                return WhyAnswer(
+                    [("URL", url), ("verdict", f"refused: {address.reason}"), ("rule", address.detail)],
+                    found=False,
+                    data={"state": "refused", "reason": address.reason, "detail": address.detail},
+                )
+            scope = Scope(
+                self._settings.scope,
+                self._settings.limits.max_depth,
+                ScopeSeeds.from_bytes(self._directory.saved_scope()),
+            )
+            teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock)
+            lines, data, found = teller.tell(address)
+            return WhyAnswer(lines, found, data)
+        finally:
+            catalogue.close()
+            view.close()
+
+    def dead(self, limit: int) -> list[UrlStory]:
+        """Dead letters."""
+        view = self._frontier()
+        try:
+            return view.dead(limit)
+        finally:
+            view.close()
+
+    def revive(self, urls: Sequence[str] | None) -> int:
+        """Put dead letters back, all of them for None; how many."""
+        return asyncio.run(self._revive(urls))
+
+    def pages(self, host: str = "", status: int | None = None, like: str = "", limit: int = 100) -> Iterator[PageRow]:
+        """Stored pages, newest first."""
+        catalogue = self._catalogue()
+        try:
+            yield from catalogue.pages(host=host, status=status, like=like, limit=limit)
+        finally:
+            catalogue.close()
+
+    async def _revive(self, urls: Sequence[str] | None) -> int:
+        frontier = LmdbFrontier(self._directory.frontier, self._clock, policy_of(self._settings), threaded=False)
+        try:
+            if urls is not None:
+                return await frontier.revive([self._letter(frontier, url) for url in urls])
+            count = 0
+            while letters := frontier.dead(DEAD_AT_ONCE):
+                count += await frontier.revive(letters)
+            return count
+        finally:
+            await frontier.close()
+
+    def _letter(self, frontier: LmdbFrontier, url: str) -> UrlStory:
+        address = identifier_of(self._settings, frontier.secret).identify(url)
+        story = frontier.story(address.host, address.fingerprint) if isinstance(address, Address) else None
+        if story is None or story.state != "dead_letter":
+            raise UsageError(f"{url} is not a dead letter", hint="`nephila dead DIR` lists them")
+        return story
+
+    def _frontier(self) -> LmdbFrontierView:
+        return LmdbFrontierView.open(self._directory.frontier, self._clock, self._settings.frontier.map_bytes)
+
+    def _catalogue(self) -> SqliteCatalogue:
+        return SqliteCatalogue(self._directory.catalogue, read_only=True)
+
+    def _politeness(self) -> StandardPoliteness:
+        settings = self._settings
+        return StandardPoliteness(settings.politeness, settings.robots, settings.frontier, settings.fetch.user_agent)
+
+    def _is_running(self) -> bool:
+        descriptor = os.open(self._directory.marker, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+
+def open_view(out: Path) -> CrawlView:
+    """A view of a crawl directory; raises `CrawlDirectoryError` when it is none."""
+    return CrawlView(out)

@@ -1,0 +1,175 @@
+"""Going on after a crash: what lies in the archive is settled from there, not fetched again (DESIGN section 4).
+
+For every segment that an earlier run left open: cut it to its last whole capture; queue again what the frontier takes
+to lie past that; look at each capture past the confirmed mark. One whose lease still waits for it is judged anew and
+settled; one that is settled already is listed; one that belongs to nobody is disowned. Then the segment is confirmed to
+its end, its index written, and the leases of the dead are returned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nephila.frontier.embedded import LmdbFrontier
+from nephila.interfaces.catalogue import CaptureRow
+from nephila.model.outcome import Done, OriginRules
+from nephila.model.page import Directives, Link, Page
+from nephila.model.record import Capture, SegmentId, StoredCapture
+from nephila.model.task import Lease, Pace, PageTask, RobotsTask
+from nephila.pipeline import Judge, Judgement, Pipeline, capture_row, robots_row
+from nephila.store import LocalArchive, SqliteCatalogue
+from nephila.urls import Address, Identifier, origin_of, registrable_domain
+
+from .bookkeeper import Bookkeeper
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was found."""
+
+    segments: int = 0
+    settled: int = 0
+    """Captures that were settled from the archive."""
+    listed: int = 0
+    orphans: int = 0
+    lost: int = 0
+    """Pages whose bytes are gone: queued again."""
+    reaped: int = 0
+    """Hosts that were in flight: each waits a full delay."""
+
+
+class Recovery:
+    """Brings frontier, archive and catalogue of a crawl directory to the same state."""
+
+    def __init__(
+        self,
+        frontier: LmdbFrontier,
+        archive: LocalArchive,
+        catalogue: SqliteCatalogue,
+        pipeline: Pipeline,
+        judge: Judge,
+        identifier: Identifier,
+        bookkeeper: Bookkeeper,
+    ) -> None:
+        self._frontier = frontier
+        self._archive = archive
+        self._catalogue = catalogue
+        self._pipeline = pipeline
+        self._judge = judge
+        self._identifier = identifier
+        self._bookkeeper = bookkeeper
+
+    async def run(self) -> Recovered:
+        """Recover every segment that was left open, then return the leases of the dead."""
+        marks = self._frontier.view.marks()
+        total = Recovered()
+        for segment in self._archive.unfinished():
+            found = await self._segment(segment, marks.get(segment, 0))
+            total = Recovered(
+                total.segments + 1,
+                total.settled + found.settled,
+                total.listed + found.listed,
+                total.orphans + found.orphans,
+                total.lost + found.lost,
+            )
+        return replace(total, reaped=await self._frontier.reap_all())
+
+    async def _segment(self, segment: SegmentId, confirmed: int) -> Recovered:
+        end = self._archive.recover(segment, confirmed)
+        lost = await self._frontier.lose(segment, end)
+        if end == 0:
+            return Recovered(lost=lost)
+        orphans = self._frontier.view.orphans(segment)
+        start = min(confirmed, self._catalogue.upto(segment))
+        settled = disowned = 0
+        rows: list[CaptureRow] = []
+        for capture, stored in self._archive.tail(segment, start):
+            if stored.ref.offset in orphans:
+                continue
+            past = stored.ref.offset >= confirmed
+            if past and await self._settle(capture, stored):
+                settled += 1
+            elif not past or self._was_settled(capture, stored):
+                rows.append(self._row(capture, stored))
+            else:
+                await self._frontier.disown(segment, stored.ref.offset)
+                disowned += 1
+        await self._frontier.confirm(segment, end)
+        rows += self._bookkeeper.take(segment)
+        self._catalogue.record(sorted(rows, key=lambda row: row.offset), ())
+        self._archive.write_index(segment, self._catalogue.captures(segment))
+        return Recovered(settled=settled, listed=len(rows) - settled, orphans=disowned, lost=lost)
+
+    async def _settle(self, capture: Capture, stored: StoredCapture) -> bool:
+        """Settle a capture whose lease still waits for it."""
+        lease = self._lease(capture)
+        match capture.task:
+            case RobotsTask() as task:
+                if not self._frontier.view.holds(capture.token, None, task.origin):
+                    return False
+                outcome = self._pipeline.learn(task, capture.fetched)
+                return await self._pipeline.settle_robots(lease, task, capture.fetched, outcome, stored, None)
+            case PageTask() as task:
+                if not self._frontier.view.holds(capture.token, task.fingerprint):
+                    return False
+                known = self._frontier.view.task(lease.host, task.fingerprint) or task
+                judged = self._rejudge(capture, known, stored)
+                rules = self._rules(known)
+                return await self._pipeline.settle_stored(lease, known, capture.fetched, judged, stored, rules, None)
+
+    def _was_settled(self, capture: Capture, stored: StoredCapture) -> bool:
+        """Whether a capture whose lease is gone had been accepted: then the URL's record points at it.
+
+        Only an answer that completes its URL leaves such a pointer. The others (a retry, a respelling, a robots.txt)
+        count as accepted: refused ones were disowned when that was found out.
+        """
+        if isinstance(capture.task, RobotsTask):
+            return True
+        host = self._lease(capture).host
+        story = self._frontier.view.story(host, capture.task.fingerprint)
+        if story is None:
+            return False
+        if not isinstance(self._rejudge(capture, capture.task, stored).ending(stored.ref), Done):
+            return True
+        return (story.segment, story.offset) == (stored.ref.segment, stored.ref.offset)
+
+    def _row(self, capture: Capture, stored: StoredCapture) -> CaptureRow:
+        lease = self._lease(capture)
+        if isinstance(capture.task, RobotsTask):
+            return robots_row(lease, capture.task, capture.fetched, stored, lease.pace)
+        task = replace(capture.task, via=capture.via)
+        return capture_row(lease, task, capture.fetched, self._rejudge(capture, task, stored), stored, "")
+
+    def _rejudge(self, capture: Capture, task: PageTask, stored: StoredCapture) -> Judgement:
+        """The judgement of a capture that was stored: as it was then, whatever the index of contents knows now."""
+        digest = next((bytes.fromhex(text[7:]) for name, text in capture.notes if name == "contentDigest"), b"")
+        if capture.revisit_of is not None and not capture.not_modified:
+            # A revisit has no bytes of its own: its links and directives were written down beside it.
+            return self._judge.known(task, capture.fetched, _remembered_page(capture), digest, capture.revisit_of)
+        judged = self._judge.judge(task, capture.fetched)
+        own = judged.original is not None and judged.original.record_id == stored.record_id
+        original = None if own else judged.original
+        return replace(judged, original=original, not_modified=capture.not_modified)
+
+    def _rules(self, task: PageTask) -> OriginRules | None:
+        return self._frontier.view.rules(origin_of(task.url))
+
+    def _lease(self, capture: Capture) -> Lease:
+        """As much of the lease as settling needs."""
+        address = self._identifier.identify(capture.task.url)
+        host = address.host if isinstance(address, Address) else ""
+        return Lease(capture.token, host, registrable_domain(host), (capture.task,), 0, 0, Pace(0))
+
+
+def _remembered_page(capture: Capture) -> Page:
+    """The page that a revisit stands for, as far as it was written down."""
+    links = []
+    for line in capture.outlinks:
+        url, _, rest = line.partition(" ")
+        tag, _, rel = rest.partition(" ")
+        links.append(Link(url, tag, rel, ""))
+    notes = dict(capture.notes)
+    flags = notes.get("directives", "").split()
+    directives = Directives("nofollow" in flags, "noindex" in flags, "noarchive" in flags)
+    url = capture.task.url
+    return Page(url, url, "", "", tuple(links), directives, notes.get("canonical", ""))

@@ -1,0 +1,99 @@
+"""A crawl as a process runs it: the loop, the signals, the directory's lock."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from nephila.config import Configured, write_stored
+from nephila.fetch import raise_descriptor_limit
+from nephila.interfaces.events import EventSink
+from nephila.model.errors import UsageError
+from nephila.model.summary import CrawlSummary, StoppedBy
+from nephila.seeds import SeedSource
+
+from .clock import SystemClock
+from .crawl import Crawl
+from .directory import CrawlDirectory
+from .wiring import Ground, build, sized
+
+INTERRUPTED = 130
+"""The exit code of a process that was interrupted (128 + SIGINT)."""
+
+View = Callable[[Crawl], Coroutine[Any, Any, None]]
+
+
+def run_crawl(
+    out: Path,
+    configured: Configured,
+    seeds: Sequence[SeedSource],
+    *,
+    new_cycle: bool = False,
+    listeners: Sequence[EventSink] = (),
+    view: View | None = None,
+) -> CrawlSummary:
+    """Crawl in this process until it ends; `view` runs beside it. The first signal stops cleanly, a second at once."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view))
+
+
+async def _crawl(
+    out: Path,
+    configured: Configured,
+    seeds: Sequence[SeedSource],
+    *,
+    new_cycle: bool,
+    listeners: Sequence[EventSink],
+    view: View | None,
+) -> CrawlSummary:
+    directory = CrawlDirectory(out)
+    fresh = not directory.marker.exists()
+    if fresh and not seeds:
+        raise UsageError("there are no seeds", hint="give a URL, --seeds FILE or --domains CSV")
+    settings = sized(configured.settings, raise_descriptor_limit(configured.settings.fetch.concurrency))
+    with directory.held():
+        async with AsyncExitStack() as stack:
+            crawl = await build(directory, settings, Ground(SystemClock()), stack, listeners=listeners)
+            write_stored(out, configured.settings)
+            _obey_signals(crawl)
+            watching = asyncio.create_task(view(crawl), name="view") if view is not None else None
+            try:
+                summary = await crawl.run(seeds, new_cycle=new_cycle)
+            finally:
+                if watching is not None:
+                    watching.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await watching
+            report = crawl.seed_report
+            if fresh and report is not None and not report.added and not report.known and summary.responses == 0:
+                raise _no_usable_seed(report.sentence(), [f"{one.text}: {one.detail}" for one in report.examples])
+            return summary
+
+
+def _no_usable_seed(sentence: str, examples: Sequence[str]) -> UsageError:
+    return UsageError(f"no seed can be crawled: {sentence}", hint="; ".join(examples[:3]))
+
+
+def _obey_signals(crawl: Crawl) -> None:
+    """First SIGINT or SIGTERM: stop cleanly. Second: at once; the directory is as safe as after kill -9."""
+    loop = asyncio.get_running_loop()
+    seen: list[int] = []
+
+    def on_signal(number: int) -> None:
+        if seen:
+            if sys.stderr.isatty():
+                os.write(sys.stderr.fileno(), b"\x1b[?25h\n")  # the cursor that a live view may have hidden
+            os._exit(128 + number)
+        seen.append(number)
+        crawl.stop(StoppedBy.INTERRUPT)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)

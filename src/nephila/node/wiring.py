@@ -1,0 +1,230 @@
+"""The one place where the parts are built and put together. Reads like the data's way through the program."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+
+from nephila import VERSION
+from nephila.dedup import LmdbDigestIndex
+from nephila.fetch import AddressGuard, DnsResolver, HttpFetcher, SocketDialer, decode_payload
+from nephila.frontier.embedded import LmdbFrontier
+from nephila.frontier.embedded.book import Policy
+from nephila.frontier.scope import Scope, ScopeSeeds
+from nephila.frontier.sieve import ScopeSieve
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.events import EventSink
+from nephila.interfaces.network import Dialer, Resolver
+from nephila.model.errors import NephilaError
+from nephila.model.exchange import Fetched
+from nephila.model.page import Page
+from nephila.model.record import SegmentId
+from nephila.model.settings import Settings
+from nephila.model.task import Lease, Token
+from nephila.observe import Fanout, JsonlEventSink, Tally
+from nephila.parse import links_that_matter, media_type, parse_html
+from nephila.pipeline import Conduct, CrawledPage, Judge, Pipeline, Stages
+from nephila.politeness import StandardPoliteness
+from nephila.store import CrawlIdentity, Disk, LocalArchive, LocalDisk, SqliteCatalogue
+from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
+
+from .allowance import PageAllowance
+from .bookkeeper import Bookkeeper
+from .crawl import Crawl, Machinery
+from .directory import CrawlDirectory
+from .heartbeat import Heartbeat
+from .recovery import Recovery
+from .sowing import Sower
+
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the crawl stands on: real, or simulated under virtual time."""
+
+    clock: Clock
+    resolver: Resolver | None = None
+    dialer: Dialer | None = None
+    disk: Disk | None = None
+    threaded: bool = True
+    """Whether commits and syncs may run in threads; not under virtual time."""
+
+
+def identifier_of(settings: Settings, secret: int) -> Identifier:
+    """The identifier that a crawl's addresses are made with."""
+    urls = settings.urls
+    rules = NormalRules(
+        sort_query=urls.sort_query,
+        drop_tracking=urls.drop_tracking,
+        drop_trailing_slash=urls.drop_trailing_slash,
+        extra_tracking=urls.extra_tracking,
+    )
+    return Identifier(secret, rules, UrlLimits(urls.max_length, urls.max_segments))
+
+
+def policy_of(settings: Settings) -> Policy:
+    """What the frontier needs to know of a crawl."""
+    return Policy(
+        settings=settings.frontier,
+        base_delay_ms=int(settings.politeness.delay_s * 1000),
+        max_pages_per_host=settings.limits.max_pages_per_host,
+        robots=settings.robots.obey,
+        random_seed=settings.random_seed,
+        ordered=settings.fetch.concurrency == 1,
+        ordered_wait_ms=int(min(settings.limits.max_wait_s, 120) * 1000),
+    )
+
+
+async def build(
+    directory: CrawlDirectory,
+    settings: Settings,
+    ground: Ground,
+    stack: AsyncExitStack,
+    *,
+    listeners: Sequence[EventSink] = (),
+    deliver: Callable[[CrawledPage], Awaitable[None]] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Crawl:
+    """Build a crawl on a directory that is held; everything it opens is closed by `stack`, the last first."""
+    clock = ground.clock
+    scope = Scope(settings.scope, settings.limits.max_depth, ScopeSeeds.from_bytes(directory.saved_scope()))
+    sink = JsonlEventSink(directory.events, settings.observe, clock.wall_ms(), "0", tell)
+    tally = Tally(clock, settings.limits)
+    events = Fanout([sink, tally, *listeners])
+    stack.callback(sink.close)
+    frontier = LmdbFrontier(directory.frontier, clock, policy_of(settings), threaded=ground.threaded)
+    stack.push_async_callback(frontier.close)
+    identifier = identifier_of(settings, frontier.secret)
+    duplicates = LmdbDigestIndex(directory.duplicates, clock.boot_id())
+    stack.callback(duplicates.close)
+    catalogue = SqliteCatalogue(directory.catalogue)
+    stack.callback(catalogue.close)
+    archive = _archive(directory, settings, ground, frontier.secret)
+    bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, _indexer(archive, catalogue))
+    fetcher = _fetcher(settings, ground)
+    stack.push_async_callback(fetcher.close)
+    politeness = StandardPoliteness(
+        settings.politeness, settings.robots, settings.frontier, settings.fetch.user_agent, settings.random_seed
+    )
+    save_scope = partial(directory.add_to_scope, scope.unsaved)
+    sieve = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope)
+    judge = Judge(_reader(settings), sieve, politeness, duplicates, settings.fetch.max_hops)
+    sower = Sower(frontier, identifier, scope, save_scope)
+    allowance = PageAllowance(settings.limits)
+    expiries: dict[Token, int] = {}
+
+    def identify(url: str) -> Address | None:
+        address = identifier.identify(url)
+        return address if isinstance(address, Address) else None
+
+    def expires_at(lease: Lease) -> int:
+        return expiries.get(lease.token, lease.expires_at)
+
+    def fail(error: NephilaError) -> None:
+        crawl.fail(error)
+
+    stages = Stages(frontier, frontier, fetcher, judge, politeness, archive, duplicates, bookkeeper, events, clock)
+    conduct = Conduct(
+        fetch_limit_ms=int(settings.fetch.timeout_s * 1000),
+        types=None if "*/*" in settings.fetch.types else settings.fetch.types,
+        robots_max_bytes=settings.robots.max_bytes,
+        now=frontier.timeline.now,
+        identify=identify,
+        expires_at=expires_at,
+        allowance=allowance,
+        twins=sower.twins,
+        deliver=deliver,
+        fatal=fail,
+    )
+    pipeline = Pipeline(stages, conduct)
+    recovery = Recovery(frontier, archive, catalogue, pipeline, judge, identifier, bookkeeper)
+    crawl = Crawl(
+        Machinery(
+            out=directory.root,
+            settings=settings,
+            clock=clock,
+            frontier=frontier,
+            pipeline=pipeline,
+            bookkeeper=bookkeeper,
+            recovery=recovery,
+            sower=sower,
+            allowance=allowance,
+            tally=tally,
+            events=events,
+            expiries=expiries,
+            bytes_before=catalogue.wire_bytes() if settings.limits.max_total_bytes else 0,
+        )
+    )
+    events.add(Heartbeat(settings.observe.heartbeat_pages, allowance, lambda: _figures(crawl), events, clock))
+    return crawl
+
+
+def _figures(crawl: Crawl) -> tuple[tuple[str, int], ...]:
+    """What a heartbeat tells (O1)."""
+    snapshot = crawl.snapshot()
+    return (
+        ("fetched", snapshot.pages),
+        ("enqueued", snapshot.queued + snapshot.responses),
+        ("errors", sum(snapshot.errors.values())),
+        ("unique_domains", snapshot.domains),
+        ("frontier_size", snapshot.queued),
+    )
+
+
+def _archive(directory: CrawlDirectory, settings: Settings, ground: Ground, secret: int) -> LocalArchive:
+    identity = CrawlIdentity(
+        secret=secret,
+        software=f"Nephila/{VERSION}",
+        user_agent=settings.fetch.user_agent,
+        robots="obey" if settings.robots.obey else "ignore",
+        crawl=directory.root.name,
+    )
+    limit = settings.fetch.max_decoded_bytes
+
+    def decode(head: bytes, payload: bytes) -> bytes:
+        return decode_payload(head, payload, limit)
+
+    disk = ground.disk or LocalDisk()
+    return LocalArchive(directory.warc, settings.archive, ground.clock, identity, disk, decode, registrable_domain)
+
+
+def _indexer(archive: LocalArchive, catalogue: SqliteCatalogue) -> Callable[[SegmentId], None]:
+    return lambda segment: archive.write_index(segment, catalogue.captures(segment))
+
+
+def _fetcher(settings: Settings, ground: Ground) -> HttpFetcher:
+    guard = AddressGuard(settings.fetch.allow_addresses)
+    resolver = ground.resolver or DnsResolver(settings.dns, ground.clock)
+    return HttpFetcher(settings.fetch, resolver, ground.dialer or SocketDialer(), guard, ground.clock, media_type)
+
+
+def _reader(settings: Settings) -> Callable[[Fetched], Page | None]:
+    """How a body becomes a page; None when it is no HTML."""
+    agent, images, max_bytes = settings.fetch.user_agent, settings.scope.images, settings.fetch.max_decoded_bytes
+
+    def read(fetched: Fetched) -> Page | None:
+        content_type = fetched.header("content-type")
+        if media_type(content_type, fetched.body[:1445]) not in HTML_TYPES:
+            return None
+        return parse_html(
+            fetched.body,
+            fetched.url,
+            content_type,
+            agent=agent,
+            robots_tags=[value for name, value in fetched.headers if name == "x-robots-tag"],
+            link_headers=[value for name, value in fetched.headers if name == "link"],
+            images=images,
+            max_bytes=max_bytes,
+        )
+
+    return read
+
+
+def sized(settings: Settings, concurrency: int) -> Settings:
+    """The settings with the concurrency that the machine allows."""
+    if concurrency >= settings.fetch.concurrency:
+        return settings
+    return replace(settings, fetch=replace(settings.fetch, concurrency=concurrency))
