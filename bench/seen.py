@@ -1,8 +1,8 @@
 """Does a Bloom filter in front of the exact seen-set pay (D1)? Asks both, for known and for new URLs, in one run.
 
-The exact set is LMDB with the frontier's own keys (host first). The filter is rbloom (Rust), 10 bits and 7 hashes a URL,
-fed with the fingerprints that exist anyway. Prints JSON: CPU time a look-up, the filter's measured false-positive rate,
-and the whole cost of deciding on a page's links when half of them are new.
+The exact set is LMDB with the frontier's own keys (host first). The filter is rbloom (Rust), 10 bits and 7 hashes a
+URL, fed with the fingerprints that exist anyway. Prints JSON: CPU time a look-up, the filter's measured rate of false
+positives, and the whole cost of deciding on a page's links when half of them are new.
 
     python bench/seen.py [URLS]        (needs: pip install rbloom)
 """

@@ -3,8 +3,8 @@
     async for page in nephila.crawl("https://example.org", out="site", max_pages=100):
         print(page.url, page.status, page.title)
 
-A page is handed over when it is stored and settled. The crawl waits for its reader (a bounded queue between the two), so
-a slow loop body slows the crawl down and never fills the memory. Leaving the loop stops the crawl cleanly.
+A page is handed over when it is stored and settled. The crawl waits for its reader (a bounded queue lies between the
+two), so a slow loop body slows the crawl down and never fills the memory. Leaving the loop stops the crawl cleanly.
 """
 
 from __future__ import annotations
@@ -129,9 +129,7 @@ class PageStream:
         self.summary = running.result()
 
     async def _run(self) -> CrawlSummary:
-        settings = sized(
-            self._configured.settings, raise_descriptor_limit(self._configured.settings.fetch.concurrency)
-        )
+        settings = sized(self._configured.settings, raise_descriptor_limit(self._configured.settings.fetch.concurrency))
         try:
             with CrawlDirectory(self.out).held():
                 async with AsyncExitStack() as stack:
@@ -172,9 +170,8 @@ def crawl(
     stored = read_stored(directory)
     if not sources and stored is None:
         raise UsageError("there are no seeds", hint="give a URL")
-    configured = load(
-        stored=stored, file=Path(config) if config is not None else None, flags=[_given(*item) for item in options.items()]
-    )
+    flags = [_given(*item) for item in options.items()]
+    configured = load(stored=stored, file=Path(config) if config is not None else None, flags=flags)
     return PageStream(sources, directory, configured, listeners, ground, new_cycle=new_cycle)
 
 

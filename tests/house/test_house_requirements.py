@@ -61,7 +61,7 @@ def test_what_is_imported_is_required_and_nothing_else() -> None:
 
 
 def test_what_the_tests_import_is_locked() -> None:
-    ours = {path.stem for path in (ROOT / "tools").glob("*.py")}
+    ours = {path.stem for folder in ("tools", "tests/support") for path in (ROOT / folder).glob("*.py")}
     needed = packages_of(imported(ROOT / "tests") - ours)
     assert needed <= locked(REQUIREMENTS / "run.txt").keys() | locked(REQUIREMENTS / "test.txt").keys()
 

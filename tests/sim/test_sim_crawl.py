@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,11 +28,11 @@ def asked_for(crawled: Simulated) -> Counter[str]:
     return Counter(identity for identity in map(crawled.web.identify, urls) if identity is not None)
 
 
-def test_every_reachable_allowed_url_is_asked_for_and_no_other(crawled: Simulated) -> None:
+def test_every_reachable_allowed_url_is_asked_for_and_no_other(crawled: Simulated, say: Callable[[str], None]) -> None:
     """F2, S2, P1, X1, U1, H2: the crawl asks for exactly what is reachable and allowed."""
     truth = crawled.web.truth("Nephila")
     asked = set(asked_for(crawled))
-    print(f"{len(asked)} pages asked for, {len(truth.pages)} true, {len(truth.refused)} refused")
+    say(f"{len(asked)} pages asked for, {len(truth.pages)} true, {len(truth.refused)} refused")
     assert asked == truth.urls()
 
 
@@ -52,18 +53,18 @@ def test_nothing_disallowed_is_requested(crawled: Simulated) -> None:
     assert not forbidden & set(asked_for(crawled))
 
 
-def test_the_auditor_on_the_servers_side_finds_nothing(crawled: Simulated) -> None:
+def test_the_auditor_on_the_servers_side_finds_nothing(crawled: Simulated, say: Callable[[str], None]) -> None:
     """P1, P2, P3, P6: no two requests at once or too close, robots.txt first, nothing twice, an honest agent."""
-    print(f"{crawled.audit.requests} requests to {len(crawled.audit.hosts)} hosts audited")
+    say(f"{crawled.audit.requests} requests to {len(crawled.audit.hosts)} hosts audited")
     assert crawled.audit.requests > 1500
     assert not crawled.audit.violations
 
 
-def test_redirect_loops_and_long_chains_end(crawled: Simulated) -> None:
+def test_redirect_loops_and_long_chains_end(crawled: Simulated, say: Callable[[str], None]) -> None:
     """T6, H2: loops are noticed on exact spellings, chains end after ten hops."""
     truth = crawled.web.truth("Nephila")
     reasons = Counter(event.reason for event in crawled.recorder.events if event.kind is EventKind.TRAP)
-    print(dict(reasons))
+    say(str(dict(reasons)))
     assert truth.urls(Expect.LOOP)
     assert reasons["redirect_loop"] > 0
 
@@ -96,7 +97,9 @@ def test_the_same_web_is_crawled_in_the_same_order_twice(crawled: Simulated, tmp
 def test_with_one_exchange_at_a_time_timing_cannot_change_the_order(tmp_path: Path) -> None:
     """F6: one exchange at a time gives the same order, however slow the answers are."""
     web = standard_web(4)
-    single = replace(PATIENT, fetch=replace(PATIENT.fetch, concurrency=1), limits=replace(PATIENT.limits, max_pages=300))
+    single = replace(
+        PATIENT, fetch=replace(PATIENT.fetch, concurrency=1), limits=replace(PATIENT.limits, max_pages=300)
+    )
     slower = replace(web.spec, timing=replace(web.spec.timing, latency_ms=web.spec.timing.latency_ms + 40))
     first = simulate(web, tmp_path / "first", single)
     second = simulate(type(web)(slower), tmp_path / "second", single)

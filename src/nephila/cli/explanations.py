@@ -37,6 +37,8 @@ ERRORS: Mapping[str, str] = MappingProxyType(
         FailureKind.BAD_CONTENT: "the body could not be unpacked",
         FailureKind.ADDRESS: "the address is not public (--allow-address opens ranges)",
         FailureKind.PROXY: "the proxy failed",
+        "http_429": "the server says that we ask too often",
+        "redirect": "redirects that lead nowhere: a circle, or too many",
         "http_4xx": "the server says that there is no such page, or not for us",
         "http_5xx": "the server failed",
         "robots": "robots.txt forbids it",
@@ -74,6 +76,7 @@ WAITS: Mapping[str, str] = MappingProxyType(
         DeferReason.COOLING: "fetched not long ago (--cooldown)",
         DeferReason.STOPPED: "was under way when the crawl stopped",
         DeferReason.RETRY: "failed and will be tried again",
+        DeferReason.RETRY_AFTER: "the server said when to come back",
         DeferReason.HOST_LIMIT: "the host has had its share (--max-pages-per-host)",
         "queued": "waiting for their host's turn",
     }

@@ -43,6 +43,11 @@ class MemoryDigestIndex:
         """As the interface."""
         self._originals.setdefault(digest, original)
 
+    def forget(self, digest: bytes, record_id: str) -> None:
+        """As the interface."""
+        if (known := self._originals.get(digest)) is not None and known.record_id == record_id:
+            del self._originals[digest]
+
     def flush(self) -> None:
         """Nothing to do."""
 
@@ -88,6 +93,19 @@ class LmdbDigestIndex:
             if self.find(digest) is None:
                 self._recent[digest] = original
 
+    def forget(self, digest: bytes, record_id: str) -> None:
+        """As the interface."""
+        with self._lock:
+            known = self.find(digest)
+            if known is None or known.record_id != record_id:
+                return
+            self._recent.pop(digest, None)
+            try:
+                with self._environment.begin(write=True) as writing:
+                    writing.delete(digest)
+            except lmdb.Error as error:
+                raise self._refused(error) from error
+
     def flush(self) -> None:
         """As the interface: safe from a kill afterwards, not from a power loss."""
         with self._lock:
@@ -102,7 +120,7 @@ class LmdbDigestIndex:
             raise self._refused(error) from error
         with self._lock:
             for digest, _ in batch:
-                del self._recent[digest]
+                self._recent.pop(digest, None)
 
     def close(self) -> None:
         """As the interface; a power loss afterwards takes nothing."""

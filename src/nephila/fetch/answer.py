@@ -175,11 +175,13 @@ class AnswerReader:
             self._fail(FailureKind.PROTOCOL, f"not HTTP: {bytes(block[:20])!r}")
             return 0
         end = find_end(block, self._seen_upto)
-        if max(end, 0 if end > 0 else len(block)) + self._passed_over > limit:
+        if (len(block) if end < 0 else end) + self._passed_over > limit:
             self._fail(FailureKind.TOO_LARGE, f"header block over {limit} bytes")
-            return 0
-        self._seen_upto = max(block.rfind(b"\n"), 0)
-        return max(end, 0)
+        elif end >= 0:
+            return end
+        else:
+            self._seen_upto = max(block.rfind(b"\n"), 0)
+        return 0
 
     def _gather(self, data: bytes) -> None:
         if not self._block:

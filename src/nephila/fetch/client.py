@@ -1,8 +1,8 @@
 """The fetcher: one exchange from URL to answer, over connections of our own.
 
 The order is always the same: spell the request, take a kept connection or open one (`connect`), converse, undo the
-codings, say what came. One request leaves per fetch, whatever happens: a kept connection that closes under a request may
-have delivered it. What is recorded as sent is what was sent, except that a proxy's password is left out of it.
+codings, say what came. One request leaves per fetch, whatever happens: a kept connection that closes under a request
+may have delivered it. What is recorded as sent is what was sent, except that a proxy's password is left out of it.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class HttpFetcher:
         self._settings = settings
         self._clock = clock
         self._sniff = sniff
+        self._limits = Limits(settings.max_header_bytes, settings.max_bytes)
         self._requests = RequestSpelling(settings.user_agent, keep_alive=settings.keep_alive_s > 0)
         self._budget = ByteBudget(settings.max_in_flight_bytes)
         self._pool = ConnectionPool(settings.keep_alive_s, settings.concurrency)
@@ -110,10 +111,11 @@ class HttpFetcher:
         return await self._converse(fresh, request, sent, deadline)
 
     async def _converse(self, connection: Connection, request: FetchRequest, sent: bytes, deadline: float) -> _Exchange:
-        settings = self._settings
-        body_bytes = settings.max_bytes if request.max_body_bytes is None else request.max_body_bytes
+        limits = self._limits
+        if request.max_body_bytes is not None:
+            limits = limits._replace(body_bytes=request.max_body_bytes)
         wanted = None if request.accept_types is None else Wanted(request.accept_types, self._sniff)
-        reader = AnswerReader(Limits(settings.max_header_bytes, body_bytes), wanted)
+        reader = AnswerReader(limits, wanted)
         exchange = _Exchange(reader, connection, self._clock.wall_ms(), self._clock.steady_ms())
         await connection.converse(sent, reader, deadline)
         return exchange

@@ -10,10 +10,10 @@ must stay true: no call allocates much more than `limit`, whatever the input say
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import brotli  # type: ignore[import-untyped]  # ships no types
+import brotlicffi as brotli  # type: ignore[import-untyped]  # ships no types
 import zstandard
 from isal import isal_zlib
 
@@ -47,8 +47,10 @@ class _BrokenError(Exception):
     """Nothing could be read from a stream: the cause is the library's complaint."""
 
 
-def codings_of(values: Iterable[str]) -> list[str]:
+def codings_of(values: Sequence[str]) -> list[str]:
     """The codings named by the Content-Encoding values, in the order they were applied, identity left out."""
+    if not values:  # most answers of small servers, and this runs for every page
+        return []
     names = [name.strip().lower() for value in values for name in value.split(",")]
     return [name for name in names if name not in {"", "identity", "none"}]
 

@@ -84,7 +84,7 @@ class Connector:
                     return addresses
                 by = min(deadline, loop.time() + self._connect_timeout_s)
                 limit.reschedule(by)
-                proxy_addresses = await self._proxy_addresses()
+                proxy_addresses = [] if self.proxy is None else await self._proxy_addresses(self.proxy)
                 if isinstance(proxy_addresses, NoConnection):
                     return proxy_addresses
                 return await self._try_each(target, addresses, proxy_addresses, by)
@@ -113,15 +113,13 @@ class Connector:
             return NoConnection(FailureKind.ADDRESS, refused or "no address")
         return judged[:MAX_ADDRESSES]
 
-    async def _proxy_addresses(self) -> list[str] | NoConnection:
+    async def _proxy_addresses(self, proxy: Proxy) -> list[str] | NoConnection:
         """Not judged: the proxy is the user's own choice."""
-        if self.proxy is None:
-            return []
-        if is_address(self.proxy.host):
-            return [self.proxy.host]
-        resolved = await self._resolver.resolve(self.proxy.host)
+        if is_address(proxy.host):
+            return [proxy.host]
+        resolved = await self._resolver.resolve(proxy.host)
         if isinstance(resolved, Unresolved):
-            return NoConnection(FailureKind.PROXY, f"proxy {self.proxy.host}: {resolved.detail}")
+            return NoConnection(FailureKind.PROXY, f"proxy {proxy.host}: {resolved.detail}")
         return list(resolved.addresses[:MAX_ADDRESSES])
 
     def _source_for(self, host: str, address: str) -> str | None:

@@ -81,18 +81,20 @@ class _BadNameError(Exception):
 def _read(data: bytes, question: bytes) -> Reply | None:
     message_id, flags, questions, answers, _, _ = _HEADER.unpack_from(data)
     asked_id = _HEADER.unpack_from(question)[0]
-    if message_id != asked_id or not flags & _IS_ANSWER or questions != 1:
+    code, truncated = flags & 15, bool(flags & _IS_TRUNCATED)
+    if message_id != asked_id or not flags & _IS_ANSWER or questions > 1:
         return None
+    if not questions:  # some servers leave it out of refusals and cut answers, and those bring nothing to believe
+        harmless = truncated or code not in {ReplyCode.OK, ReplyCode.NO_SUCH_NAME}
+        return Reply(code, truncated, (), 0) if harmless else None
     asked, _ = _name(question, _HEADER.size)
     name, at = _name(data, _HEADER.size)
     kind, family = _QUESTION.unpack_from(data, at)
     if name != asked or (kind, family) != _QUESTION.unpack(question[-4:]):
         return None
-    at += _QUESTION.size
-    code, truncated = flags & 15, bool(flags & _IS_TRUNCATED)
     if truncated or code:
         return Reply(code, truncated, (), 0)
-    aliases, found = _records(data, at, answers, kind)
+    aliases, found = _records(data, at + _QUESTION.size, answers, kind)
     return _follow(asked, aliases, found)
 
 

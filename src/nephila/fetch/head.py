@@ -128,7 +128,7 @@ def _read_lines(block: bytes) -> Head | Malformed:
 
 
 _FIELD = re.compile(r"([^:\n]*):[ \t]*([^\n]*)\n")
-"""All fields of a block in one call, where every line is an ordinary one: a tenth of a page's budget depends on it."""
+"""All fields of a block in one call, where every line is an ordinary one: this runs for every page."""
 
 
 def _is_odd(text: str) -> bool:

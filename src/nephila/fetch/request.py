@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-import can_ada
-
 from nephila.model.errors import UsageError
+from nephila.urls import resolve
 
 from .coding import ACCEPT_ENCODING
 
@@ -45,21 +44,23 @@ class Target(NamedTuple):
 
 def target_of(url: str) -> Target:
     """Read a URL by the WHATWG rules, so that ``0x7f.1`` is the address it means. Raises `UsageError`."""
-    try:
-        parsed = can_ada.parse(url)
-    except ValueError as error:
-        raise UsageError(f"{url!r} is no URL") from error
-    scheme = parsed.protocol[:-1]
+    whole = resolve(None, url)
+    if whole is None:
+        raise UsageError(f"{url!r} is no URL")
+    scheme, _, rest = whole.partition("://")
     if scheme not in _DEFAULT_PORTS:
         raise UsageError(f"{url!r} is no http or https URL")
-    host = parsed.hostname
-    bracketed = host.startswith("[")
+    # Of the serialisation, not of its parts: an empty query is part of what the site wrote, and is sent.
+    authority, slash, path = rest.partition("#")[0].partition("/")
+    authority = authority.rpartition("@")[2]
+    bracketed = authority.startswith("[")
+    host, _, port = authority.rpartition(":") if authority[-1:] != "]" and ":" in authority else (authority, "", "")
     return Target(
         scheme,
         host[1:-1] if bracketed else host.rstrip("."),
-        int(parsed.port) if parsed.port else _DEFAULT_PORTS[scheme],
-        parsed.host,
-        parsed.pathname + parsed.search,
+        int(port) if port else _DEFAULT_PORTS[scheme],
+        authority,
+        slash + path,
         bracketed or _is_address(host),
     )
 

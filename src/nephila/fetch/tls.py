@@ -64,6 +64,5 @@ def tell(error: ssl.SSLError) -> str:
     """What went wrong, in a few words for people."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _REASONS.get(error.verify_code) or f"certificate refused: {error.verify_message}"
-    if error.reason:
-        return f"TLS handshake failed: {error.reason.lower().replace('_', ' ')}"
-    return f"TLS handshake failed: {error}"
+    reason = getattr(error, "reason", None)  # set by the ssl module alone, not on errors that loops raise themselves
+    return f"TLS handshake failed: {reason.lower().replace('_', ' ') if reason else error}"

@@ -16,6 +16,9 @@ class DigestIndex(Protocol):
     def remember(self, digest: bytes, original: Original) -> None:
         """The first one wins; visible to `find` at once."""
 
+    def forget(self, digest: bytes, record_id: str) -> None:
+        """That capture was refused after all: nothing may refer to it."""
+
     def flush(self) -> None:
         """Write what was remembered to disk."""
 

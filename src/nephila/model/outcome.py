@@ -17,6 +17,8 @@ class DeferReason(StrEnum):
 
     ROBOTS = "robots_unavailable"
     CRAWL_DELAY = "crawl_delay"
+    RETRY_AFTER = "retry_after"
+    """The server itself said when to come back."""
     DNS = "dns"
     ADDRESS = "address_busy"
     COOLING = "cooling"

@@ -65,6 +65,7 @@ class UrlSettings:
     drop_tracking: bool = setting(True, "drop tracking and session parameters")
     drop_trailing_slash: bool = setting(True, "drop the trailing slash of paths")
     extra_tracking: tuple[str, ...] = setting((), "further parameter names to drop; a trailing * matches the rest")
+    exceptions: tuple[str, ...] = setting((), "rules that are off for a domain, each as DOMAIN:RULE")
     max_length: int = setting(2048, "characters of a URL", low=16, high=65_536)
     max_segments: int = setting(15, "path segments of a URL", low=1, high=1000)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -25,9 +24,6 @@ from .crawl import Crawl
 from .directory import CrawlDirectory
 from .wiring import Ground, build, sized
 
-INTERRUPTED = 130
-"""The exit code of a process that was interrupted (128 + SIGINT)."""
-
 View = Callable[[Crawl], Coroutine[Any, Any, None]]
 
 
@@ -41,8 +37,13 @@ def run_crawl(
     view: View | None = None,
 ) -> CrawlSummary:
     """Crawl in this process until it ends; `view` runs beside it. The first signal stops cleanly, a second at once."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view))
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view))
+    finally:
+        # The loop is gone and its handlers with it: a second Ctrl-C while the summary is written still ends at once.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _end_at_once)
 
 
 async def _crawl(
@@ -82,6 +83,10 @@ def _no_usable_seed(sentence: str, examples: Sequence[str]) -> UsageError:
     return UsageError(f"no seed can be crawled: {sentence}", hint="; ".join(examples[:3]))
 
 
+def _end_at_once(number: int, _frame: object = None) -> None:
+    os._exit(128 + number)
+
+
 def _obey_signals(crawl: Crawl) -> None:
     """First SIGINT or SIGTERM: stop cleanly. Second: at once; the directory is as safe as after kill -9."""
     loop = asyncio.get_running_loop()
@@ -89,9 +94,7 @@ def _obey_signals(crawl: Crawl) -> None:
 
     def on_signal(number: int) -> None:
         if seen:
-            if sys.stderr.isatty():
-                os.write(sys.stderr.fileno(), b"\x1b[?25h\n")  # the cursor that a live view may have hidden
-            os._exit(128 + number)
+            _end_at_once(number)
         seen.append(number)
         crawl.stop(StoppedBy.INTERRUPT)
 

@@ -31,6 +31,7 @@ REASONS = {
     "cooling": "it was fetched too short a while ago",
     "host_limit": "its host has had its pages for this cycle",
     "crawl_delay": "its robots.txt asks for a very long delay",
+    "retry_after": "the server said when to come back",
     "stopped": "the crawl was stopped",
 }
 

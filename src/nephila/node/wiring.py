@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 from nephila import VERSION
@@ -17,7 +17,7 @@ from nephila.frontier.sieve import ScopeSieve
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.network import Dialer, Resolver
-from nephila.model.errors import NephilaError
+from nephila.model.errors import NephilaError, UsageError
 from nephila.model.exchange import Fetched
 from nephila.model.page import Page
 from nephila.model.record import SegmentId
@@ -62,7 +62,23 @@ def identifier_of(settings: Settings, secret: int) -> Identifier:
         drop_trailing_slash=urls.drop_trailing_slash,
         extra_tracking=urls.extra_tracking,
     )
-    return Identifier(secret, rules, UrlLimits(urls.max_length, urls.max_segments))
+    overrides = _url_exceptions(urls.exceptions, rules)
+    return Identifier(secret, replace(rules, overrides=overrides), UrlLimits(urls.max_length, urls.max_segments))
+
+
+def _url_exceptions(exceptions: Sequence[str], rules: NormalRules) -> dict[str, NormalRules]:
+    """The rules of the domains for which some are switched off (U2)."""
+    switches = {name.name for name in fields(NormalRules) if name.type == "bool"}
+    overrides: dict[str, NormalRules] = {}
+    for exception in exceptions:
+        domain, _, rule = exception.rpartition(":")
+        if not domain or rule not in switches:
+            raise UsageError(
+                f"urls.exceptions: {exception!r} is not DOMAIN:RULE", hint=f"rules are {', '.join(sorted(switches))}"
+            )
+        domain = registrable_domain(domain)
+        overrides[domain] = replace(overrides.get(domain, rules), **{rule: False})  # type: ignore[arg-type]  # only names of switches get here
+    return overrides
 
 
 def policy_of(settings: Settings) -> Policy:

@@ -24,7 +24,7 @@ from nephila.interfaces.fetcher import Fetcher
 from nephila.interfaces.frontier import Frontier, FrontierView
 from nephila.interfaces.ledger import Ledger
 from nephila.interfaces.politeness import Politeness, RobotsRedirect
-from nephila.model.errors import NephilaError
+from nephila.model.errors import FrontierError, NephilaError, StorageError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
 from nephila.model.outcome import (
     Dead,
@@ -135,7 +135,7 @@ class Pipeline:
             # Cut off while it waited for an answer: the host was asked, so it rests as after any request.
             delay = max(lease.pace.delay_ms, lease.pace.crawl_delay_ms)
             await self._give_back(lease, self._conduct.now() + delay)
-        except NephilaError as error:
+        except (StorageError, FrontierError) as error:
             self._conduct.fatal(error)
         except Exception as error:  # noqa: BLE001 - the one catch-all: a bug costs one lease, not the crawl
             self._narrator.bug(lease, error)
@@ -174,7 +174,7 @@ class Pipeline:
                 self._conduct.allowance.give()
             if rests:
                 return
-            pace, not_before = release.pace, self._conduct.now() + release.wait_ms
+            pace, not_before = release.pace, self._conduct.now() + release.wait_ms + (release.wait_ms > 0)
 
     def _rules_of(self, lease: Lease) -> OriginRules | None:
         """The rules in force for a lease on pages, None where none are obeyed; the last few are remembered."""
@@ -273,6 +273,8 @@ class Pipeline:
         settled = await self._to.frontier.settle(lease.token, [settlement], release)
         row = capture_row(lease, task, answer, judged, stored, self._to.politeness.signals(rules))
         ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
+        if not settled.accepted and judged.digest:
+            self._to.duplicates.forget(judged.digest, stored.record_id)
         self._narrator.answer(lease, task, answer, judged, settled, outcome)
         if settled.accepted and self._conduct.deliver is not None and 200 <= answer.status < 300:
             original_url = judged.original.url if judged.original else ""
@@ -313,7 +315,9 @@ class Pipeline:
         answer = await self._interruptibly(self._to.fetcher.fetch(request))
         outcome = self.learn(task, answer)
         rules = outcome.rules if isinstance(outcome, RulesLearned) else None
-        release = self._to.politeness.release(lease.pace, answer, rules, self._to.clock.wall_ms())
+        # A robots.txt that was found on another host speaks for its origin, not for the host that it lies on.
+        own = rules if origin_of(task.url) == task.origin else None
+        release = self._to.politeness.release(lease.pace, answer, own, self._to.clock.wall_ms())
         if isinstance(answer, FetchFailed):
             links = self._conduct.twins(task.origin)
             settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)

@@ -1,7 +1,7 @@
 """The rules of good conduct as one object: what the pipeline asks before and after every request.
 
-Nothing is decided here that is not decided in `robots_answer`, `robots_match`, `pace` or `retry`; this binds those to the
-settings of a crawl and remembers robots.txt files that were parsed a short while ago.
+Nothing is decided here that is not decided in `robots_answer`, `robots_match`, `pace` or `retry`; this binds those to
+the settings of a crawl and remembers robots.txt files that were parsed a short while ago.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .robots import parse_robots
 from .robots_answer import judge_robots
 from .robots_match import Rules
 
-PARSED_REMEMBERED = 4096
-"""Parsed files kept: a worker is busy with some hundred hosts at a time."""
+REMEMBERED_BYTES = 16_000_000
+"""Of robots.txt files whose rules are kept parsed: some ten thousand ordinary ones, or thirty of the largest."""
 
 _ALLOWED = Permission(allowed=True)
 _NO_RULES = Rules()
@@ -47,7 +47,8 @@ class StandardPoliteness:
         self._frontier = frontier
         self._agent = product_token(user_agent)
         self._random = Random(random_seed)  # noqa: S311 - jitter, not secrets
-        self._parsed: OrderedDict[tuple[str, int], Rules] = OrderedDict()
+        self._parsed: OrderedDict[tuple[str, int, int], Rules] = OrderedDict()
+        self._remembered_bytes = 0
 
     def permits(self, rules: OriginRules | None, url: str) -> Permission:
         """Whether our agent may fetch a URL under these rules."""
@@ -76,11 +77,13 @@ class StandardPoliteness:
         asked = None
         if answer is not None:
             pace = next_pace(pace, observe(answer), self._politeness)
-        if isinstance(answer, Fetched) and (value := answer.header("retry-after")):
+        if isinstance(answer, Fetched) and answer.status >= 300 and (value := answer.header("retry-after")):
             asked = retry_after_ms(value, wall_ms)
+        wait = wait_ms(pace, self._politeness, asked)
         reason = DeferReason.CRAWL_DELAY if parks(pace, self._politeness) else None
-        elapsed = answer.elapsed_ms if answer is not None else 0
-        return Release(wait_ms(pace, self._politeness, asked), pace, elapsed, reason)
+        if asked is not None and wait > wait_ms(pace, self._politeness):
+            reason = DeferReason.RETRY_AFTER
+        return Release(wait, pace, answer.elapsed_ms if answer is not None else 0, reason)
 
     def retry(self, task: PageTask, kind: str, detail: str) -> Retry | Dead:
         """What becomes of a URL after a passing failure."""
@@ -90,12 +93,14 @@ class StandardPoliteness:
     def _rules(self, rules: OriginRules) -> Rules:
         if rules.kind is not RulesKind.RULES:
             return _NO_RULES
-        key = (rules.origin, rules.stored_at)
+        key = (rules.origin, rules.stored_at, len(rules.body))
         parsed = self._parsed.get(key)
         if parsed is None:
             parsed = self._parsed[key] = parse_robots(rules.body).rules_for(self._agent)
-            if len(self._parsed) > PARSED_REMEMBERED:
-                self._parsed.popitem(last=False)
+            self._remembered_bytes += len(rules.body)
+            while self._remembered_bytes > REMEMBERED_BYTES and len(self._parsed) > 1:
+                (_, _, size), _ = self._parsed.popitem(last=False)
+                self._remembered_bytes -= size
         else:
             self._parsed.move_to_end(key)
         return parsed

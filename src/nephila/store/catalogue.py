@@ -1,8 +1,8 @@
 """The catalogue in SQLite: what was captured, for people and for SQL (W3).
 
-Written in batches after the archive is durable, one transaction a batch. Only captures and errors are inserted, by
-their keys; pages, domains and counts follow by triggers in `schema.sql`, natively and exactly once a capture, so that
-recording a batch again after a crash changes nothing. The write-ahead log lets others read while a crawl writes.
+Written in batches after the archive is durable, one transaction a batch. Pages, domains and counts follow from captures
+that are *new*, so that recording a batch again after a crash changes nothing; what lies behind the mark of its segment
+is new without asking. The write-ahead log lets others read while a crawl writes.
 
 `synchronous=NORMAL`: a power loss may take the last batches, never the file; they are recorded again from the archive,
 because `upto` went back with them.
@@ -14,7 +14,6 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from importlib import resources
 from itertools import islice
 from operator import attrgetter
@@ -25,7 +24,9 @@ from nephila.interfaces.catalogue import CaptureRow, ErrorRow, PageRow
 from nephila.model.errors import StorageError
 from nephila.model.record import SegmentId
 
-SCHEMA_VERSION = 1
+from . import statements as sql
+
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x4E455048
 """`NEPH` in the file's header: tells a catalogue from any other SQLite file."""
 
@@ -36,33 +37,10 @@ REBUILD_BATCH = 5_000
 READ_BATCH = 5_000
 """Rows in one transaction: reading longer than that would hold the write-ahead log open."""
 
-_RENAMED = {"fingerprint": "url_hash", "level": "priority"}
-"""Fields of `CaptureRow` whose column has the name that SPEC W3 gives it."""
-
-_CAPTURE_FIELDS = tuple(field.name for field in fields(CaptureRow))
-_COLUMNS = tuple(_RENAMED.get(name, name) for name in _CAPTURE_FIELDS)
-_SEGMENT_INDEX = _CAPTURE_FIELDS.index("segment")
-_BOOLEAN_INDEXES = tuple(_CAPTURE_FIELDS.index(name) for name in ("robots", "noindex", "noarchive", "changed"))
-_values_of = attrgetter(*_CAPTURE_FIELDS)
-
-_QUOTED = ", ".join(f'"{column}"' for column in _COLUMNS)
-_INSERT_CAPTURE = f"INSERT INTO captures ({_QUOTED}) VALUES ({', '.join('?' * len(_COLUMNS))}) ON CONFLICT DO NOTHING"  # noqa: S608
-_SELECT_CAPTURE = "SELECT {} FROM captures c JOIN segments s ON s.id = c.segment".format(  # noqa: S608 - our own names
-    ", ".join("s.name" if column == "segment" else f'c."{column}"' for column in _COLUMNS)
-)
-_INSERT_ERROR = (
-    "INSERT INTO errors (url_hash, at, kind, url, host, detail, retries) VALUES (?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT DO NOTHING"
-)
-_INSERT_DEAD = (
-    "INSERT INTO dead_letters (url_hash, url, host, kind, detail, at, retries) VALUES (?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (url_hash) DO UPDATE SET url = excluded.url, kind = excluded.kind, detail = excluded.detail,"
-    " at = excluded.at, retries = excluded.retries WHERE excluded.at > dead_letters.at"
-)
-_SELECT_PAGE = (
-    "SELECT url, status, content_type, length, title, depth, crawled_at, crawl_count, duplicate_of, storage_key"
-    " FROM pages"
-)
+_SEGMENT_INDEX = sql.CAPTURE_FIELDS.index("segment")
+_BOOLEAN_INDEXES = tuple(sql.CAPTURE_FIELDS.index(name) for name in ("robots", "noindex", "noarchive", "changed"))
+_capture_values = attrgetter(*sql.CAPTURE_FIELDS)
+_NOT_MODIFIED = 304
 
 
 class SqliteCatalogue:
@@ -92,15 +70,14 @@ class SqliteCatalogue:
         with self._writing():
             self._insert(captures)
             if errors:
-                self._connection.executemany(_INSERT_ERROR, map(_error_values, errors))
-                self._connection.executemany(_INSERT_DEAD, [_dead_values(error) for error in errors if error.dead])
+                self._connection.executemany(sql.INSERT_ERROR, map(_error_values, errors))
+                self._connection.executemany(sql.UPSERT_DEAD, [_dead_values(error) for error in errors if error.dead])
 
     def rebuild(self, rows: Iterable[CaptureRow]) -> int:
         """Forget all captures and what follows from them, and record these; how many. Errors and dead letters stay."""
         with self._writing():
-            for table in ("captures", "pages", "domains", "segments"):
+            for table in ("captures", "page_states", "domains", "segments"):
                 self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
-            self._segments.clear()
         count = 0
         source = iter(rows)
         while batch := list(islice(source, REBUILD_BATCH)):
@@ -128,21 +105,21 @@ class SqliteCatalogue:
             conditions.append("url LIKE ?" if "%" in like else "instr(url, ?) > 0")
             values.append(like)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"{_SELECT_PAGE}{where} ORDER BY crawled_at DESC LIMIT ?"
+        query = f"{sql.SELECT_PAGES}{where} ORDER BY crawled_at DESC LIMIT ?"
         for row in self._rows(query, (*values, limit)):
             yield PageRow(*row)
 
     def captures(self, segment: SegmentId) -> Iterator[CaptureRow]:
         """As the interface. Read a batch at a time."""
         after = -1
-        query = f'{_SELECT_CAPTURE} WHERE s.name = ? AND c."offset" > ? ORDER BY c."offset" LIMIT {READ_BATCH}'
+        query = f'{sql.SELECT_CAPTURES} WHERE s.name = ? AND c."offset" > ? ORDER BY c."offset" LIMIT {READ_BATCH}'
         while batch := [_capture(row) for row in self._rows(query, (segment, after))]:
             yield from batch
             after = batch[-1].offset
 
     def captures_of(self, fingerprint: bytes) -> list[CaptureRow]:
         """As the interface."""
-        query = f'{_SELECT_CAPTURE} WHERE c.url_hash = ? ORDER BY c.at DESC, c.segment DESC, c."offset" DESC'
+        query = f'{sql.SELECT_CAPTURES} WHERE c.url_hash = ? ORDER BY c.at DESC, c.segment DESC, c."offset" DESC'
         return [_capture(row) for row in self._rows(query, (fingerprint,))]
 
     def capture_count(self) -> int:
@@ -184,24 +161,58 @@ class SqliteCatalogue:
         )
 
     def _insert(self, captures: Sequence[CaptureRow]) -> None:
-        ends: dict[SegmentId, int] = {}
+        """Captures that are new, and all that follows from them."""
+        new = self._new(captures)
         values: list[list[object]] = []
-        for row in captures:
-            ends[row.segment] = max(row.end, ends.get(row.segment, 0))
-            columns = list(_values_of(row))
-            columns[_SEGMENT_INDEX] = self._segments.get(row.segment) or self._segment_id(row.segment)
+        for row in new:
+            columns = list(_capture_values(row))
+            columns[_SEGMENT_INDEX] = self._segments[row.segment]
             values.append(columns)
-        self._connection.executemany(_INSERT_CAPTURE, values)
+        self._connection.executemany(sql.INSERT_CAPTURE, values)
+        pages = [row for row in new if not row.robots]
+        self._upsert_states(sql.UPSERT_STATE, [row for row in pages if row.status != _NOT_MODIFIED])
+        self._upsert_states(sql.UPSERT_UNCHANGED_STATE, [row for row in pages if row.status == _NOT_MODIFIED])
+        if self._connection.execute("SELECT EXISTS (SELECT 1 FROM dead_letters)").fetchone()[0]:
+            self._connection.executemany(sql.FORGET_DEAD, [(row.fingerprint, row.at) for row in pages])
+        self._connection.executemany(sql.UPSERT_DOMAIN, _domain_figures(new))
         self._connection.executemany(
-            "UPDATE segments SET upto = max(upto, ?) WHERE name = ?", [(end, name) for name, end in ends.items()]
+            sql.UPSERT_ROBOTS,
+            [(row.domain, _storage_key(row), row.at, row.crawl_delay_ms) for row in new if row.robots],
+        )
+        self._connection.executemany(
+            "UPDATE segments SET upto = max(upto, ?) WHERE name = ?", [(row.end, row.segment) for row in _last(new)]
         )
 
-    def _segment_id(self, name: SegmentId) -> int:
-        self._connection.execute("INSERT INTO segments (name) VALUES (?) ON CONFLICT DO NOTHING", (name,))
-        found = self._connection.execute("SELECT id FROM segments WHERE name = ?", (name,)).fetchone()
-        number = int(found[0])
-        self._segments[name] = number
-        return number
+    def _new(self, captures: Sequence[CaptureRow]) -> list[CaptureRow]:
+        """Those that were never recorded. Behind the mark nothing was; before it, each is looked up."""
+        marks: dict[SegmentId, int] = {}
+        new: dict[tuple[SegmentId, int], CaptureRow] = {}
+        for row in captures:
+            segment = row.segment
+            if segment not in marks:
+                marks[segment] = self._mark(segment)
+            if row.offset >= marks[segment] or not self._is_recorded(row):
+                new.setdefault((segment, row.offset), row)
+        return list(new.values())
+
+    def _is_recorded(self, row: CaptureRow) -> bool:
+        query = 'SELECT 1 FROM captures WHERE segment = ? AND "offset" = ?'
+        return self._connection.execute(query, (self._segments[row.segment], row.offset)).fetchone() is not None
+
+    def _upsert_states(self, statement: str, rows: list[CaptureRow]) -> None:
+        numbers = self._segments
+        values = [(row.fingerprint, row.host, numbers[row.segment], row.offset, row.at) for row in rows]
+        self._connection.executemany(statement, values)
+
+    def _mark(self, name: SegmentId) -> int:
+        """Where the recorded part of a segment ends; makes the segment known."""
+        query = "SELECT id, upto FROM segments WHERE name = ?"
+        found = self._connection.execute(query, (name,)).fetchone()
+        if found is None:
+            self._connection.execute("INSERT INTO segments (name) VALUES (?)", (name,))
+            found = self._connection.execute(query, (name,)).fetchone()
+        self._segments[name] = int(found[0])
+        return int(found[1])
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -210,7 +221,6 @@ class SqliteCatalogue:
             try:
                 yield
             except BaseException:
-                self._segments.clear()
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
@@ -236,6 +246,30 @@ def _capture(row: tuple[Any, ...]) -> CaptureRow:
     for index in _BOOLEAN_INDEXES:
         values[index] = bool(values[index])
     return CaptureRow(*values)
+
+
+def _storage_key(row: CaptureRow) -> str:
+    return f"{row.segment}#{row.offset}"
+
+
+def _last(rows: Iterable[CaptureRow]) -> Iterable[CaptureRow]:
+    """Of each segment the row that ends last."""
+    last: dict[SegmentId, CaptureRow] = {}
+    for row in rows:
+        known = last.get(row.segment)
+        if known is None or row.end > known.end:
+            last[row.segment] = row
+    return last.values()
+
+
+def _domain_figures(rows: Iterable[CaptureRow]) -> list[tuple[str, int, int, int, int]]:
+    """Domain, last answer, pages, requests, milliseconds: one line a domain, whatever the size of the batch."""
+    figures: dict[str, tuple[int, int, int, int]] = {}
+    for row in rows:
+        at, pages, requests, elapsed_ms = figures.get(row.domain, (0, 0, 0, 0))
+        is_page = not row.robots and (200 <= row.status < 300 or row.status == _NOT_MODIFIED)
+        figures[row.domain] = (max(at, row.at), pages + is_page, requests + 1, elapsed_ms + row.elapsed_ms)
+    return [(domain, *counted) for domain, counted in figures.items()]
 
 
 def _error_values(error: ErrorRow) -> tuple[object, ...]:

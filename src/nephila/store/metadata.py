@@ -19,10 +19,11 @@ from nephila.model.record import Capture
 from nephila.model.task import Level, PageTask, RobotsTask, Token, Validators
 from nephila.urls import Fingerprint
 
-from .warc import fields_block, one_line
+from .warc import fields_block
 
 NOTE = "note-"
 _OUTLINK = "outlink: "
+_NEXT_OUTLINK = f"\r\n{_OUTLINK}"
 
 
 def metadata_block(capture: Capture, coding: str) -> bytes:
@@ -39,10 +40,10 @@ def metadata_block(capture: Capture, coding: str) -> bytes:
 
 def _outlink_lines(outlinks: tuple[str, ...]) -> bytes:
     """One join for all of them: there are eighty a page, and not one has a line end unless something is wrong."""
-    joined = f"\r\n{_OUTLINK}".join(outlinks)
-    if joined.count("\n") != len(outlinks) - 1 or joined.count("\r") != len(outlinks) - 1:
-        joined = f"\r\n{_OUTLINK}".join(one_line(outlink) for outlink in outlinks)
-    return f"{_OUTLINK}{joined}\r\n".encode("utf-8", "replace")
+    lines = f"{_OUTLINK}{_NEXT_OUTLINK.join(outlinks)}\r\n".encode("utf-8", "replace")
+    if lines.count(b"\n") == lines.count(b"\r") == len(outlinks):
+        return lines
+    return fields_block(("outlink", outlink) for outlink in outlinks)
 
 
 def _lease_fields(capture: Capture) -> Iterator[tuple[str, str]]:
@@ -50,8 +51,11 @@ def _lease_fields(capture: Capture) -> Iterator[tuple[str, str]]:
         yield "via", capture.via
     yield "token", str(int(capture.token))
     yield "attempt", str(capture.attempt)
-    if capture.task.url != capture.fetched.url:
-        yield "task-url", capture.task.url
+    task = capture.task
+    if task.url != capture.fetched.url:
+        yield "task-url", task.url
+    if isinstance(task, PageTask) and task.via != capture.via:
+        yield "task-via", task.via
 
 
 def _task_fields(task: PageTask | RobotsTask) -> Iterator[tuple[str, str]]:
@@ -152,5 +156,6 @@ class MetadataFields:
             cycle=self.number("cycle"),
             validators=Validators(self.text("if-none-match"), self.text("if-modified-since")),
             digest=bytes.fromhex(self.text("last-digest")),
+            via=self.single.get("task-via", self.text("via")),
             trail=self.trail,
         )

@@ -91,7 +91,7 @@ def capture_of(unit: list[WarcRecord], segment: SegmentId, decode: Decode) -> tu
         raise DamagedArchiveError(segment, answer.offset, f"the metadata record is not ours ({error})") from error
     ref = RecordRef(segment, answer.offset, answer.length, unit[-1].end)
     digest = answer.get("warc-payload-digest")
-    return capture, StoredCapture(ref, answer.record_id, digest, coding, fetched.sent_at)
+    return capture, StoredCapture(ref, answer.record_id, digest, coding, fetched.sent_at, answer.kind)
 
 
 def _fetched(answer: WarcRecord, request: bytes, fields: MetadataFields, decode: Decode) -> Fetched:

@@ -1,5 +1,5 @@
--- The catalogue of a crawl. `captures` is what was stored, one row an exchange; pages and domains follow from it by the
--- triggers below, so that a capture counts once however often it is recorded. Instants are UTC milliseconds.
+-- The catalogue of a crawl. `captures` is what was stored, one row an exchange; pages and domains follow from it and are
+-- written with it (not by triggers, which cost four times the inserts themselves). Instants are UTC milliseconds.
 
 CREATE TABLE segments (
   id    INTEGER PRIMARY KEY,
@@ -46,39 +46,33 @@ CREATE TABLE captures (
 -- The history of one URL.
 CREATE INDEX captures_by_url ON captures (url_hash, at);
 
--- With row ids: rows are wide and hashes come in no order, so the hash is better kept in an index of its own.
-CREATE TABLE pages (
+-- Where each page stands: the newest capture that has content, and what holds from one capture to the next. With row
+-- ids, because hashes come in no order and are better kept in an index of their own.
+CREATE TABLE page_states (
   url_hash        BLOB NOT NULL UNIQUE,
-  url             TEXT NOT NULL,
   host            TEXT NOT NULL,
-  domain          TEXT NOT NULL,
-  status          INTEGER NOT NULL,
-  content_type    TEXT NOT NULL,
-  content_hash    BLOB NOT NULL,
-  simhash         INTEGER,                  -- filled where near duplicates are looked for
-  length          INTEGER NOT NULL,
-  storage_key     TEXT NOT NULL,            -- file#offset of the newest capture that has content
-  crawled_at      INTEGER NOT NULL,
-  next_crawl_at   INTEGER,                  -- filled where pages are crawled again
+  segment         INTEGER NOT NULL,
+  "offset"        INTEGER NOT NULL,
+  crawled_at      INTEGER NOT NULL,         -- the newest visit, which may have been answered by a 304
   crawl_count     INTEGER NOT NULL DEFAULT 1,
-  change_rate     REAL,                     -- changes a day, filled where pages are crawled again
-  priority        INTEGER NOT NULL,
-  depth           INTEGER NOT NULL,
-  retries         INTEGER NOT NULL,
-  via             TEXT NOT NULL,
-  title           TEXT NOT NULL,
-  language        TEXT NOT NULL,
-  canonical       TEXT NOT NULL,
-  duplicate_of    TEXT NOT NULL,
-  truncated       TEXT NOT NULL,
-  noindex         INTEGER NOT NULL,
-  noarchive       INTEGER NOT NULL,
-  signals         TEXT NOT NULL
+  simhash         INTEGER,                  -- filled where near duplicates are looked for
+  next_crawl_at   INTEGER,                  -- filled where pages are crawled again
+  change_rate     REAL                      -- changes a day, likewise
 ) STRICT;
 
 -- Newest first, of one host or of all.
-CREATE INDEX pages_by_time ON pages (crawled_at);
-CREATE INDEX pages_by_host ON pages (host, crawled_at);
+CREATE INDEX page_states_by_time ON page_states (crawled_at);
+CREATE INDEX page_states_by_host ON page_states (host, crawled_at);
+
+-- What people query. A view, because a table of its own would write every column of a capture a second time.
+CREATE VIEW pages AS
+SELECT p.url_hash, c.url, p.host, c.domain, c.status, c.content_type, c.content_hash, p.simhash, c.length,
+       s.name || '#' || p."offset" AS storage_key, p.crawled_at, p.next_crawl_at, p.crawl_count, p.change_rate,
+       c.priority, c.depth, c.retries, c.via, c.title, c.language, c.canonical, c.duplicate_of, c.truncated, c.noindex,
+       c.noarchive, c.signals
+FROM page_states p
+CROSS JOIN captures c ON c.segment = p.segment AND c."offset" = p."offset"
+CROSS JOIN segments s ON s.id = p.segment;
 
 CREATE TABLE domains (
   domain             TEXT NOT NULL PRIMARY KEY,
@@ -125,62 +119,3 @@ CREATE TABLE tasks (
   completed_at  INTEGER,
   status        TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
-
--- A new answer makes the page what it now is. An older one, found when rebuilding, only counts.
-CREATE TRIGGER page_captured AFTER INSERT ON captures WHEN NEW.robots = 0 AND NEW.status <> 304 BEGIN
-  INSERT INTO pages (url_hash, url, host, domain, status, content_type, content_hash, length, storage_key, crawled_at,
-                     priority, depth, retries, via, title, language, canonical, duplicate_of, truncated, noindex,
-                     noarchive, signals)
-  VALUES (NEW.url_hash, NEW.url, NEW.host, NEW.domain, NEW.status, NEW.content_type, NEW.content_hash, NEW.length,
-          (SELECT name FROM segments WHERE id = NEW.segment) || '#' || NEW."offset", NEW.at, NEW.priority, NEW.depth,
-          NEW.retries, NEW.via, NEW.title, NEW.language, NEW.canonical, NEW.duplicate_of, NEW.truncated, NEW.noindex,
-          NEW.noarchive, NEW.signals)
-  ON CONFLICT (url_hash) DO UPDATE SET
-    url = excluded.url, status = excluded.status, content_type = excluded.content_type,
-    content_hash = excluded.content_hash, length = excluded.length, storage_key = excluded.storage_key,
-    crawled_at = excluded.crawled_at, priority = excluded.priority, depth = excluded.depth, retries = excluded.retries,
-    via = excluded.via, title = excluded.title, language = excluded.language, canonical = excluded.canonical,
-    duplicate_of = excluded.duplicate_of, truncated = excluded.truncated, noindex = excluded.noindex,
-    noarchive = excluded.noarchive, signals = excluded.signals, crawl_count = crawl_count + 1
-  WHERE excluded.crawled_at >= pages.crawled_at;
-  UPDATE pages SET crawl_count = crawl_count + 1 WHERE url_hash = NEW.url_hash AND crawled_at > NEW.at;
-  DELETE FROM dead_letters WHERE url_hash = NEW.url_hash AND at <= NEW.at;
-END;
-
--- "Not modified" says that the page is still what it was: only the time of the visit is new.
-CREATE TRIGGER page_unchanged AFTER INSERT ON captures WHEN NEW.robots = 0 AND NEW.status = 304 BEGIN
-  INSERT INTO pages (url_hash, url, host, domain, status, content_type, content_hash, length, storage_key, crawled_at,
-                     priority, depth, retries, via, title, language, canonical, duplicate_of, truncated, noindex,
-                     noarchive, signals)
-  VALUES (NEW.url_hash, NEW.url, NEW.host, NEW.domain, NEW.status, NEW.content_type, NEW.content_hash, NEW.length,
-          (SELECT name FROM segments WHERE id = NEW.segment) || '#' || NEW."offset", NEW.at, NEW.priority, NEW.depth,
-          NEW.retries, NEW.via, NEW.title, NEW.language, NEW.canonical, NEW.duplicate_of, NEW.truncated, NEW.noindex,
-          NEW.noarchive, NEW.signals)
-  ON CONFLICT (url_hash) DO UPDATE SET
-    crawled_at = excluded.crawled_at, priority = excluded.priority, retries = excluded.retries,
-    crawl_count = crawl_count + 1
-  WHERE excluded.crawled_at >= pages.crawled_at;
-  UPDATE pages SET crawl_count = crawl_count + 1 WHERE url_hash = NEW.url_hash AND crawled_at > NEW.at;
-  DELETE FROM dead_letters WHERE url_hash = NEW.url_hash AND at <= NEW.at;
-END;
-
-CREATE TRIGGER domain_answered AFTER INSERT ON captures BEGIN
-  INSERT INTO domains (domain, last_crawled_at, total_pages, total_requests, total_response_ms)
-  VALUES (NEW.domain, NEW.at, NEW.robots = 0 AND (NEW.status BETWEEN 200 AND 299 OR NEW.status = 304), 1,
-          NEW.elapsed_ms)
-  ON CONFLICT (domain) DO UPDATE SET
-    last_crawled_at = max(coalesce(last_crawled_at, 0), excluded.last_crawled_at),
-    total_pages = total_pages + excluded.total_pages,
-    total_requests = total_requests + 1,
-    total_response_ms = total_response_ms + excluded.total_response_ms;
-END;
-
-CREATE TRIGGER robots_captured AFTER INSERT ON captures WHEN NEW.robots = 1 BEGIN
-  INSERT INTO domains (domain, robots_txt, robots_fetched_at, crawl_delay_ms)
-  VALUES (NEW.domain, (SELECT name FROM segments WHERE id = NEW.segment) || '#' || NEW."offset", NEW.at,
-          NEW.crawl_delay_ms)
-  ON CONFLICT (domain) DO UPDATE SET
-    robots_txt = excluded.robots_txt, robots_fetched_at = excluded.robots_fetched_at,
-    crawl_delay_ms = excluded.crawl_delay_ms
-  WHERE excluded.robots_fetched_at >= coalesce(domains.robots_fetched_at, 0);
-END;

@@ -25,11 +25,11 @@ class VirtualClock:
 
     def wall_ms(self) -> int:
         """UTC milliseconds; jumps when `jump_wall` is called."""
-        return self._wall_origin_ms + int(self._elapsed_s * 1000)
+        return self._wall_origin_ms + _whole_ms(self._elapsed_s)
 
     def steady_ms(self) -> int:
         """Milliseconds since the last boot."""
-        return int((self._elapsed_s - self._booted_at_s) * 1000)
+        return _whole_ms(self._elapsed_s - self._booted_at_s)
 
     def boot_id(self) -> str:
         """Another name after every reboot."""
@@ -58,3 +58,8 @@ class VirtualClock:
         """The machine started anew: steady time begins at 0 under another boot id, wall time goes on."""
         self._booted_at_s = self._elapsed_s
         self._boots += 1
+
+
+def _whole_ms(seconds: float) -> int:
+    """Milliseconds that have wholly passed; a sum of floats that misses a whole one by a hair has reached it."""
+    return int(seconds * 1000 + 1e-6)

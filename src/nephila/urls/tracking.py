@@ -1,9 +1,9 @@
 """Query parameters that say who came from where, not what is asked for (U2): the list, and nothing else.
 
-The sources are the vendors' own documentation, named beside their parameters: each name has one meaning, given to it by
-one widespread service or platform. A name is added only where the page is the same without it on *any* site; what is
-cosmetic on one site alone is learned there (D4) or set for that domain. Names are in lower case and compared so,
-because links are typed and rewritten by people.
+Beside each name stands the service that gives it its one meaning; a name without such a service does not belong here.
+A name is added only where the page is the same without it on *any* site; what is cosmetic on one site alone is learned
+there (D4) or set for that domain. Names are in lower case and compared so, because links are typed and rewritten by
+people.
 
 What must stay true: a name that some sites use for content (``id``, ``ref``, ``source``, ``session``, ``page``) is
 never listed.

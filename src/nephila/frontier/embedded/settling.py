@@ -207,7 +207,8 @@ def _free(book: Book, key: bytes, host: HostState, release: Release) -> None:
     """Let the host rest."""
     host.delay_ms = release.pace.delay_ms
     host.crawl_delay_ms = release.pace.crawl_delay_ms
-    host.free_at = max(book.now + release.wait_ms, 0)
+    # The answer ended within this millisecond, not at its beginning: round up.
+    host.free_at = book.now + release.wait_ms + (release.wait_ms > 0)
     host.released_at = book.now
     if release.elapsed_ms:
         host.mean_ms += (release.elapsed_ms - host.mean_ms) // MEAN_WEIGHT if host.mean_ms else release.elapsed_ms

@@ -44,7 +44,7 @@ def reap(book: Book, *, everything: bool = False) -> int:
         book.txn.delete(token_key, db=book.db["leases"])
         host = book.known_host(lease.host_key)
         if host.token == int.from_bytes(token_key, "big"):
-            host.free_at = book.now + book.delay_of(host)
+            host.free_at = book.now + book.delay_of(host) + 1
             host.released_at = book.now
             book.rest(lease.host_key, host)
     return len(ended)

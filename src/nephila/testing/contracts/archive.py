@@ -4,15 +4,16 @@ A check takes `open_archive`, which opens an archive on storage of its own; call
 anew, as a restarted process would (the former archive is then dead, whether it was closed or not). The archive must be
 given `decode_sample` for the bodies of these captures, and room for all of them in one segment.
 """
-# ruff: noqa: S101 - a contract is told in assertions
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 
 from nephila.interfaces.archive import Archive
+from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.exchange import Fetched, Truncation
 from nephila.model.record import Capture, Original, SegmentId, StoredCapture
 from nephila.model.task import Level, PageTask, RobotsTask, Token, Validators
@@ -52,13 +53,14 @@ def fetched_sample(url: str, payload: bytes = _BODY, body: bytes | None = None, 
 def page_capture(number: int, fetched: Fetched | None = None) -> Capture:
     """The capture of a page under lease `number`."""
     fetched = fetched or fetched_sample(f"https://spiders.example/web/{number}?q=%20b")
-    task = PageTask(Fingerprint(number.to_bytes(16, "big")), fetched.url, depth=number % 7, level=Level.HIGH)
+    via = "https://spiders.example/"
+    task = PageTask(Fingerprint(number.to_bytes(16, "big")), fetched.url, number % 7, Level.HIGH, via=via)
     return Capture(
         task=task,
         token=Token((1 << 63) + number),
         attempt=1,
         fetched=replace(fetched, sent_at=fetched.sent_at + number, ended_at=fetched.ended_at + number),
-        via="https://spiders.example/",
+        via=via,
         outlinks=("https://spiders.example/a a", "https://other.example/?x=1&y=2 area"),
         notes=(("canonical", "https://spiders.example/web"), ("title", "Orb weavers: golden")),
     )
@@ -124,9 +126,11 @@ def assorted_captures() -> list[Capture]:
         cycle=4,
         validators=Validators('W/"a: b"', "Thu, 01 Jan 2026 00:00:00 GMT"),
         digest=bytes(range(32)),
+        via="https://elsewhere.example/",
         trail=(url + "one", url + "two"),
     )
     captures.append(replace(page_capture(90), task=odd_task, via="", outlinks=(), notes=()))
+    captures.append(replace(page_capture(92), task=replace(odd_task, via="")))
     rules = fetched_sample("https://www.spiders.example/robots.txt", b"User-agent: *\nDisallow: /no\n")
     robots_task = RobotsTask("https://spiders.example:8443", rules.url, hops=1)
     captures.append(replace(page_capture(91, rules), task=robots_task, via="", outlinks=(), rules=rules.payload))
@@ -136,6 +140,37 @@ def assorted_captures() -> list[Capture]:
 def original_of(capture: Capture, stored: StoredCapture) -> Original:
     """What the digest index would remember of a capture."""
     return Original(capture.fetched.url, stored.record_id, stored.at, stored.payload_digest, stored.coding)
+
+
+def row_of(capture: Capture, stored: StoredCapture) -> CaptureRow:
+    """The catalogue's row of a sample, every host a domain of its own."""
+    fetched, task = capture.fetched, capture.task
+    host = fetched.url.split("/")[2].partition(":")[0]
+    page = task if isinstance(task, PageTask) else None
+    return CaptureRow(
+        url=fetched.url,
+        fingerprint=page.fingerprint if page else b"",
+        host=host,
+        domain=host,
+        depth=page.depth if page else 0,
+        via=capture.via,
+        level=int(page.level) if page else 0,
+        retries=page.retries if page else 0,
+        at=stored.at,
+        status=fetched.status,
+        content_type=fetched.header("content-type"),
+        content_hash=sha256(fetched.body).digest(),
+        length=len(fetched.body),
+        wire_bytes=len(fetched.head) + len(fetched.payload),
+        elapsed_ms=fetched.elapsed_ms,
+        kind=stored.kind,
+        segment=stored.ref.segment,
+        offset=stored.ref.offset,
+        record_length=stored.ref.length,
+        end=stored.ref.end,
+        payload_digest=stored.payload_digest,
+        robots=page is None,
+    )
 
 
 def check_every_kind_of_capture_reads_back_equal(open_archive: OpenArchive) -> None:
@@ -231,7 +266,7 @@ def check_same_payload_becomes_a_revisit(open_archive: OpenArchive) -> None:
     original = original_of(first, archive.append(first))
     second = replace(page_capture(2, fetched_sample("https://b.example/", body)), revisit_of=original)
     stored = archive.append(second)
-    assert stored.payload_digest == original.payload_digest
+    assert (stored.kind, stored.payload_digest) == ("revisit", original.payload_digest)
     assert stored.ref.length < 2_000 < len(body)
     [(capture, again)] = archive.tail(stored.ref.segment, stored.ref.offset)
     assert again == stored
@@ -248,7 +283,7 @@ def check_other_bytes_are_never_a_revisit(open_archive: OpenArchive) -> None:
     for number, fetched in enumerate((squeezed, same_bytes_other_coding), 2):
         stored = archive.append(replace(page_capture(number, fetched), revisit_of=original))
         [(capture, _)] = archive.tail(stored.ref.segment, stored.ref.offset)
-        assert capture.revisit_of is None
+        assert (stored.kind, capture.revisit_of) == ("response", None)
         assert capture.fetched.payload == fetched.payload
 
 
@@ -263,6 +298,7 @@ def check_not_modified_is_a_revisit(open_archive: OpenArchive) -> None:
     )
     capture = replace(page_capture(2, answer), revisit_of=original, not_modified=True, outlinks=(), notes=())
     stored = archive.append(capture)
+    assert stored.kind == "revisit"
     assert list(archive.tail(stored.ref.segment, stored.ref.offset)) == [(capture, stored)]
 
 

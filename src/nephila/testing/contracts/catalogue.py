@@ -3,7 +3,6 @@
 A check takes `open_catalogue`, which opens a catalogue on storage of its own; calling it again opens the same storage
 anew, beside the first.
 """
-# ruff: noqa: S101 - a contract is told in assertions
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 A check takes `open_index`, which opens an index on storage of its own; calling it again opens the same storage anew. An
 index that keeps nothing beyond the process passes all but the checks in `DURABLE_CHECKS`.
 """
-# ruff: noqa: S101 - a contract is told in assertions
 
 from __future__ import annotations
 
@@ -46,6 +45,21 @@ def check_remembered_content_is_found_at_once(open_index: OpenIndex) -> None:
     assert index.find(sample_digest(1)) == sample_original(1)
     index.flush()
     assert index.find(sample_digest(1)) == sample_original(1)
+
+
+def check_a_refused_capture_is_forgotten(open_index: OpenIndex) -> None:
+    """D2, F3: nothing may refer to a capture whose settle was refused; another one's entry stays."""
+    index = open_index()
+    for flushed in (False, True):
+        index.remember(sample_digest(1), sample_original(1))
+        if flushed:
+            index.flush()
+        index.forget(sample_digest(1), "urn:uuid:of-another-record")
+        assert index.find(sample_digest(1)) == sample_original(1)
+        index.forget(sample_digest(1), sample_original(1).record_id)
+        assert index.find(sample_digest(1)) is None
+        index.flush()
+        assert index.find(sample_digest(1)) is None
 
 
 def check_the_first_capture_wins(open_index: OpenIndex) -> None:
@@ -96,6 +110,7 @@ DURABLE_CHECKS: tuple[Callable[[OpenIndex], None], ...] = (check_closing_keeps_e
 CHECKS: tuple[Callable[[OpenIndex], None], ...] = (
     check_unknown_content_is_not_found,
     check_remembered_content_is_found_at_once,
+    check_a_refused_capture_is_forgotten,
     check_the_first_capture_wins,
     check_flushing_nothing_is_harmless,
     check_many_are_kept_apart,

@@ -1,6 +1,7 @@
 """A seeded simulated web: thousands of hosts that do to a crawler what real ones do, and know the truth."""
 
-from .auditor import Auditor, AuditReport, Violation, ViolationKind
+from .audit_report import AuditReport, HostFigures, Violation, ViolationKind
+from .auditor import Arrival, Auditor
 from .hosts import Door, Host
 from .inprocess import SimulatedNetwork
 from .robots import Ruling
@@ -12,12 +13,14 @@ from .truth import Expect, TruePage, Truth, WalkPolicy
 from .wire import Fault, ServedAnswer
 
 __all__ = [
+    "Arrival",
     "AuditReport",
     "Auditor",
     "Door",
     "Expect",
     "Fault",
     "Host",
+    "HostFigures",
     "HostMix",
     "PageMix",
     "RobotsKind",

@@ -70,13 +70,22 @@ class _Datagrams(asyncio.DatagramProtocol):
 class _Stream(asyncio.Protocol):
     """RFC 1035, 4.2.2: each message behind its length in two bytes."""
 
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: Lookup, open_streams: set[_Stream]) -> None:
         self._lookup = lookup
+        self._open_streams = open_streams
         self._buffer = b""
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # a stream protocol gets a Transport
+        self._open_streams.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._open_streams.discard(self)
+
+    def close(self) -> None:
+        self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -96,12 +105,13 @@ class DnsServer:
         self._lookup = lookup
         self._tcp: asyncio.Server | None = None
         self._udp: asyncio.DatagramTransport | None = None
+        self._streams: set[_Stream] = set()
         self.port = 0
 
     async def start(self) -> None:
         """Bind and serve."""
         loop = asyncio.get_running_loop()
-        self._tcp = await loop.create_server(lambda: _Stream(self._lookup), "127.0.0.1", 0)
+        self._tcp = await loop.create_server(lambda: _Stream(self._lookup, self._streams), "127.0.0.1", 0)
         self.port = self._tcp.sockets[0].getsockname()[1]
         self._udp, _ = await loop.create_datagram_endpoint(
             lambda: _Datagrams(self._lookup), local_addr=("127.0.0.1", self.port)
@@ -113,4 +123,6 @@ class DnsServer:
             self._udp.close()
         if self._tcp:
             self._tcp.close()
+            for stream in list(self._streams):  # from Python 3.12 on, waiting includes the clients
+                stream.close()
             await self._tcp.wait_closed()

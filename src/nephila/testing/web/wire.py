@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache
 from http import HTTPStatus
 
-import brotli  # type: ignore[import-untyped]  # has no stubs
+import brotlicffi as brotli  # type: ignore[import-untyped]  # has no stubs
 import zstandard
 
 _CHUNK_BYTES = 1000

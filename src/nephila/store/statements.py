@@ -1,0 +1,67 @@
+"""The SQL of the catalogue, built once from the fields of the rows.
+
+Kept apart from `catalogue`, which says when each is run. Column names follow SPEC W3; where a row's field has another
+name it stands in `RENAMED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from nephila.interfaces.catalogue import CaptureRow
+
+RENAMED = {"fingerprint": "url_hash", "level": "priority"}
+
+CAPTURE_FIELDS = tuple(field.name for field in fields(CaptureRow))
+CAPTURE_COLUMNS = tuple(RENAMED.get(name, name) for name in CAPTURE_FIELDS)
+
+
+def _insert(table: str, columns: Sequence[str]) -> str:
+    names = ", ".join(f'"{column}"' for column in columns)
+    return f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608 - our own names
+
+
+def _upsert_state(renewed: Sequence[str]) -> str:
+    """Every capture counts; the newest decides, in whatever order they come."""
+    newer = "excluded.crawled_at >= page_states.crawled_at"
+    changes = "".join(f', "{one}" = iif({newer}, excluded."{one}", page_states."{one}")' for one in renewed)
+    insert = _insert("page_states", ("url_hash", "host", "segment", "offset", "crawled_at"))
+    return f"{insert} ON CONFLICT (url_hash) DO UPDATE SET crawl_count = crawl_count + 1{changes}"
+
+
+INSERT_CAPTURE = _insert("captures", CAPTURE_COLUMNS)
+UPSERT_STATE = _upsert_state(("segment", "offset", "crawled_at"))
+UPSERT_UNCHANGED_STATE = _upsert_state(("crawled_at",))
+"""A 304 says that the page is still what it was: only the visit is new."""
+FORGET_DEAD = "DELETE FROM dead_letters WHERE url_hash = ? AND at <= ?"
+
+UPSERT_DOMAIN = (
+    _insert("domains", ("domain", "last_crawled_at", "total_pages", "total_requests", "total_response_ms"))
+    + " ON CONFLICT (domain) DO UPDATE SET"
+    " last_crawled_at = max(coalesce(last_crawled_at, 0), excluded.last_crawled_at),"
+    " total_pages = total_pages + excluded.total_pages, total_requests = total_requests + excluded.total_requests,"
+    " total_response_ms = total_response_ms + excluded.total_response_ms"
+)
+UPSERT_ROBOTS = (
+    _insert("domains", ("domain", "robots_txt", "robots_fetched_at", "crawl_delay_ms"))
+    + " ON CONFLICT (domain) DO UPDATE SET robots_txt = excluded.robots_txt,"
+    " robots_fetched_at = excluded.robots_fetched_at, crawl_delay_ms = excluded.crawl_delay_ms"
+    " WHERE excluded.robots_fetched_at >= coalesce(domains.robots_fetched_at, 0)"
+)
+INSERT_ERROR = (
+    _insert("errors", ("url_hash", "at", "kind", "url", "host", "detail", "retries")) + " ON CONFLICT DO NOTHING"
+)
+UPSERT_DEAD = (
+    _insert("dead_letters", ("url_hash", "url", "host", "kind", "detail", "at", "retries"))
+    + " ON CONFLICT (url_hash) DO UPDATE SET url = excluded.url, kind = excluded.kind, detail = excluded.detail,"
+    " at = excluded.at, retries = excluded.retries WHERE excluded.at > dead_letters.at"
+)
+
+SELECT_PAGES = (
+    "SELECT url, status, content_type, length, title, depth, crawled_at, crawl_count, duplicate_of, storage_key"
+    " FROM pages"
+)
+SELECT_CAPTURES = "SELECT {} FROM captures c JOIN segments s ON s.id = c.segment".format(  # noqa: S608 - our own names
+    ", ".join("s.name" if column == "segment" else f'c."{column}"' for column in CAPTURE_COLUMNS)
+)

@@ -1,0 +1,56 @@
+"""What other people's tools say of our archives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+from served import records
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # FastWARC warns about its own old names while it is imported
+    from fastwarc.warc import ArchiveIterator as FastIterator
+    from fastwarc.warc import WarcRecordType
+
+
+def archives(out: Path) -> list[Path]:
+    """The WARC files of a crawl."""
+    found = sorted((out / "warc").glob("*.warc.gz"))
+    assert found, f"no WARC files in {out}"
+    return found
+
+
+def check_archives(out: Path) -> None:
+    """`warcio check` and `fastwarc check` find nothing wrong."""
+    tools = Path(sys.executable).parent
+    for path in archives(out):
+        for command in ([tools / "warcio", "check", path], [tools / "fastwarc", "check", path]):
+            result = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+            assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+            assert "FAIL" not in result.stdout.upper().replace("FAILED: 0", ""), result.stdout
+
+
+def captures_in_archives(out: Path) -> tuple[int, int]:
+    """How many answers (response, revisit) and how many resource records there are, by FastWARC's count."""
+    answers = resources = 0
+    for path in archives(out):
+        with path.open("rb") as stream:
+            for record in FastIterator(stream, parse_http=False):
+                answers += record.record_type in (WarcRecordType.response, WarcRecordType.revisit)
+                resources += record.record_type == WarcRecordType.resource
+    return answers, resources
+
+
+def index_lines(out: Path) -> list[str]:
+    """The lines of our own CDXJ files."""
+    return [line for path in sorted((out / "warc").glob("*.cdxj")) for line in path.read_text().splitlines()]
+
+
+def kinds(out: Path) -> dict[str, int]:
+    """Records by type, as warcio reads them."""
+    found: dict[str, int] = {}
+    for _, record, _ in records(out):
+        found[record.rec_type] = found.get(record.rec_type, 0) + 1
+    return found

@@ -1,0 +1,48 @@
+"""The digest index between runs, boots and processes."""
+
+from pathlib import Path
+
+import pytest
+
+from nephila.dedup import LmdbDigestIndex
+from nephila.model.errors import StorageError
+from nephila.testing.contracts.digests import sample_digest, sample_original
+
+
+def test_a_killed_process_loses_only_what_was_not_flushed(tmp_path: Path) -> None:
+    """D2, F10: the system keeps the pages of a process that died."""
+    killed = LmdbDigestIndex(tmp_path, "boot 1")
+    killed.remember(sample_digest(1), sample_original(1))
+    killed.flush()
+    killed.remember(sample_digest(2), sample_original(2))
+    killed._environment.close()  # what the end of a process does
+    index = LmdbDigestIndex(tmp_path, "boot 1")
+    assert index.find(sample_digest(1)) == sample_original(1)
+    assert index.find(sample_digest(2)) is None
+    index.close()
+
+
+def test_an_index_open_at_a_power_loss_is_not_believed(tmp_path: Path) -> None:
+    """D2: unsynced pages may be torn, and a wrong original is worse than a second copy."""
+    torn = LmdbDigestIndex(tmp_path, "boot 1")
+    torn.remember(sample_digest(1), sample_original(1))
+    torn.flush()
+    torn._environment.close()
+    index = LmdbDigestIndex(tmp_path, "boot 2")
+    assert index.find(sample_digest(1)) is None
+    index.remember(sample_digest(1), sample_original(2))
+    index.close()
+    index = LmdbDigestIndex(tmp_path, "boot 3")
+    assert index.find(sample_digest(1)) == sample_original(2)
+    index.close()
+
+
+def test_a_full_map_is_told(tmp_path: Path) -> None:
+    """D2: a limit that is reached is a sentence with what to do."""
+    index = LmdbDigestIndex(tmp_path, "boot", map_bytes=1 << 16)
+    for number in range(2_000):
+        index.remember(sample_digest(number), sample_original(number))
+    with pytest.raises(StorageError, match="refused") as caught:
+        index.flush()
+    assert caught.value.hint
+    assert index.find(sample_digest(5)) == sample_original(5)

@@ -1,0 +1,166 @@
+"""How long a host rests."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nephila.model.exchange import FailureKind, Fetched, FetchFailed
+from nephila.model.settings import PolitenessSettings
+from nephila.model.task import Pace
+from nephila.politeness import (
+    Observation,
+    first_pace,
+    next_pace,
+    observe,
+    parks,
+    retry_after_ms,
+    wait_ms,
+    with_crawl_delay,
+)
+
+STANDARD = PolitenessSettings()
+AT_ONCE = PolitenessSettings(delay_s=0)
+WALL = 1_800_000_000_000
+
+
+def delays(start_ms: int, seen: Observation, times: int, polite: PolitenessSettings = STANDARD) -> list[int]:
+    pace, found = Pace(start_ms), []
+    for _ in range(times):
+        pace = next_pace(pace, seen, polite)
+        found.append(pace.delay_ms)
+    return found
+
+
+def test_slow_answers_lengthen_the_delay() -> None:
+    """P3: over 2 s, x1.5 up to 30 s."""
+    assert delays(1000, Observation(2001, 200), 10) == [
+        *(1500, 2250, 3375, 5062, 7593, 11390, 17085, 25628, 30000, 30000),
+    ]
+    assert delays(1000, Observation(2000, 200), 2) == [1000, 1000]
+
+
+@pytest.mark.parametrize("kind", [FailureKind.TIMEOUT, FailureKind.RESET, FailureKind.CONNECT])
+def test_no_answer_counts_as_a_slow_one(kind: FailureKind) -> None:
+    """P3: however soon it failed."""
+    assert delays(1000, Observation(10, failure=kind), 2) == [1500, 2250]
+
+
+@pytest.mark.parametrize("kind", [FailureKind.DNS, FailureKind.TLS, FailureKind.ADDRESS, FailureKind.BAD_CONTENT])
+def test_failures_that_say_nothing_of_the_hosts_load_change_nothing(kind: FailureKind) -> None:
+    """P3: neither slower nor faster."""
+    assert delays(4000, Observation(10, failure=kind), 2) == [4000, 4000]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server_is_asked_half_as_often(status: int) -> None:
+    """P3: x2 up to 60 s, however fast it said so."""
+    assert delays(1000, Observation(10, status), 7) == [2000, 4000, 8000, 16000, 32000, 60000, 60000]
+
+
+def test_under_a_base_delay_of_nothing_only_a_busy_server_brings_a_delay() -> None:
+    """P3: 429 must still slow us."""
+    assert delays(0, Observation(10, 429), 3, AT_ONCE) == [1000, 2000, 4000]
+    assert delays(0, Observation(5000, 200), 2, AT_ONCE) == [0, 0]
+    assert delays(1000, Observation(10, 200), 40, AT_ONCE)[-1] == 0
+
+
+def test_fast_answers_shorten_the_delay_towards_the_base() -> None:
+    """P3: under 500 ms, x0.8; a 404 is an answer too, a server error is no reason to hurry."""
+    assert delays(2000, Observation(499, 200), 5) == [1600, 1280, 1024, 1000, 1000]
+    assert delays(2000, Observation(499, 404), 1) == [1600]
+    assert delays(2000, Observation(500, 200), 1) == [2000]
+    assert delays(2000, Observation(10, 500), 1) == [2000]
+
+
+def test_a_ceiling_lowers_nothing() -> None:
+    """P3: a base delay over the ceilings stays."""
+    patient = PolitenessSettings(delay_s=100)
+    for seen in (Observation(9000, 200), Observation(10, 503), Observation(10, 200)):
+        assert next_pace(first_pace(patient), seen, patient).delay_ms == 100_000
+
+
+def test_what_an_exchange_showed() -> None:
+    """P3: from answers and failures alike."""
+    fetched = Fetched("http://h/", b"", b"", b"", 503, (), b"", "192.0.2.1", 0, 0, 12)
+    assert observe(fetched) == Observation(12, 503)
+    refused = FetchFailed("http://h/", FailureKind.RESET, "", sent=True, elapsed_ms=7)
+    assert observe(refused) == Observation(7, 0, FailureKind.RESET)
+
+
+def test_crawl_delay_binds_when_it_is_longer() -> None:
+    """P1, P2: and only then."""
+    pace = with_crawl_delay(Pace(2000), 5)
+    assert wait_ms(pace, STANDARD) == 5000
+    assert wait_ms(with_crawl_delay(pace, 0.5), STANDARD) == 2000
+    assert with_crawl_delay(pace, None) == Pace(2000)
+    assert next_pace(pace, Observation(10, 503), STANDARD) == Pace(4000, 5000)
+
+
+def test_a_very_long_crawl_delay_parks_the_host() -> None:
+    """P2: over 300 s."""
+    assert not parks(with_crawl_delay(Pace(1000), 300), STANDARD)
+    assert parks(with_crawl_delay(Pace(1000), 300.5), STANDARD)
+
+
+def test_retry_after_is_obeyed_and_capped() -> None:
+    """P3: it may lengthen the wait, never shorten it."""
+    assert wait_ms(Pace(2000), STANDARD, 120_000) == 120_000
+    assert wait_ms(Pace(2000), STANDARD, 500) == 2000
+    assert wait_ms(Pace(2000), STANDARD, 10**15) == 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted_ms"),
+    [
+        ("120", 120_000),
+        (" 0 ", 0),
+        ("9" * 5000, 10**12),
+        ("Fri, 15 Jan 2027 08:01:00 GMT", 60_000),
+        ("Fri, 15 Jan 2027 08:01:00", 60_000),
+        ("Friday, 15-Jan-27 08:01:00 GMT", 60_000),
+        ("Fri Jan 15 08:01:00 2027", 60_000),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+        ("", None),
+        ("soon", None),
+        ("-5", None),
+        ("1.5", None),
+        ("٣", None),
+    ],
+)
+def test_retry_after_is_a_number_or_a_date(value: str, wanted_ms: int | None) -> None:
+    """P3: RFC 9110, 10.2.3, in all three forms of dates; nonsense asks for nothing."""
+    assert retry_after_ms(value, WALL) == wanted_ms
+
+
+@given(st.text(max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_any_retry_after_can_be_read(value: str) -> None:
+    """P3, Q5: no header raises or asks for the past."""
+    found = retry_after_ms(value, WALL)
+    assert found is None or found >= 0
+
+
+OBSERVATIONS = st.builds(
+    Observation,
+    st.integers(0, 60_000),
+    st.sampled_from([0, 200, 301, 404, 429, 500, 503]),
+    st.sampled_from([None, *FailureKind]),
+)
+
+
+@given(st.lists(OBSERVATIONS, max_size=60), st.floats(0, 120))
+@settings(max_examples=200, deadline=None)
+def test_the_delay_stays_within_its_bounds(history: list[Observation], base_s: float) -> None:
+    """P2, P3: never under the base delay, never over the ceilings unless the base is."""
+    polite = PolitenessSettings(delay_s=base_s)
+    pace = first_pace(polite)
+    base_ms = pace.delay_ms
+    for seen in history:
+        pace = next_pace(pace, seen, polite)
+        assert base_ms <= pace.delay_ms <= max(base_ms, 60_000)
+        assert wait_ms(pace, polite) >= base_ms
+    for _ in range(60):
+        pace = next_pace(pace, Observation(1, 200), polite)
+    assert pace.delay_ms == base_ms
