@@ -50,6 +50,14 @@ class CaptureRow:
     signals: str = ""
     """Content-Signal / AI-preference lines of robots.txt in force (X2, K3)."""
     crawl_delay_ms: int = 0
+    worker: str = ""
+    """Who fetched it."""
+    assigned_at: int = 0
+    """When the worker was given the task, UTC milliseconds; 0 when it was settled from the archive after a crash."""
+    timeout_at: int = 0
+    """When its lease would have ended."""
+    robots_txt: str = ""
+    """The text of a robots.txt that came into force; kept with the domain, not with the capture."""
 
 
 @dataclass(frozen=True, slots=True)

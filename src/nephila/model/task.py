@@ -113,5 +113,6 @@ class Lease:
     """The first request may leave at this time, not earlier: hosts are claimed a moment ahead."""
     expires_at: int
     pace: Pace
+    claimed_at: int = 0
     rules_at: int = 0
     """When the origin's robots rules were stored: the version to load through `FrontierView.rules`."""

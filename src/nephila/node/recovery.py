@@ -136,9 +136,9 @@ class Recovery:
     def _row(self, capture: Capture, stored: StoredCapture) -> CaptureRow:
         lease = self._lease(capture)
         if isinstance(capture.task, RobotsTask):
-            return robots_row(lease, capture.task, capture.fetched, stored, lease.pace)
+            return robots_row(lease, capture.task, capture.fetched, stored, text=capture.rules or b"")
         task = replace(capture.task, via=capture.via)
-        return capture_row(lease, task, capture.fetched, self._rejudge(capture, task, stored), stored, "")
+        return capture_row(lease, task, capture.fetched, self._rejudge(capture, task, stored), stored)
 
     def _rejudge(self, capture: Capture, task: PageTask, stored: StoredCapture) -> Judgement:
         """The judgement of a capture that was stored: as it was then, whatever the index of contents knows now."""

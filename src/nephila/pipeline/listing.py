@@ -5,15 +5,30 @@ from __future__ import annotations
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.exchange import Fetched
 from nephila.model.record import StoredCapture
-from nephila.model.task import Lease, Pace, PageTask, RobotsTask
+from nephila.model.task import Lease, PageTask, RobotsTask
 
 from .judgement import Judgement
 
+WORKER = "0"
+"""The only one there is while a crawl is one process."""
+
+
+def wall_of(moment: int, wall_offset: int) -> int:
+    """A moment of the frontier's timeline in UTC milliseconds; 0 where it is not known."""
+    return moment + wall_offset if moment else 0
+
 
 def capture_row(
-    lease: Lease, task: PageTask, answer: Fetched, judged: Judgement, stored: StoredCapture, signals: str
+    lease: Lease,
+    task: PageTask,
+    answer: Fetched,
+    judged: Judgement,
+    stored: StoredCapture,
+    *,
+    signals: str = "",
+    wall_offset: int = 0,
 ) -> CaptureRow:
-    """A capture as a line of the catalogue."""
+    """A capture as a line of the catalogue; `wall_offset` is what the wall clock is ahead of the timeline."""
     page = judged.page
     return CaptureRow(
         url=task.url,
@@ -46,11 +61,23 @@ def capture_row(
         noarchive=page.directives.noarchive if page else False,
         changed=not judged.not_modified and judged.digest != task.digest,
         signals=signals,
+        worker=WORKER,
+        assigned_at=wall_of(lease.claimed_at, wall_offset),
+        timeout_at=wall_of(lease.expires_at, wall_offset),
     )
 
 
-def robots_row(lease: Lease, task: RobotsTask, answer: Fetched, stored: StoredCapture, pace: Pace) -> CaptureRow:
-    """A robots.txt as a line of the catalogue."""
+def robots_row(
+    lease: Lease,
+    task: RobotsTask,
+    answer: Fetched,
+    stored: StoredCapture,
+    *,
+    crawl_delay_ms: int = 0,
+    text: bytes = b"",
+    wall_offset: int = 0,
+) -> CaptureRow:
+    """A robots.txt as a line of the catalogue; `text` is what came into force of it."""
     return CaptureRow(
         url=task.url,
         fingerprint=b"",
@@ -75,5 +102,9 @@ def robots_row(lease: Lease, task: RobotsTask, answer: Fetched, stored: StoredCa
         payload_digest=stored.payload_digest,
         truncated=answer.truncated or "",
         robots=True,
-        crawl_delay_ms=pace.crawl_delay_ms,
+        crawl_delay_ms=crawl_delay_ms,
+        worker=WORKER,
+        assigned_at=wall_of(lease.claimed_at, wall_offset),
+        timeout_at=wall_of(lease.expires_at, wall_offset),
+        robots_txt=text.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}"),
     )

@@ -271,7 +271,15 @@ class Pipeline:
         outcome = judged.ending(ref)
         settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
         settled = await self._to.frontier.settle(lease.token, [settlement], release)
-        row = capture_row(lease, task, answer, judged, stored, self._to.politeness.signals(rules))
+        row = capture_row(
+            lease,
+            task,
+            answer,
+            judged,
+            stored,
+            signals=self._to.politeness.signals(rules),
+            wall_offset=self._wall_offset(),
+        )
         ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
         if not settled.accepted and judged.digest:
             self._to.duplicates.forget(judged.digest, stored.record_id)
@@ -353,10 +361,22 @@ class Pipeline:
         ref = stored.ref
         self._to.ledger.appended(ref.segment, ref.offset)
         settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome)], release)
-        row = robots_row(lease, task, answer, stored, release.pace if release else lease.pace)
+        learned = outcome.rules if isinstance(outcome, RulesLearned) else None
+        row = robots_row(
+            lease,
+            task,
+            answer,
+            stored,
+            crawl_delay_ms=(release.pace if release else lease.pace).crawl_delay_ms,
+            text=learned.body if learned else b"",
+            wall_offset=self._wall_offset(),
+        )
         self._to.ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
         self._narrator.robots(lease, task, answer, outcome, settled)
         return settled.accepted
+
+    def _wall_offset(self) -> int:
+        return self._to.clock.wall_ms() - self._conduct.now()
 
     # Settling without a capture
 

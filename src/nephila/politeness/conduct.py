@@ -10,7 +10,7 @@ from collections import OrderedDict
 from random import Random
 
 from nephila.interfaces.politeness import Permission, RobotsRedirect
-from nephila.model.exchange import Answer, Fetched
+from nephila.model.exchange import Answer, FailureKind, Fetched, Truncation
 from nephila.model.outcome import Dead, DeferReason, OriginRules, Release, Retry, RulesKind, RulesLearned
 from nephila.model.settings import FrontierSettings, PolitenessSettings, RobotsSettings
 from nephila.model.task import Pace, PageTask, RobotsTask
@@ -24,6 +24,9 @@ from .robots_match import Rules
 
 REMEMBERED_BYTES = 16_000_000
 """Of robots.txt files whose rules are kept parsed: some ten thousand ordinary ones, or thirty of the largest."""
+
+NOTICE_MS = 250
+"""An exchange that we broke off ends, for the server, when it notices: a round trip or so is added to the delay."""
 
 _ALLOWED = Permission(allowed=True)
 _NO_RULES = Rules()
@@ -80,8 +83,10 @@ class StandardPoliteness:
         if isinstance(answer, Fetched) and answer.status >= 300 and (value := answer.header("retry-after")):
             asked = retry_after_ms(value, wall_ms)
         wait = wait_ms(pace, self._politeness, asked)
+        if wait and answer is not None and _broken_off(answer):
+            wait += NOTICE_MS
         reason = DeferReason.CRAWL_DELAY if parks(pace, self._politeness) else None
-        if asked is not None and wait > wait_ms(pace, self._politeness):
+        if asked is not None and asked > wait_ms(pace, self._politeness):
             reason = DeferReason.RETRY_AFTER
         return Release(wait, pace, answer.elapsed_ms if answer is not None else 0, reason)
 
@@ -104,3 +109,10 @@ class StandardPoliteness:
         else:
             self._parsed.move_to_end(key)
         return parsed
+
+
+def _broken_off(answer: Answer) -> bool:
+    """Whether it was us who ended the exchange: out of time, too long, or of a type that was not wanted."""
+    if isinstance(answer, Fetched):
+        return answer.truncated in {Truncation.TIME, Truncation.LENGTH, Truncation.UNSPECIFIED}
+    return answer.kind in {FailureKind.TIMEOUT, FailureKind.TOO_LARGE, FailureKind.PROTOCOL}

@@ -26,7 +26,7 @@ from nephila.model.record import SegmentId
 
 from . import statements as sql
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 APPLICATION_ID = 0x4E455048
 """`NEPH` in the file's header: tells a catalogue from any other SQLite file."""
 
@@ -177,7 +177,7 @@ class SqliteCatalogue:
         self._connection.executemany(sql.UPSERT_DOMAIN, _domain_figures(new))
         self._connection.executemany(
             sql.UPSERT_ROBOTS,
-            [(row.domain, _storage_key(row), row.at, row.crawl_delay_ms) for row in new if row.robots],
+            [(row.domain, row.robots_txt or None, row.at, row.crawl_delay_ms) for row in new if row.robots],
         )
         self._connection.executemany(
             "UPDATE segments SET upto = max(upto, ?) WHERE name = ?", [(row.end, row.segment) for row in _last(new)]
@@ -246,10 +246,6 @@ def _capture(row: tuple[Any, ...]) -> CaptureRow:
     for index in _BOOLEAN_INDEXES:
         values[index] = bool(values[index])
     return CaptureRow(*values)
-
-
-def _storage_key(row: CaptureRow) -> str:
-    return f"{row.segment}#{row.offset}"
 
 
 def _last(rows: Iterable[CaptureRow]) -> Iterable[CaptureRow]:

@@ -40,6 +40,9 @@ CREATE TABLE captures (
   changed         INTEGER NOT NULL,
   signals         TEXT NOT NULL,
   crawl_delay_ms  INTEGER NOT NULL,
+  worker          TEXT NOT NULL,
+  assigned_at     INTEGER NOT NULL,         -- 0: settled from the archive after a crash
+  timeout_at      INTEGER NOT NULL,
   PRIMARY KEY (segment, "offset")
 ) STRICT, WITHOUT ROWID;
 
@@ -76,7 +79,7 @@ CROSS JOIN segments s ON s.id = p.segment;
 
 CREATE TABLE domains (
   domain             TEXT NOT NULL PRIMARY KEY,
-  robots_txt         TEXT,                  -- file#offset of the newest robots.txt answer
+  robots_txt         TEXT,                  -- the newest text that came into force
   robots_fetched_at  INTEGER,
   crawl_delay_ms     INTEGER,
   last_crawled_at    INTEGER,
@@ -108,14 +111,10 @@ CREATE TABLE dead_letters (
   retries   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Leases given out over the control API; a crawl of one machine keeps its own in the frontier.
-CREATE TABLE tasks (
-  id            TEXT NOT NULL PRIMARY KEY,
-  url_hash      BLOB NOT NULL,
-  url           TEXT NOT NULL,
-  worker        TEXT NOT NULL,
-  assigned_at   INTEGER NOT NULL,
-  timeout_at    INTEGER NOT NULL,
-  completed_at  INTEGER,
-  status        TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
+-- What workers were given and brought back; what brought no answer stands in `errors`. Leases that are out now are the
+-- frontier's.
+CREATE VIEW tasks AS
+SELECT url_hash, url, worker, assigned_at, timeout_at, at + elapsed_ms AS completed_at,
+       iif(status BETWEEN 200 AND 399, 'completed', 'failed') AS status
+FROM captures
+WHERE robots = 0;

@@ -13,7 +13,7 @@ from nephila.interfaces.catalogue import CaptureRow
 
 RENAMED = {"fingerprint": "url_hash", "level": "priority"}
 
-CAPTURE_FIELDS = tuple(field.name for field in fields(CaptureRow))
+CAPTURE_FIELDS = tuple(field.name for field in fields(CaptureRow) if field.name != "robots_txt")
 CAPTURE_COLUMNS = tuple(RENAMED.get(name, name) for name in CAPTURE_FIELDS)
 
 
@@ -45,7 +45,7 @@ UPSERT_DOMAIN = (
 )
 UPSERT_ROBOTS = (
     _insert("domains", ("domain", "robots_txt", "robots_fetched_at", "crawl_delay_ms"))
-    + " ON CONFLICT (domain) DO UPDATE SET robots_txt = excluded.robots_txt,"
+    + " ON CONFLICT (domain) DO UPDATE SET robots_txt = coalesce(excluded.robots_txt, domains.robots_txt),"
     " robots_fetched_at = excluded.robots_fetched_at, crawl_delay_ms = excluded.crawl_delay_ms"
     " WHERE excluded.robots_fetched_at >= coalesce(domains.robots_fetched_at, 0)"
 )

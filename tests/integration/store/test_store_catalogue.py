@@ -65,7 +65,7 @@ def test_tables_have_the_columns_that_people_query(
 def test_domains_follow_from_captures(catalogue: SqliteCatalogue, path: Path) -> None:
     """W3: pages, average response time and robots.txt of a domain, each capture counted once."""
     rows = [
-        replace(sample_row(0), robots=True, elapsed_ms=10, crawl_delay_ms=2_500),
+        replace(sample_row(0), robots=True, elapsed_ms=10, crawl_delay_ms=2_500, robots_txt="User-agent: *\n"),
         replace(sample_row(1), elapsed_ms=20),
         replace(sample_row(2), elapsed_ms=60, status=404),
         replace(sample_row(3, "https://spiders.example/1"), elapsed_ms=30, status=304),
@@ -73,7 +73,16 @@ def test_domains_follow_from_captures(catalogue: SqliteCatalogue, path: Path) ->
     catalogue.record(rows, ())
     catalogue.record(rows, ())
     [found] = _query(path, "SELECT * FROM domains")
-    assert found == ("spiders.example", f"{SEGMENT}#0", rows[0].at, 2_500, rows[3].at, 2, 4, 120, 30.0, 0)
+    assert found == ("spiders.example", "User-agent: *\n", rows[0].at, 2_500, rows[3].at, 2, 4, 120, 30.0, 0)
+
+
+def test_tasks_tell_who_did_what(catalogue: SqliteCatalogue, path: Path) -> None:
+    """W3: worker, when it was assigned, when its lease would have ended, when it was done."""
+    row = replace(sample_row(1), worker="0", assigned_at=5, timeout_at=300_005, elapsed_ms=20)
+    catalogue.record([row, replace(sample_row(2), status=503)], ())
+    found = _query(path, "SELECT url, worker, assigned_at, timeout_at, completed_at, status FROM tasks ORDER BY url")
+    assert found[0] == (row.url, "0", 5, 300_005, row.at + 20, "completed")
+    assert found[1][-1] == "failed"
 
 
 def test_a_dead_letter_is_gone_when_its_page_comes(catalogue: SqliteCatalogue, path: Path) -> None:

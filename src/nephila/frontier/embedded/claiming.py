@@ -260,6 +260,7 @@ def _make(
         not_before=max(book.now, host.free_at),
         expires_at=record.expires_at,
         pace=Pace(delay, host.crawl_delay_ms),
+        claimed_at=book.now,
         rules_at=rules_at,
     )
 
