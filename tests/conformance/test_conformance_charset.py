@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,25 +16,6 @@ from nephila.parse.labels import encoding_of
 from nephila.parse.media import MediaType, media_type_in, parse_media_type
 
 Tell = Callable[[str, int, int], None]
-
-
-@pytest.fixture(scope="module")
-def material() -> Path:
-    folder = Path(os.environ.get("NEPHILA_MATERIAL") or Path(__file__).parents[3] / "shared" / "material")
-    if not folder.is_dir():
-        pytest.skip("the test material is not here")
-    return folder
-
-
-@pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str]) -> Tell:
-    """Print a figure, captured output or not."""
-
-    def told(what: str, good: int, total: int) -> None:
-        with capsys.disabled():
-            sys.stdout.write(f"\n{what}: {good}/{total} = {good / max(total, 1):.4f}\n")
-
-    return told
 
 
 @pytest.mark.parametrize("name", ["tests1.dat", "tests2.dat", "test-yahoo-jp.dat"])

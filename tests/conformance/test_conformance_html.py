@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import os
-import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,14 +35,6 @@ class Sample(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def material() -> Path:
-    folder = Path(os.environ.get("NEPHILA_MATERIAL") or Path(__file__).parents[3] / "shared" / "material")
-    if not folder.is_dir():
-        pytest.skip("the test material is not here")
-    return folder
-
-
-@pytest.fixture(scope="module")
 def samples(material: Path) -> list[Sample]:
     folder = material / "03-html" / "pages"
     manifest = (folder / "manifest_dev.jsonl").read_text(encoding="utf-8").strip().split("\n")
@@ -57,17 +47,6 @@ def samples(material: Path) -> list[Sample]:
 
 def sample(body: bytes, content_type: str, facts: Facts) -> Sample:
     return Sample(body, content_type, facts, parse_html(body, facts["url"], content_type, agent="nephila"))
-
-
-@pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str, int, int], None]:
-    """Print a figure, captured output or not."""
-
-    def told(what: str, good: int, total: int) -> None:
-        with capsys.disabled():
-            sys.stdout.write(f"\n{what}: {good}/{total} = {good / max(total, 1):.4f}\n")
-
-    return told
 
 
 def web(urls: list[str]) -> set[str]:

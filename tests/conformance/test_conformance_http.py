@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pycurl
 import pytest
 
 from nephila.fetch.answer import AnswerReader, Limits
@@ -137,7 +138,6 @@ def libcurl_verdict(pycurl: Any, port: int) -> Verdict:
 
 def test_every_raw_answer_gets_libcurls_verdict(material: Path, tell: Tell) -> None:
     """H1, H5: same verdict, status and body wherever libcurl has one."""
-    pycurl = pytest.importorskip("pycurl", reason="libcurl is the oracle: pip install pycurl")
     cases = raw_answers(material)
     different = {}
     with raw_server() as (port, answers):

@@ -2,7 +2,7 @@
 
 A file is cut back to the end of its last whole *capture*, not of its last whole record: an answer without its metadata
 record could not be settled and would lie in the archive unexplained. Bytes before the confirmed mark were promised to
-be durable; if the damage is there, nothing is touched and the error names the file. Doing it twice changes nothing.
+be durable and are never touched; if they are missing, the error names the file. Doing it twice changes nothing.
 """
 
 from __future__ import annotations
@@ -16,35 +16,36 @@ from .readback import units
 from .reader import DamagedArchiveError, WarcReader
 
 
-def valid_end(file: DiskFile, name: str) -> tuple[int, str]:
-    """Where the last whole capture ends, and what is wrong with the bytes after it (nothing: an empty string)."""
-    end, reason = 0, ""
+def valid_end(file: DiskFile, name: str, start: int = 0) -> int:
+    """Where the last whole capture ends, looking from `start`, where one ends."""
+    end = start
     try:
-        for unit in units(WarcReader(file, name)):
+        for unit in units(WarcReader(file, name, start)):
             end = unit[-1].end
-    except DamagedArchiveError as damage:
-        reason = damage.reason
-    return end, reason or ("" if end == file.size() else "the last capture is not whole")
+    except DamagedArchiveError:
+        pass  # the torn tail that was looked for
+    return end
 
 
 def recover(disk: Disk, path: Path, confirmed: int = 0) -> int:
-    """Cut the file back to its last whole capture; returns its length then.
+    """Cut the file back to its last whole capture and make it durable; returns its length then.
 
-    Raises `StorageError` where bytes before `confirmed` are damaged or missing, having changed nothing.
+    Raises `StorageError` where bytes before `confirmed` are missing, having changed nothing. They are not read: a crawl
+    of many gigabytes must go on within seconds.
     """
     try:
         file = disk.open(path)
         try:
-            end, reason = valid_end(file, path.name)
-            if end < confirmed:
+            if file.size() < confirmed:
                 raise StorageError(
-                    f"{path.name} is damaged before byte {confirmed}, where it was known to be whole: "
-                    f"{reason or 'the file is shorter'}.",
+                    f"{path.name} has {file.size()} bytes, but was known to have {confirmed}.",
                     hint="Restore the file from a copy, or move it away and start the crawl again.",
                 )
+            end = valid_end(file, path.name, confirmed)
             if end < file.size():
                 file.truncate(end)
-                file.sync()
+            # Whole captures behind the mark may never have been synced: a process that was killed synced nothing more.
+            file.sync()
         finally:
             file.close()
     except OSError as error:

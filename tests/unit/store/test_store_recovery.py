@@ -89,14 +89,20 @@ def test_a_flipped_bit_cuts_from_there(written: _Written) -> None:
 
 
 def test_confirmed_bytes_are_never_touched(written: _Written) -> None:
-    """W2: damage before the mark is an error that names the file, and nothing is cut."""
+    """W2: bytes that are missing before the mark are an error that names the file, and nothing is cut."""
     confirmed = written.ends[-2]
-    damaged = bytearray(written.data)
-    damaged[confirmed - 9] ^= 0xFF
-    for broken in (bytes(damaged), written.data[: confirmed - 1], b""):
+    for broken in (written.data[: confirmed - 1], b""):
         with pytest.raises(StorageError, match=written.segment):
             written.found(broken, confirmed)
         assert written.world.bytes_of(written.segment) == broken
+
+
+def test_bytes_before_the_mark_are_not_read_again(written: _Written) -> None:
+    """F10: a crawl of many gigabytes goes on within seconds; what was confirmed is left as it is."""
+    confirmed = written.ends[-2]
+    damaged = bytearray(written.data)
+    damaged[confirmed - 9] ^= 0xFF
+    assert written.found(bytes(damaged), confirmed) == (len(damaged), bytes(damaged))
 
 
 def test_damage_behind_the_mark_is_cut(written: _Written) -> None:
