@@ -4,7 +4,8 @@
         print(page.url, page.status, page.title)
 
 A page is handed over when it is stored and settled. The crawl waits for its reader (a bounded queue lies between the
-two), so a slow loop body slows the crawl down and never fills the memory. Leaving the loop stops the crawl cleanly.
+two), so a slow loop body slows the crawl down and never fills the memory. To leave the loop early, use it in an
+``async with``: the crawl is then stopped cleanly.
 """
 
 from __future__ import annotations
@@ -12,20 +13,19 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-from nephila.config import Configured, Given, declarations, given_by_flag, load, read_stored, write_stored
-from nephila.fetch import raise_descriptor_limit
+from nephila.config import Configured, Given, declarations, given_by_flag, load, read_stored
 from nephila.interfaces.events import EventSink
 from nephila.model.errors import UsageError
 from nephila.model.page import Link
 from nephila.model.summary import CrawlSnapshot, CrawlSummary
 from nephila.node.clock import SystemClock
 from nephila.node.crawl import Crawl
-from nephila.node.directory import CrawlDirectory
-from nephila.node.wiring import Ground, build, sized
+from nephila.node.opening import opened
+from nephila.node.wiring import Ground
 from nephila.parse import decide_charset, decode
 from nephila.pipeline import CrawledPage
 from nephila.seeds import ArgumentSeeds, SeedSource
@@ -61,7 +61,11 @@ class FetchedPage:
 
 
 class PageStream:
-    """A crawl that is read page by page. Iterate over it once; `stop`, `pause` and `snapshot` work meanwhile."""
+    """A crawl that is read page by page. Iterate over it once; `stop`, `pause` and `snapshot` work meanwhile.
+
+    Who leaves the loop early closes it, with ``async with`` or `aclose`: then the crawl has ended cleanly when that
+    returns. Without, it is stopped when the loop's iterator is thrown away.
+    """
 
     def __init__(
         self,
@@ -83,10 +87,23 @@ class PageStream:
         self._ground = ground
         self._new_cycle = new_cycle
         self._crawl: Crawl | None = None
+        self._running: asyncio.Task[CrawlSummary] | None = None
         self._pages: asyncio.Queue[CrawledPage | None] = asyncio.Queue(PAGES_AHEAD)
 
     def __aiter__(self) -> AsyncIterator[FetchedPage]:
         return self._read()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop the crawl, if it still runs, and wait for its end."""
+        self.stop()
+        if self._running is not None:
+            await self._ended(self._running)
 
     def stop(self) -> None:
         """End cleanly: what was stored is settled, what is queued stays."""
@@ -116,33 +133,29 @@ class PageStream:
         return self.summary
 
     async def _read(self) -> AsyncIterator[FetchedPage]:
-        running = asyncio.create_task(self._run(), name="nephila-crawl")
+        if self._running is not None:
+            raise RuntimeError("a crawl is iterated over once; make another one on the same directory to go on")
+        self._running = asyncio.create_task(self._run(), name="nephila-crawl")
         try:
             while (crawled := await self._pages.get()) is not None:
                 yield _page(crawled)
         finally:
             self.stop()
-            while not running.done():  # a reader who left must not keep the crawl waiting for him
-                while not self._pages.empty():
-                    self._pages.get_nowait()
-                await asyncio.wait([running], timeout=0.05)
+            await self._ended(self._running)
+
+    async def _ended(self, running: asyncio.Task[CrawlSummary]) -> None:
+        """Wait for the end; a reader who left must not keep the crawl waiting for him."""
+        while not running.done():
+            while not self._pages.empty():
+                self._pages.get_nowait()
+            await asyncio.wait([running], timeout=0.05)
         self.summary = running.result()
 
     async def _run(self) -> CrawlSummary:
-        settings = sized(self._configured.settings, raise_descriptor_limit(self._configured.settings.fetch.concurrency))
+        opening = opened(self.out, self._configured, self._ground(), listeners=self._listeners, deliver=self._pages.put)
         try:
-            with CrawlDirectory(self.out).held():
-                async with AsyncExitStack() as stack:
-                    self._crawl = await build(
-                        CrawlDirectory(self.out),
-                        settings,
-                        self._ground(),
-                        stack,
-                        listeners=self._listeners,
-                        deliver=self._pages.put,
-                    )
-                    write_stored(self.out, self._configured.settings)
-                    return await self._crawl.run(self._seeds, new_cycle=self._new_cycle)
+            async with opening as self._crawl:
+                return await self._crawl.run(self._seeds, new_cycle=self._new_cycle)
         finally:
             await self._pages.put(None)
 

@@ -1,4 +1,4 @@
-"""The embedded frontier counted anew from its tables: what its counters and indexes claim, held against what is there."""
+"""The embedded frontier counted anew: what its counters and indexes claim, held against what is in its tables."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from nephila.frontier import order
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Book, read_lease, read_url, time_key
 from nephila.frontier.embedded.records import HostState, Place, UrlRecord
-from nephila.frontier.embedded.settling import pending_key
-from nephila.frontier.embedded.tables import HOST_KEY_BYTES
+from nephila.frontier.embedded.tables import HOST_KEY_BYTES, pending_key
 from nephila.frontier.lifecycle import State
 
 

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nephila.config import Configured, Given, declarations, given_by_flag, load, read_stored
-from nephila.model.errors import UsageError
+from nephila.model.errors import NephilaError, UsageError
 from nephila.model.summary import CrawlSummary
 
+from .alerts import WarningSink
 from .backend import Backend, RunningCrawl, View, backend_of
 from .cautions import cautions
 from .display import Choice, Kind, choose, is_terminal, style_allowed, watch_plainly, write_quietly
 from .flags import Section, SectionCommand, SectionOption, given_flags, setting_options
 from .order import Order, crawl_directory, reaches_public, seed_sources
-from .output import print_json, printable
-from .summary import EXIT_CODES, summary_document, summary_lines
+from .output import print_json, printable, tell
+from .summary import exit_code, shortfall, summary_document, summary_lines
 
 if TYPE_CHECKING:
     from nephila.interfaces.events import EventSink
@@ -117,7 +118,10 @@ def run_order(order: Order, backend: Backend) -> int:
     out = crawl_directory(order)
     stored = read_stored(out)
     if stored is None and not order.has_seeds:
-        raise UsageError(f"There is no crawl in {out} to go on with, and no seed to start from.")
+        raise UsageError(
+            f"There is no crawl in {out} to go on with, and no seed to start from.",
+            "Give a seed, as in `nephila crawl example.org`.",
+        )
     configured = load(
         stored=stored,
         file=order.config,
@@ -137,7 +141,7 @@ def run_order(order: Order, backend: Backend) -> int:
         view=watch.view,
     )
     _conclude(order, summary, watch, backend.environ)
-    return EXIT_CODES[summary.stopped_by]
+    return exit_code(summary)
 
 
 class Watch:
@@ -224,11 +228,11 @@ def _choice(order: Order, backend: Backend) -> Choice:
 
 
 def _log(order: Order) -> list[EventSink]:
+    write = partial(write_quietly, partial(click.echo, err=True))
     if not order.verbose:
-        return []
+        return [WarningSink(write)]
     from nephila.observe import LogSink  # noqa: PLC0415 - only when asked for
 
-    write = partial(write_quietly, partial(click.echo, err=True))
     return [LogSink(write, order.verbose, int(time.time() * 1000))]
 
 
@@ -246,6 +250,10 @@ def _conclude(order: Order, summary: CrawlSummary, watch: Watch, environ: Mappin
         print_json(summary_document(summary, watch.seeds))
     elif not order.quiet:
         print_summary(summary, watch.seeds, environ)
+    if summary.failure:
+        tell(NephilaError(summary.failure))
+    elif (error := shortfall(summary)) is not None:
+        tell(error)
 
 
 def print_summary(summary: CrawlSummary, seeds: SeedReport | None, environ: Mapping[str, str]) -> None:

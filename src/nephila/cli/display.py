@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import TextIO
@@ -104,7 +105,7 @@ async def watch_plainly(crawl: RunningCrawl, write: Callable[[str], None], *, ev
                 write(f"Seeds: {crawl.seed_report.sentence()}.")
                 told = True
             write(progress_line(crawl.snapshot()))
-    except BrokenPipeError:
+    except OSError:  # its reader has gone, or its disk is full: the crawl goes on unwatched
         return
     except asyncio.CancelledError:
         write_quietly(write, progress_line(crawl.snapshot()))
@@ -112,8 +113,6 @@ async def watch_plainly(crawl: RunningCrawl, write: Callable[[str], None], *, ev
 
 
 def write_quietly(write: Callable[[str], None], line: str) -> None:
-    """Write to a reader who may have gone."""
-    try:
+    """Write to a reader who may have gone, or to a disk that may be full."""
+    with suppress(OSError):
         write(line)
-    except BrokenPipeError:
-        return

@@ -45,6 +45,21 @@ ERRORS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+REMEDIES: Mapping[str, str] = MappingProxyType(
+    {
+        FailureKind.DNS: "check the network, and the name server given with --resolver",
+        FailureKind.NO_SUCH_NAME: "check the spelling of the seeds",
+        FailureKind.CONNECT: "check the network, and that the server is up",
+        FailureKind.TLS: "check that the server speaks https at that port",
+        FailureKind.TIMEOUT: "check the network, or give more time with --timeout",
+        FailureKind.RESET: "check the network, and that the server is up",
+        FailureKind.PROTOCOL: "check that a web server listens at that port",
+        FailureKind.ADDRESS: "open the range with --allow-address if that is meant",
+        FailureKind.PROXY: "check the proxy given with --proxy",
+    }
+)
+"""What to do when not a single server answered, by the commonest failure."""
+
 REFUSALS: Mapping[str, str] = MappingProxyType(
     {
         "scope": "outside what was asked for (--scope)",
@@ -59,6 +74,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "too_many_redirects": "too many redirects in a row",
         "cooling": "fetched not long ago (--cooldown)",
         "trap": "looks like an endless supply of pages",
+        "links_per_page": "more links than one page may bring",
         "malformed": "not a URL",
         "scheme": "neither http nor https",
         "no_host": "no host in it",

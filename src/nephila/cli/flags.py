@@ -40,6 +40,7 @@ _TEXT_METAVARS: Mapping[str, str] = MappingProxyType(
         "scope-domain": "DOMAIN",
         "type": "TYPE",
         "proxy": "URL",
+        "ca-file": "FILE",
     }
 )
 

@@ -5,6 +5,7 @@ Nothing heavy may be imported here: `nephila --version` and `nephila --help` ans
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from nephila.model.errors import NephilaError
 
 from .crash import report_crash
 from .lazy import Entry, LazyGroup
-from .output import printable
+from .output import tell
 from .version import version
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ cli.context_settings["help_option_names"] = ["-h", "--help"]
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and end the process with its exit code."""
+    _stand_in_for_closed_streams()
     debugging = bool(os.environ.get("NEPHILA_DEBUG"))
     if not debugging:
         sys.excepthook = report_crash
@@ -92,15 +94,28 @@ def run(argv: Sequence[str] | None = None, backend: Backend | None = None, *, de
     except BrokenPipeError:
         _forget_standard_output()
         return EXIT_FAILED
+    except OSError as error:
+        if debugging or error.filename is not None or error.errno not in _UNWRITABLE:
+            raise
+        _forget_standard_output()
+        tell(NephilaError(f"the output cannot be written: {error.strerror}", "send it somewhere else"))
+        return EXIT_FAILED
     return code if isinstance(code, int) else 0
 
 
-def tell(error: NephilaError) -> None:
-    """One sentence on standard error, and below it what to do."""
-    sentence = printable(str(error))
-    click.echo(f"nephila: {sentence}" + ("" if sentence.endswith((".", "?", "!")) else "."), err=True)
-    if error.hint:
-        click.echo(f"  {printable(error.hint)}", err=True)
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What standard output says when its disk does not take more. Our own files tell such things as `NephilaError`."""
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Open the null device where a standard stream was closed: no socket or file may get its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False, encoding="utf-8"))
 
 
 def _forget_standard_output() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import ipaddress
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -92,7 +93,8 @@ def _lines(name: str) -> NumberedLines:
     if name == STANDARD_INPUT:
         stream = sys.stdin.buffer
         if isinstance(stream, io.BufferedReader):
-            return StreamLines(stream)
+            # A stream of its own: a reader that is stuck in it when the process ends must not hold that of Python.
+            return StreamLines(os.fdopen(os.dup(stream.fileno()), "rb"))
         # A replaced standard input may be any binary stream; the sources want one that can be peeked into.
         return StreamLines(io.BufferedReader(cast("io.RawIOBase", stream)))
     if re.match(r"https?://", name, re.IGNORECASE):

@@ -10,10 +10,13 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum, IntEnum
 
 import click
+
+from nephila.model.errors import NephilaError
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0 and C1 controls, line separators, and the marks that turn the direction of writing (they disguise addresses)."""
@@ -22,6 +25,15 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u
 def printable(text: str) -> str:
     """The text on one line, without anything that a terminal would act upon."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def tell(error: NephilaError) -> None:
+    """One sentence on standard error, and below it what to do; nothing where that cannot be written either."""
+    sentence = printable(str(error))
+    with suppress(OSError):
+        click.echo(f"nephila: {sentence}" + ("" if sentence.endswith((".", "?", "!")) else "."), err=True)
+        if error.hint:
+            click.echo(f"  {printable(error.hint)}", err=True)
 
 
 def plain(value: object) -> object:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nephila.model.errors import NephilaError
 from nephila.model.summary import CrawlSummary, StoppedBy
 
-from .explanations import ENDINGS, ERRORS, REFUSALS, WAITS
+from .explanations import ENDINGS, ERRORS, REFUSALS, REMEDIES, WAITS
 from .figures import clock, count, rate, size
 from .output import printable
 
@@ -28,6 +29,7 @@ EXIT_CODES: Mapping[StoppedBy, int] = MappingProxyType(
     | dict.fromkeys((StoppedBy.MAX_PAGES, StoppedBy.MAX_DOMAINS, StoppedBy.MAX_BYTES, StoppedBy.MAX_TIME), 3)
 )
 """As documented in `nephila crawl --help`."""
+SHOWN_SEEDS = 5
 LABEL = 14
 """Columns of the labels."""
 REASON = 20
@@ -38,10 +40,24 @@ LEAST_TEXT = 22
 NARROW_INDENT = 8
 
 
+def exit_code(summary: CrawlSummary) -> int:
+    """The exit code of a crawl that came to its end by itself, a limit or a signal."""
+    return 1 if shortfall(summary) is not None else EXIT_CODES[summary.stopped_by]
+
+
+def shortfall(summary: CrawlSummary) -> NephilaError | None:
+    """What there is to say of a crawl to which not a single server answered; None for any other."""
+    kinds = {kind: number for kind, number in summary.errors.items() if kind in REMEDIES}
+    if summary.stopped_by is not StoppedBy.DONE or summary.responses or not kinds:
+        return None
+    kind = max(kinds, key=lambda one: kinds[one])
+    return NephilaError(f"no server answered: {ERRORS[kind]}", f"{REMEDIES[kind]}; the same command goes on")
+
+
 def summary_document(summary: CrawlSummary, seeds: SeedReport | None) -> dict[str, object]:
     """What `crawl --json` prints: every figure of the summary, what became of the seeds, and the exit code."""
     document: dict[str, object] = {name: getattr(summary, name) for name in CrawlSummary.__slots__}
-    document["exit_code"] = EXIT_CODES[summary.stopped_by]
+    document["exit_code"] = exit_code(summary)
     document["seeds"] = seeds
     return document
 
@@ -54,6 +70,8 @@ def summary_lines(summary: CrawlSummary, seeds: SeedReport | None, width: int) -
     for label, text in _facts(summary, seeds):
         yield from _row(label, text, width)
         match label:
+            case "seeds" if seeds is not None:
+                yield from _refused_seeds(seeds, width)
             case "errors":
                 yield from _reasons(summary.errors, ERRORS, width)
             case "refused":
@@ -85,13 +103,19 @@ def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[st
     if summary.errors:
         yield "errors", count(sum(summary.errors.values()))
     if summary.refused:
-        yield "refused", f"{count(sum(summary.refused.values()))} URLs that were found were not queued"
+        yield "refused", f"{_many(sum(summary.refused.values()), 'URL')} found and not queued"
     if summary.remaining:
         yield "remaining", f"{_many(summary.remaining, 'URL')} queued"
     if summary.dead:
         yield "dead letters", f"{_many(summary.dead, 'URL')} given up after all retries"
     yield "cost", f"{summary.cpu_s:.1f} s of processor time, {size(summary.peak_rss_bytes)} of memory at most"
     yield "stored in", summary.out
+
+
+def _refused_seeds(seeds: SeedReport, width: int) -> Iterator[str]:
+    for refused in seeds.examples[:SHOWN_SEEDS]:
+        text = f"{refused.text} ({refused.origin}): {refused.detail}"
+        yield from _wrapped("    ", printable(text), width)
 
 
 def _next_steps(summary: CrawlSummary) -> Iterator[str]:

@@ -43,7 +43,7 @@ def given_in_toml(text: str, place: str) -> list[Given]:
     try:
         document = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError; or an integer of thousands of digits
-        raise UsageError(f"{place} is not valid TOML: {error}.") from error
+        raise UsageError(f"{place} is not valid TOML: {error}.", "Mend that line.") from error
     lines = key_lines(text)
     known = declarations()
     given = []

@@ -57,9 +57,13 @@ def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"The configuration file {file} cannot be read: {error.strerror}.") from error
+        raise UsageError(
+            f"The configuration file {file} cannot be read: {error.strerror}.", "Check the name given with --config."
+        ) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"The configuration file {file} is not UTF-8 text.") from error
+        raise UsageError(
+            f"The configuration file {file} is not UTF-8 text.", "Settings are written in TOML."
+        ) from error
 
 
 def _build(inforce: Mapping[str, Given]) -> Settings:

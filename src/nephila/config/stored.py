@@ -23,7 +23,10 @@ def read_stored(directory: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise CrawlDirectoryError(f"{directory / CONFIG_NAME} cannot be read: {error}.") from error
+        raise CrawlDirectoryError(
+            f"{directory / CONFIG_NAME} cannot be read: {error}.",
+            "Mend it, or delete it and give the crawl's flags again.",
+        ) from error
 
 
 def write_stored(directory: Path, settings: Settings) -> None:
@@ -31,6 +34,8 @@ def write_stored(directory: Path, settings: Settings) -> None:
     path = directory / CONFIG_NAME
     fresh = path.with_suffix(".toml.new")
     text = "# Written by nephila: what this crawl was asked for. Flags and --set override it.\n" + dump_toml(settings)
+    if read_stored(directory) == text:
+        return
     try:
         with fresh.open("w", encoding="utf-8") as stream:
             stream.write(text)
@@ -38,4 +43,7 @@ def write_stored(directory: Path, settings: Settings) -> None:
             os.fsync(stream.fileno())
         fresh.replace(path)
     except OSError as error:
-        raise CrawlDirectoryError(f"{path} cannot be written: {error.strerror}.") from error
+        fresh.unlink(missing_ok=True)
+        raise CrawlDirectoryError(
+            f"{path} cannot be written: {error.strerror}.", "Make room or mend its permissions, and start again."
+        ) from error

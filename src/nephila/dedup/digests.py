@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import lmdb
@@ -116,6 +117,11 @@ class LmdbDigestIndex:
             with self._environment.begin(write=True) as writing:
                 for digest, original in batch:
                     writing.put(digest, _packed(original), overwrite=False)
+        except lmdb.DiskError as error:
+            raise StorageError(
+                f"The index of known bodies in {self._path.name} could not be written: no space left on the disk.",
+                hint="Make room and start the same command again: it goes on where it was.",
+            ) from error
         except lmdb.Error as error:
             raise self._refused(error) from error
         with self._lock:
@@ -123,11 +129,17 @@ class LmdbDigestIndex:
                 self._recent.pop(digest, None)
 
     def close(self) -> None:
-        """As the interface; a power loss afterwards takes nothing."""
-        self.flush()
-        self._environment.sync(True)
+        """As the interface; a power loss afterwards takes nothing.
+
+        What a full disk does not take is left out without a word: it costs a second copy of a body, and whoever called
+        `flush` before has been told.
+        """
+        with suppress(StorageError):
+            self.flush()
+        with suppress(lmdb.Error):
+            self._environment.sync(True)
+            self._marker.unlink(missing_ok=True)
         self._environment.close()
-        self._marker.unlink(missing_ok=True)
 
     def _left_open_by_another_boot(self, boot_id: str) -> bool:
         try:

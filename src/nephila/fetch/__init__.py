@@ -7,12 +7,12 @@ sockets.
 """
 
 from .client import HttpFetcher
-from .descriptors import raise_descriptor_limit
+from .descriptors import archive_files, raise_descriptor_limit
 from .dialer import SocketDialer
 from .dns import DnsResolver
 from .guard import AddressGuard
 from .replay import decode_payload
-from .tls import TlsContexts
+from .tls import TlsContexts, read_authorities
 
 __all__ = [
     "AddressGuard",
@@ -20,6 +20,8 @@ __all__ = [
     "HttpFetcher",
     "SocketDialer",
     "TlsContexts",
+    "archive_files",
     "decode_payload",
     "raise_descriptor_limit",
+    "read_authorities",
 ]

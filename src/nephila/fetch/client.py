@@ -22,7 +22,6 @@ from .connect import Connector, NoConnection
 from .connection import Connection
 from .guard import AddressGuard
 from .pool import ConnectionPool
-from .proxy import ProxyKind
 from .request import RequestSpelling, Target, target_of
 from .tls import TlsContexts
 
@@ -82,7 +81,7 @@ class HttpFetcher:
             self._pool.put(target.origin, connection, reader.idle_s())
         else:
             connection.abort()
-        return self._answer(request, recorded, outcome)
+        return self._answer(target, request, recorded, outcome)
 
     async def close(self) -> None:
         """Close every idle connection."""
@@ -91,7 +90,7 @@ class HttpFetcher:
     def _spell(self, target: Target, request: FetchRequest) -> tuple[bytes, bytes]:
         """The request as sent, and as recorded."""
         proxy = self._connector.proxy
-        if proxy is None or proxy.kind is ProxyKind.SOCKS5 or target.scheme == "https":
+        if proxy is None or not self._connector.forwards(target):
             plain = self._requests.spell(target, request.headers)
             return plain, plain
         recorded = self._requests.spell(target, request.headers, absolute=True)
@@ -120,7 +119,7 @@ class HttpFetcher:
         await connection.converse(sent, reader, deadline)
         return exchange
 
-    def _answer(self, request: FetchRequest, recorded: bytes, exchange: _Exchange) -> Answer:
+    def _answer(self, target: Target, request: FetchRequest, recorded: bytes, exchange: _Exchange) -> Answer:
         reader, head = exchange.reader, exchange.reader.head
         ended_at, elapsed_ms = self._clock.wall_ms(), self._clock.steady_ms() - exchange.sent_ms
         kind, detail, body, truncated = reader.kind, reader.detail, b"", reader.truncated
@@ -133,7 +132,7 @@ class HttpFetcher:
             else:
                 body = decoded.body
                 truncated = truncated or (Truncation.LENGTH if decoded.cut else None)
-        if kind is None and self._connector.proxy is not None and head is not None and head.status == 407:
+        if kind is None and self._connector.forwards(target) and head is not None and head.status == 407:
             kind, detail = FailureKind.PROXY, "proxy wants credentials"
         if kind is not None or head is None:
             return FetchFailed(

@@ -22,7 +22,7 @@ from .connection import Connection
 from .guard import AddressGuard, is_address
 from .proxy import Proxy, ProxyKind, open_tunnel, read_proxy
 from .request import Target
-from .tls import TlsContexts, tell
+from .tls import TlsContexts, may_be_forgiven, tell
 
 MAX_ADDRESSES = 4
 """Addresses of one name that are tried before its host counts as unreachable."""
@@ -64,6 +64,7 @@ class Connector:
         self._connect_timeout_s = settings.connect_timeout_s
         self._bad_certificates = settings.bad_certificates
         self._sources = settings.source_addresses
+        self._tunnel_plain = settings.proxy_tunnel
         self._resolver = resolver
         self._dialer = dialer
         self._guard = guard
@@ -135,7 +136,7 @@ class Connector:
         self, target: Target, addresses: list[str], proxy_addresses: list[str], by: float
     ) -> Connection | NoConnection:
         loop = asyncio.get_running_loop()
-        if proxy_addresses and not self._tunnels(target):
+        if self.forwards(target):
             addresses = addresses[:1]  # the proxy gets the name: only its own addresses differ
         pairs = [(address, proxy) for address in addresses for proxy in proxy_addresses or [""]][:MAX_ADDRESSES]
         failure = NoConnection(FailureKind.CONNECT, "no address")
@@ -160,10 +161,8 @@ class Connector:
         """One address; where bad certificates are allowed, a second time without verification."""
         secure = route.target.scheme == "https"
         outcome = await self._dial(route, self._tls.verified() if secure else None)
-        if isinstance(outcome, ssl.SSLCertVerificationError):
+        if self._bad_certificates and isinstance(outcome, ssl.SSLError) and may_be_forgiven(outcome):
             reason = tell(outcome)
-            if not self._bad_certificates:
-                return NoConnection(FailureKind.TLS, reason, route.address, reached=True)
             outcome = await self._dial(route, self._tls.unverified())
             if isinstance(outcome, Connection):
                 outcome.bad_certificate = reason
@@ -226,7 +225,7 @@ class Connector:
             )
         except ssl.SSLError as error:
             return NoConnection(FailureKind.PROXY, f"proxy: {tell(error)}", route.proxy_address)
-        if not self._tunnels(target):
+        if self.forwards(target):
             return None
         detail = await open_tunnel(connection, proxy, route.address, target.port, route.by)
         if detail or connection.transport is None:
@@ -235,6 +234,7 @@ class Connector:
             connection.transport = await self._dialer.start_tls(connection.transport, connection, tls, target.host)
         return None
 
-    def _tunnels(self, target: Target) -> bool:
-        """Whether the proxy only passes bytes on; otherwise it is sent the request itself."""
-        return self.proxy is not None and (self.proxy.kind is ProxyKind.SOCKS5 or target.scheme == "https")
+    def forwards(self, target: Target) -> bool:
+        """Whether a proxy is sent the request itself; otherwise it only passes bytes on, or there is none."""
+        plain = target.scheme == "http" and not self._tunnel_plain
+        return plain and self.proxy is not None and self.proxy.kind is not ProxyKind.SOCKS5

@@ -1,9 +1,10 @@
 """Through somebody else's machine: HTTP and HTTPS proxies, SOCKS5.
 
-The guard holds behind a proxy too (H6): the target's name is resolved and judged by us first. For a tunnel (CONNECT,
-SOCKS5) the proxy is then given the judged *address*, so that it has no name left to resolve differently. Plain http
-through an HTTP proxy needs the name in the request line; there the proxy's own resolver has the last word, and who
-must not trust it uses SOCKS5. The proxy's own address is the user's explicit choice and is not judged.
+The guard holds behind a proxy too (H6): the target's name is resolved and judged by us first, and the proxy is asked
+for a tunnel (CONNECT, SOCKS5) to the judged *address*, so that it has no name left to resolve differently. That goes
+for plain http as well. Some HTTP proxies allow tunnels to port 443 only: for those the user may give up tunnels for
+plain http; the name is then in the request line, and the proxy's own resolver has the last word. The proxy's own
+address is the user's explicit choice and is not judged.
 """
 
 from __future__ import annotations

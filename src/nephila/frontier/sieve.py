@@ -48,14 +48,14 @@ class ScopeSieve:
     def sift(self, page: Page, depth: int) -> Sifted:
         """The links of a page that was found at `depth`."""
         sifted = Sifted()
-        links = [link for link in page.links if link.tag != "link" or not FOLLOWED_RELS.isdisjoint(link.rel.split())]
+        links = [link for link in page.links if link.tag != "link" or _names_a_document(link.rel.split())]
         if self._nofollow and page.directives.nofollow:
             self._refuse_all(links, sifted, "page")
             return sifted
-        links = list(self._choose(links, self._limit))
         addresses = self._identifier.identify_resolved([link.url for link in links])
-        judge, candidates, refused = self._scope.judge, sifted.candidates, sifted.refused
+        judge, refused = self._scope.judge, sifted.refused
         met: set[bytes] = set()
+        wanted: dict[Link, Candidate] = {}
         for link, address in zip(links, addresses, strict=True):
             if isinstance(address, UrlRefused):
                 sifted.malformed[address.reason] = sifted.malformed.get(address.reason, 0) + 1
@@ -63,14 +63,19 @@ class ScopeSieve:
             if address.fingerprint in met:
                 continue
             met.add(address.fingerprint)
-            if self._nofollow and "nofollow" in link.rel:
+            if self._nofollow and link.rel and "nofollow" in link.rel.split():
                 self._refuse(refused, Refusal(address, "nofollow", "rel"))
                 continue
             verdict = judge(address, depth + 1)
             if verdict is None:
-                candidates.append(Candidate(address, depth + 1))
+                wanted[link] = Candidate(address, depth + 1)
             else:
                 self._refuse(refused, Refusal(address, *verdict))
+        # What may be followed is chosen from, not what is on the page: a page of foreign links must not hide its own.
+        chosen = self._choose(tuple(wanted), self._limit)
+        sifted.candidates.extend(wanted[link] for link in chosen)
+        if len(chosen) < len(wanted):
+            sifted.malformed["links_per_page"] = len(wanted) - len(chosen)
         return sifted
 
     def target(self, location: str, task: PageTask) -> Address | Refusal | None:
@@ -103,3 +108,8 @@ class ScopeSieve:
             self._refused_lately.clear()
         self._refused_lately.add(fingerprint)
         refused.append(refusal)
+
+
+def _names_a_document(rel: list[str]) -> bool:
+    """Whether a <link> of these words leads to another document; an alternate style sheet is a style sheet."""
+    return "stylesheet" not in rel and not FOLLOWED_RELS.isdisjoint(rel)

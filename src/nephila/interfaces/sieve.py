@@ -17,7 +17,7 @@ class Sifted:
     candidates: list[Candidate] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     malformed: dict[str, int] = field(default_factory=dict)
-    """Links that are no address at all, by reason."""
+    """Links that go no further and are only counted, by reason: no addresses, or more than a page may bring."""
 
 
 class LinkSieve(Protocol):

@@ -92,7 +92,7 @@ class Fetched:
     unwanted: bool = False
     """The type is not one of `accept_types`: the body was not read."""
     bad_certificate: str = ""
-    """Why the certificate would have been refused, where the settings allowed it all the same."""
+    """Why the certificate or the protocol would have been refused, where the settings allowed it all the same."""
 
     def header(self, name: str) -> str:
         """The first value of a header by its lower-case name, or an empty string."""

@@ -116,6 +116,8 @@ class RulesLearned:
     """A robots task ended with rules (or with the knowledge that there are none)."""
 
     rules: OriginRules
+    crawl_delay_ms: int = 0
+    """What they ask of the origin's host, where they were found on another one: it must bind before the first page."""
 
 
 @dataclass(frozen=True, slots=True)

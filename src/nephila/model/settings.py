@@ -119,8 +119,14 @@ class FetchSettings:
     max_header_bytes: int = setting(65_536, "bytes of the header block", low=1024)
     max_hops: int = setting(10, "redirects in a row", low=0, high=50)
     keep_alive_s: float = setting(15.0, "seconds an idle connection is kept", low=0)
-    bad_certificates: bool = setting(False, "accept bad certificates, and record it", flag="bad-certificates")
+    authorities: str = setting("", "PEM file of certificate authorities to trust beside the usual ones", flag="ca-file")
+    bad_certificates: bool = setting(
+        False, "accept bad certificates and outdated TLS, and record it", flag="bad-certificates"
+    )
     proxy: str = setting("", "http://, https:// or socks5:// proxy for all requests", flag="proxy")
+    proxy_tunnel: bool = setting(
+        True, "tunnel plain http through the proxy too; off lets it resolve names itself", flag="proxy-tunnel"
+    )
     allow_addresses: tuple[str, ...] = setting((), "non-public ranges that may be fetched (CIDR)", flag="allow-address")
     source_addresses: tuple[str, ...] = setting((), "local addresses to send from, fixed by host")
     types: tuple[str, ...] = setting(

@@ -81,3 +81,5 @@ class CrawlSummary:
     """The crawl directory."""
     total_pages: int
     """Pages stored over all runs of this directory."""
+    failure: str = ""
+    """What the disk refused and what to do about it, where that ended the crawl."""

@@ -77,6 +77,10 @@ class Bookkeeper:
             await self._work.wait()
         self._work.clear()
 
+    def nudge(self) -> None:
+        """End a wait for work."""
+        self._work.set()
+
     async def tick(self) -> None:
         """Sync, confirm, disown: what keeps a page's bytes from being lost."""
         refused, self._refused = self._refused, []
@@ -86,20 +90,22 @@ class Bookkeeper:
         loop = asyncio.get_running_loop()
         for segment, end in await loop.run_in_executor(None, self._archive.sync):
             self._synced[segment] = end
-        for segment, end in list(self._synced.items()):
-            mark = min(self._outstanding.get(segment) or {end})
-            if mark > self._confirmed.get(segment, 0):
-                await self._frontier.confirm(segment, mark)
-                self._confirmed[segment] = mark
+        marks = {segment: min((end, *self._outstanding.get(segment, ()))) for segment, end in self._synced.items()}
+        ahead = {segment: mark for segment, mark in marks.items() if mark > self._confirmed.get(segment, 0)}
+        await asyncio.gather(*(self._frontier.confirm(segment, mark) for segment, mark in ahead.items()))
+        self._confirmed |= ahead
 
     async def record(self) -> None:
         """Write what is confirmed into the catalogue, and the index of segments that will not grow any more."""
         ready = [row for row in self._rows if row.end <= self._confirmed.get(row.segment, 0)]
-        self._rows = [row for row in self._rows if row.end > self._confirmed.get(row.segment, 0)]
-        errors, self._errors = self._errors, []
+        errors = list(self._errors)
         loop = asyncio.get_running_loop()
         if ready or errors:
             await loop.run_in_executor(None, self._catalogue.record, ready, errors)
+        # Only now are they let go: what the catalogue refused must keep the index of its segment from being written.
+        recorded = set(map(id, ready))
+        self._rows = [row for row in self._rows if id(row) not in recorded]
+        del self._errors[: len(errors)]
         await loop.run_in_executor(None, self._duplicates.flush)
         unwritten = {row.segment for row in self._rows}
         for segment in [segment for segment in self._rolled if segment not in unwritten]:
@@ -118,9 +124,10 @@ class Bookkeeper:
         return taken
 
     async def finish(self) -> None:
-        """Everything is settled: close the archive and leave nothing unwritten."""
-        await self.tick()
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self._archive.close)
+        """Everything is settled: close the archive, whatever the disk says, and leave nothing unwritten."""
+        try:
+            await self.tick()
+        finally:
+            await asyncio.get_running_loop().run_in_executor(None, self._archive.close)
         await self.tick()
         await self.record()

@@ -13,6 +13,7 @@ and is then cut off; what was stored is settled; the books are closed. A full di
 from __future__ import annotations
 
 import asyncio
+import math
 import resource
 from collections.abc import Sequence
 from contextlib import suppress
@@ -41,6 +42,8 @@ GRACE_S = 2.0
 
 CATALOGUE_S = 1.0
 REAP_S = 5.0
+READERS_EVERY = 12
+"""Beats of `REAP_S`: dead readers of the store are looked for each minute (DESIGN section 3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class Crawl:
         self._stopped_by: StoppedBy | None = None
         self._failure: NephilaError | None = None
         self._paused = False
+        self._books_closed = False
         self._started_ms = 0
         self.seed_report: SeedReport | None = None
         """What became of the seeds; None until they are all read."""
@@ -104,10 +108,19 @@ class Crawl:
         self._paused = False
         self._wake.set()
 
+    def warn(self, reason: str, detail: str) -> None:
+        """Tell the listeners something that concerns the crawl as a whole."""
+        self._m.events.emit(Event(EventKind.WARNING, self._m.clock.wall_ms(), reason=reason, detail=detail))
+
     @property
     def failure(self) -> NephilaError | None:
         """Our own failure that ended the crawl."""
         return self._failure
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing was ever admitted: there is nothing to go on with."""
+        return self._m.frontier.snapshot().hosts == 0
 
     def snapshot(self) -> CrawlSnapshot:
         """The figures of this moment."""
@@ -124,8 +137,8 @@ class Crawl:
         background: list[asyncio.Task[None]] = []
         try:
             self.recovered = await machinery.recovery.run()
-            if new_cycle:
-                await machinery.frontier.begin_cycle()
+            if new_cycle and not await machinery.frontier.begin_cycle():
+                self.warn("cycle", "the cycle that was begun is not finished yet: this goes on with it")
             machinery.allowance.pages = machinery.frontier.snapshot().pages_in_cycle
             self._tell(EventKind.CRAWL_START)
             background = [
@@ -133,12 +146,19 @@ class Crawl:
                 asyncio.create_task(self._keep_leases(), name="leases"),
                 asyncio.create_task(self._sow(seeds), name="seeds"),
             ]
+            for task in background:
+                task.add_done_callback(self._background_ended)
             await self._conduct(background[-1])
         finally:
             await self._end(background)
         if self._failure is not None and not isinstance(self._failure, StorageError):
             raise self._failure
         return self._summary()
+
+    def _background_ended(self, task: asyncio.Task[None]) -> None:
+        """What breaks beside the crawl must not break in silence."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail(NephilaError(f"the task {task.get_name()} broke: {error!r}"))
 
     # The beat
 
@@ -168,6 +188,7 @@ class Crawl:
             if leases and self._free() > 0:
                 continue
             if not leases and not self._working and sowing.done() and not self._paused and self._is_over():
+                await self._m.frontier.end_cycle()
                 self.stop(StoppedBy.DONE)
                 return
             await self._sleep()
@@ -195,11 +216,13 @@ class Crawl:
         lease = self._working.pop(task)
         self._m.expiries.pop(lease.token, None)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.fail(NephilaError(f"a worker broke: {error!r}"))
+            self.fail(error if isinstance(error, NephilaError) else NephilaError(f"a worker broke: {error!r}"))
         self._wake.set()
 
     def _is_over(self) -> bool:
         """Whether nothing can run within --max-wait."""
+        if math.isinf(self._m.settings.limits.max_wait_s):
+            return False
         next_in = self._m.frontier.snapshot().next_in_ms
         return next_in is None or next_in > self._m.settings.limits.max_wait_s * 1000
 
@@ -220,7 +243,7 @@ class Crawl:
         written_at = 0.0
         loop = asyncio.get_running_loop()
         try:
-            while True:
+            while not self._books_closed:
                 await self._m.bookkeeper.wait_for_work()
                 await asyncio.sleep(self._m.settings.archive.sync_ms / 1000)
                 await self._m.bookkeeper.tick()
@@ -234,7 +257,7 @@ class Crawl:
     async def _keep_leases(self) -> None:
         """Renew what is held for long; return what has expired."""
         lease_ms = self._m.settings.frontier.lease_s * 1000
-        frontier = self._m.frontier
+        frontier, beats = self._m.frontier, 0
         try:
             while True:
                 await asyncio.sleep(min(REAP_S, self._m.settings.frontier.lease_s / 6))
@@ -247,6 +270,8 @@ class Crawl:
                         if token in self._m.expiries:
                             self._m.expiries[token] = ends if token in kept else 0
                 await frontier.reap()
+                if (beats := beats + 1) % READERS_EVERY == 0:
+                    frontier.check_readers()
         except NephilaError as error:
             self.fail(error)
 
@@ -261,7 +286,9 @@ class Crawl:
             task.cancel()
         while self._working:
             await asyncio.wait(self._working)
-        for task in background:
+        self._books_closed = True
+        self._m.bookkeeper.nudge()  # not cancelled: it may be in the middle of writing an index
+        for task in background[1:]:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
         try:
@@ -315,4 +342,13 @@ class Crawl:
             dead=frontier.states["dead"],
             out=str(self._m.out),
             total_pages=frontier.pages,
+            failure=_told(self._failure),
         )
+
+
+def _told(error: NephilaError | None) -> str:
+    """An error as one line: what is wrong and what to do."""
+    if error is None:
+        return ""
+    parts = (str(error), error.hint[:1].upper() + error.hint[1:])
+    return " ".join(f"{part.rstrip('.')}." for part in parts if part)

@@ -17,11 +17,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from nephila.model.errors import CrawlDirectoryError, StorageError
+from nephila.config import CONFIG_NAME
+from nephila.model.errors import CrawlDirectoryError, NephilaError, StorageError
 
 FORMAT = "nephila crawl directory, format 1\n"
 
@@ -31,11 +34,19 @@ NETWORK_FILE_SYSTEMS = frozenset(
 """Memory maps and locks cannot be trusted on these (LMDB's documentation says so of itself)."""
 
 
-class CrawlDirectory:
-    """Paths of a crawl directory."""
+LOCK_TRIES, LOCK_PAUSE_S = 4, 0.05
 
-    def __init__(self, root: Path) -> None:
+MOUNTS = Path("/proc/self/mounts")
+
+
+class CrawlDirectory:
+    """Paths of a crawl directory, and what is done with it as a whole."""
+
+    def __init__(self, root: Path, mounts: Path = MOUNTS) -> None:
         self.root = root
+        self._mounts = mounts
+        self._made: list[Path] = []
+        """Directories that this crawl made, the innermost first."""
         self.marker = root / "nephila-crawl"
         self.scope = root / "scope"
         self.frontier = root / "frontier"
@@ -74,26 +85,32 @@ class CrawlDirectory:
             raise CrawlDirectoryError(f"{self.scope} cannot be read: {error.strerror}") from error
 
     def add_to_scope(self, unsaved: Callable[[], bytes]) -> None:
-        """Append what was let in; durable when it returns."""
+        """Append what was let in; durable when it returns. What a full disk or a kill left torn is cut off first."""
         lines = unsaved()
         if not lines:
             return
         try:
-            with self.scope.open("ab") as stream:
+            with self.scope.open("ab+") as stream:
+                size = stream.tell()
+                if size and os.pread(stream.fileno(), 1, size - 1) != b"\n":
+                    stream.truncate(self.saved_scope().rfind(b"\n") + 1)
                 stream.write(lines)
                 stream.flush()
                 os.fsync(stream.fileno())
         except OSError as error:
-            raise StorageError(f"the scope of the crawl cannot be saved: {error.strerror}") from error
+            raise StorageError(f"the scope of the crawl cannot be saved: {error.strerror}", hint="make room") from error
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Make the directory where it is not there, and hold it for one crawl."""
         self._make()
         self.check()
-        descriptor = os.open(self.marker, os.O_RDWR | os.O_CLOEXEC)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = os.open(self.marker, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise self._refused(error) from error
+        try:
+            _lock(descriptor)
         except OSError as error:
             os.close(descriptor)
             raise CrawlDirectoryError(
@@ -105,34 +122,52 @@ class CrawlDirectory:
         finally:
             os.close(descriptor)
 
+    def discard(self) -> None:
+        """Take back a crawl that came to nothing: what was made for it, and nothing else."""
+        for folder in (self.frontier, self.warc, self.duplicates, self.events):
+            shutil.rmtree(folder, ignore_errors=True)
+        logs = (self.catalogue.with_name(self.catalogue.name + end) for end in ("-wal", "-shm"))
+        for path in (self.catalogue, *logs, self.scope, self.root / CONFIG_NAME, self.marker):
+            path.unlink(missing_ok=True)
+        for folder in self._made:
+            with suppress(OSError):  # somebody else has put something there meanwhile
+                folder.rmdir()
+
     def _make(self) -> None:
-        """Begin a crawl directory: the marker last, so that a crash leaves none that is half made."""
+        """Begin a crawl directory: the marker last, so that a crash leaves one that can be begun anew."""
+        self._refuse_network_file_system()
         try:
+            self._made = [folder for folder in (self.root, *self.root.parents) if not folder.exists()]
             self.root.mkdir(parents=True, exist_ok=True)
-            self._refuse_network_file_system()
             if self.marker.exists():
                 return
-            if any(self.root.iterdir()):
+            draft = self.root / "nephila-crawl.new"
+            if {path.name for path in self.root.iterdir()} - {self.warc.name, draft.name}:
                 raise CrawlDirectoryError(
                     f"{self.root} holds something else than a crawl", hint="choose an empty or a new directory"
                 )
             self.warc.mkdir(exist_ok=True)
-            draft = self.root / "nephila-crawl.new"
-            draft.write_text(FORMAT, encoding="utf-8")
+            with draft.open("w", encoding="utf-8") as stream:
+                stream.write(FORMAT)
+                stream.flush()
+                os.fsync(stream.fileno())
             draft.replace(self.marker)
         except FileExistsError as error:
             raise CrawlDirectoryError(
                 f"{error.filename} is a file, not a directory", hint="choose another --out"
             ) from error
         except OSError as error:
-            if error.errno == errno.ENOSPC:
-                raise StorageError(f"{self.root} cannot be made: the disk is full", hint="make room") from error
-            raise CrawlDirectoryError(
-                f"{self.root} cannot be written: {error.strerror}", hint="choose another --out, or mend its permissions"
-            ) from error
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> NephilaError:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            return StorageError(f"{self.root} cannot be written: the disk is full", hint="make room, and start again")
+        return CrawlDirectoryError(
+            f"{self.root} cannot be written: {error.strerror}", hint="choose another --out, or mend its permissions"
+        )
 
     def _refuse_network_file_system(self) -> None:
-        kind = file_system_of(self.root)
+        kind = file_system_of(self.root, self._mounts)
         if kind in NETWORK_FILE_SYSTEMS:
             raise CrawlDirectoryError(
                 f"{self.root} is on a network file system ({kind}), where the frontier's locks cannot be trusted",
@@ -140,7 +175,20 @@ class CrawlDirectory:
             )
 
 
-def file_system_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
+def _lock(descriptor: int) -> None:
+    """Take the lock; `status`, which looks whether a crawl runs, may hold it for a moment."""
+    for attempt in range(LOCK_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if attempt == LOCK_TRIES - 1:
+                raise
+            time.sleep(LOCK_PAUSE_S)
+        else:
+            return
+
+
+def file_system_of(path: Path, mounts: Path = MOUNTS) -> str:
     """The kind of file system that a path is on, by the longest mount point above it; empty when unknown."""
     real = os.path.realpath(path)
     best, kind = "", ""

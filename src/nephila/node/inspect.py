@@ -14,7 +14,7 @@ from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
 from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.interfaces.catalogue import PageRow
 from nephila.interfaces.frontier import UrlStory
-from nephila.model.errors import UsageError
+from nephila.model.errors import CrawlDirectoryError, UsageError
 from nephila.model.settings import Settings
 from nephila.politeness import StandardPoliteness
 from nephila.seeds import SeedUrl, spell
@@ -65,6 +65,10 @@ class CrawlView:
     def __init__(self, out: Path) -> None:
         self._directory = CrawlDirectory(out)
         self._directory.check()
+        if not (self._directory.frontier.is_dir() and self._directory.catalogue.exists()):
+            raise CrawlDirectoryError(
+                f"the crawl in {out} has not begun yet", hint=f"start it: nephila crawl SEEDS --out {out}"
+            )
         self._settings: Settings = load(stored=read_stored(out)).settings
         self._clock = SystemClock()
 

@@ -22,6 +22,9 @@ from nephila.urls import Address, Identifier, origin_of, registrable_domain
 
 from .bookkeeper import Bookkeeper
 
+ROWS_AT_ONCE = 5_000
+"""Captures that are listed in one transaction when a catalogue is built anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
@@ -63,7 +66,14 @@ class Recovery:
         """Recover every segment that was left open, then return the leases of the dead."""
         marks = self._frontier.view.marks()
         total = Recovered()
-        for segment in self._archive.unfinished():
+        for segment in self._frontier.view.pending_segments() - set(self._archive.segments()):
+            # The file itself is gone: its name was not durable when the machine went down.
+            total = replace(total, lost=total.lost + await self._frontier.lose(segment, 0))
+        unfinished = set(self._archive.unfinished())
+        for segment in self._archive.segments():
+            # A finished segment that the catalogue lacks: the catalogue was moved away, or is from an older copy.
+            if segment not in unfinished and self._catalogue.upto(segment) >= marks.get(segment, 0):
+                continue
             found = await self._segment(segment, marks.get(segment, 0))
             total = Recovered(
                 total.segments + 1,
@@ -81,7 +91,7 @@ class Recovery:
             return Recovered(lost=lost)
         orphans = self._frontier.view.orphans(segment)
         start = min(confirmed, self._catalogue.upto(segment))
-        settled = disowned = 0
+        settled = disowned = listed = 0
         rows: list[CaptureRow] = []
         for capture, stored in self._archive.tail(segment, start):
             if stored.ref.offset in orphans:
@@ -91,6 +101,10 @@ class Recovery:
                 settled += 1
             elif not past or self._was_settled(capture, stored):
                 rows.append(self._row(capture, stored))
+                if not past and len(rows) >= ROWS_AT_ONCE:
+                    self._catalogue.record(rows, ())
+                    listed += len(rows)
+                    rows.clear()
             else:
                 await self._frontier.disown(segment, stored.ref.offset)
                 disowned += 1
@@ -98,7 +112,7 @@ class Recovery:
         rows += self._bookkeeper.take(segment)
         self._catalogue.record(sorted(rows, key=lambda row: row.offset), ())
         self._archive.write_index(segment, self._catalogue.captures(segment))
-        return Recovered(settled=settled, listed=len(rows) - settled, orphans=disowned, lost=lost)
+        return Recovered(settled=settled, listed=listed + len(rows) - settled, orphans=disowned, lost=lost)
 
     async def _settle(self, capture: Capture, stored: StoredCapture) -> bool:
         """Settle a capture whose lease still waits for it."""

@@ -6,14 +6,13 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
-from nephila.config import Configured, write_stored
-from nephila.fetch import raise_descriptor_limit
+from nephila.config import Configured
 from nephila.interfaces.events import EventSink
 from nephila.model.errors import UsageError
 from nephila.model.summary import CrawlSummary, StoppedBy
@@ -22,7 +21,8 @@ from nephila.seeds import SeedSource
 from .clock import SystemClock
 from .crawl import Crawl
 from .directory import CrawlDirectory
-from .wiring import Ground, build, sized
+from .opening import opened
+from .wiring import Ground
 
 View = Callable[[Crawl], Coroutine[Any, Any, None]]
 
@@ -55,28 +55,22 @@ async def _crawl(
     listeners: Sequence[EventSink],
     view: View | None,
 ) -> CrawlSummary:
-    directory = CrawlDirectory(out)
-    fresh = not directory.marker.exists()
-    if fresh and not seeds:
+    if not seeds and not CrawlDirectory(out).marker.exists():
         raise UsageError("there are no seeds", hint="give a URL, --seeds FILE or --domains CSV")
-    settings = sized(configured.settings, raise_descriptor_limit(configured.settings.fetch.concurrency))
-    with directory.held():
-        async with AsyncExitStack() as stack:
-            crawl = await build(directory, settings, Ground(SystemClock()), stack, listeners=listeners)
-            write_stored(out, configured.settings)
-            _obey_signals(crawl)
-            watching = asyncio.create_task(view(crawl), name="view") if view is not None else None
-            try:
-                summary = await crawl.run(seeds, new_cycle=new_cycle)
-            finally:
-                if watching is not None:
-                    watching.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await watching
-            report = crawl.seed_report
-            if fresh and report is not None and not report.added and not report.known and summary.responses == 0:
-                raise _no_usable_seed(report.sentence(), [f"{one.text}: {one.detail}" for one in report.examples])
-            return summary
+    async with opened(out, configured, Ground(SystemClock()), listeners=listeners) as crawl:
+        _obey_signals(crawl)
+        watching = asyncio.create_task(view(crawl), name="view") if view is not None else None
+        try:
+            summary = await crawl.run(seeds, new_cycle=new_cycle)
+        finally:
+            if watching is not None:
+                watching.cancel()
+                with suppress(asyncio.CancelledError):
+                    await watching
+        report = crawl.seed_report
+        if report is not None and report.refused and crawl.is_untouched:
+            raise _no_usable_seed(report.sentence(), [f"{one.text}: {one.detail}" for one in report.examples])
+        return summary
 
 
 def _no_usable_seed(sentence: str, examples: Sequence[str]) -> UsageError:

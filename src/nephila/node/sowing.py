@@ -2,35 +2,63 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 from nephila.frontier.scope import Scope
 from nephila.interfaces.frontier import Frontier
+from nephila.model.exchange import FailureKind
 from nephila.model.task import Candidate
-from nephila.seeds import SeedAccepted, SeedRefused, SeedReport, SeedSource, SeedTally, http_twin, read_seeds
+from nephila.seeds import (
+    CONNECTION_LEVEL,
+    Seed,
+    SeedAccepted,
+    SeedRefused,
+    SeedReport,
+    SeedSource,
+    SeedTally,
+    http_twin,
+    read_seeds,
+)
+from nephila.seeds.seed import SEED_LEVEL
 from nephila.urls import Address, Identifier, origin_of
 
-BATCH = 1000
+from .seedreader import seed_batches
 
 
 class Sower:
     """Admits seeds, and remembers which of them may be tried over http when https is not answered."""
 
     def __init__(
-        self, frontier: Frontier, identifier: Identifier, scope: Scope, save_scope: Callable[[], None]
+        self,
+        frontier: Frontier,
+        identifier: Identifier,
+        scope: Scope,
+        save_scope: Callable[[], None],
+        *,
+        threaded: bool = True,
     ) -> None:
+        """`threaded`: sources may block, so they are read in a thread; not under virtual time."""
         self._frontier = frontier
+        self._threaded = threaded
         self._identifier = identifier
         self._scope = scope
         self._save_scope = save_scope
-        self._bare: dict[str, list[Candidate]] = {}
+        self._bare: dict[int, str] = {}
 
     async def sow(self, sources: Sequence[SeedSource], wake: Callable[[], object]) -> SeedReport:
         """Read all sources to their end; `wake` is called after each batch."""
         tally = SeedTally()
-        batch: list[Candidate] = []
-        for verdict in read_seeds(sources, self._identifier.identify):
+        async for seeds in seed_batches(sources, threaded=self._threaded):
+            candidates = self._judge(seeds, tally)
+            if candidates:
+                await self._admit(candidates, tally)
+                wake()
+        return tally.report()
+
+    def _judge(self, seeds: Sequence[Seed], tally: SeedTally) -> list[Candidate]:
+        """Those that may be admitted; the others are refused in the tally."""
+        candidates: list[Candidate] = []
+        for verdict in read_seeds([seeds], self._identifier.identify):
             if isinstance(verdict, SeedRefused):
                 tally.refuse(verdict)
                 continue
@@ -40,26 +68,27 @@ class Sower:
                 continue
             self._scope.add_seed(verdict.address)
             self._remember_twin(verdict)
-            batch.append(Candidate(verdict.address, 0, verdict.level))
-            if len(batch) >= BATCH:
-                await self._admit(batch, tally)
-                batch = []
-                wake()
-                await asyncio.sleep(0)
-        await self._admit(batch, tally)
-        wake()
-        return tally.report()
+            candidates.append(Candidate(verdict.address, 0, verdict.level))
+        return candidates
 
-    def twins(self, origin: str) -> Sequence[Candidate]:
+    def twins(self, origin: str, kind: FailureKind) -> Sequence[Candidate]:
         """The http seeds to try because this https origin cannot be reached: each once."""
-        return self._bare.pop(origin, ())
+        if kind not in CONNECTION_LEVEL:
+            return ()
+        candidates: list[Candidate] = []
+        for path in self._bare.pop(hash(origin), "").split():
+            twin = self._identifier.identify(http_twin(origin + path) or "")
+            if isinstance(twin, Address):
+                candidates.append(Candidate(twin, 0, SEED_LEVEL))
+        return candidates
 
     def _remember_twin(self, seed: SeedAccepted) -> None:
-        if not seed.bare or (url := http_twin(seed.address.url)) is None:
-            return
-        twin = self._identifier.identify(url)
-        if isinstance(twin, Address):
-            self._bare.setdefault(origin_of(seed.address.url), []).append(Candidate(twin, 0, seed.level))
+        """Remember a bare seed as the hash of its origin and its path: there may be millions."""
+        if seed.bare:
+            origin = origin_of(seed.address.url)
+            path = seed.address.url[len(origin) :]
+            known = self._bare.get(hash(origin))
+            self._bare[hash(origin)] = path if known is None else f"{known} {path}"
 
     async def _admit(self, batch: Sequence[Candidate], tally: SeedTally) -> None:
         """The scope is saved before the seeds are admitted: a crash must not leave a seed outside of it."""

@@ -9,7 +9,16 @@ from functools import partial
 
 from nephila import VERSION
 from nephila.dedup import LmdbDigestIndex
-from nephila.fetch import AddressGuard, DnsResolver, HttpFetcher, SocketDialer, decode_payload
+from nephila.fetch import (
+    AddressGuard,
+    DnsResolver,
+    HttpFetcher,
+    SocketDialer,
+    TlsContexts,
+    archive_files,
+    decode_payload,
+    read_authorities,
+)
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Policy
 from nephila.frontier.scope import Scope, ScopeSeeds
@@ -18,13 +27,14 @@ from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.network import Dialer, Resolver
 from nephila.model.errors import NephilaError, UsageError
+from nephila.model.events import Event, EventKind
 from nephila.model.exchange import Fetched
 from nephila.model.page import Page
 from nephila.model.record import SegmentId
 from nephila.model.settings import Settings
 from nephila.model.task import Lease, Token
 from nephila.observe import Fanout, JsonlEventSink, Tally
-from nephila.parse import links_that_matter, media_type, parse_html
+from nephila.parse import MAX_BYTES, links_that_matter, media_type, parse_html
 from nephila.pipeline import Conduct, CrawledPage, Judge, Pipeline, Stages
 from nephila.politeness import StandardPoliteness
 from nephila.store import CrawlIdentity, Disk, LocalArchive, LocalDisk, SqliteCatalogue
@@ -102,11 +112,15 @@ async def build(
     *,
     listeners: Sequence[EventSink] = (),
     deliver: Callable[[CrawledPage], Awaitable[None]] | None = None,
-    tell: Callable[[str], None] = lambda _: None,
 ) -> Crawl:
     """Build a crawl on a directory that is held; everything it opens is closed by `stack`, the last first."""
     clock = ground.clock
     scope = Scope(settings.scope, settings.limits.max_depth, ScopeSeeds.from_bytes(directory.saved_scope()))
+    heard = Fanout(listeners)
+
+    def tell(sentence: str) -> None:
+        heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="events_lost", detail=sentence))
+
     sink = JsonlEventSink(directory.events, settings.observe, clock.wall_ms(), "0", tell)
     tally = Tally(clock, settings.limits)
     events = Fanout([sink, tally, *listeners])
@@ -128,7 +142,7 @@ async def build(
     save_scope = partial(directory.add_to_scope, scope.unsaved)
     sieve = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope)
     judge = Judge(_reader(settings), sieve, politeness, duplicates, settings.fetch.max_hops)
-    sower = Sower(frontier, identifier, scope, save_scope)
+    sower = Sower(frontier, identifier, scope, save_scope, threaded=ground.threaded)
     allowance = PageAllowance(settings.limits)
     expiries: dict[Token, int] = {}
 
@@ -204,7 +218,16 @@ def _archive(directory: CrawlDirectory, settings: Settings, ground: Ground, secr
         return decode_payload(head, payload, limit)
 
     disk = ground.disk or LocalDisk()
-    return LocalArchive(directory.warc, settings.archive, ground.clock, identity, disk, decode, registrable_domain)
+    return LocalArchive(
+        directory.warc,
+        settings.archive,
+        ground.clock,
+        identity,
+        disk,
+        decode,
+        registrable_domain,
+        archive_files(),
+    )
 
 
 def _indexer(archive: LocalArchive, catalogue: SqliteCatalogue) -> Callable[[SegmentId], None]:
@@ -214,12 +237,14 @@ def _indexer(archive: LocalArchive, catalogue: SqliteCatalogue) -> Callable[[Seg
 def _fetcher(settings: Settings, ground: Ground) -> HttpFetcher:
     guard = AddressGuard(settings.fetch.allow_addresses)
     resolver = ground.resolver or DnsResolver(settings.dns, ground.clock)
-    return HttpFetcher(settings.fetch, resolver, ground.dialer or SocketDialer(), guard, ground.clock, media_type)
+    tls = TlsContexts(read_authorities(settings.fetch.authorities))
+    return HttpFetcher(settings.fetch, resolver, ground.dialer or SocketDialer(), guard, ground.clock, media_type, tls)
 
 
 def _reader(settings: Settings) -> Callable[[Fetched], Page | None]:
     """How a body becomes a page; None when it is no HTML."""
-    agent, images, max_bytes = settings.fetch.user_agent, settings.scope.images, settings.fetch.max_decoded_bytes
+    agent, images = settings.fetch.user_agent, settings.scope.images
+    max_bytes = min(MAX_BYTES, settings.fetch.max_decoded_bytes)
 
     def read(fetched: Fetched) -> Page | None:
         content_type = fetched.header("content-type")
@@ -237,10 +262,3 @@ def _reader(settings: Settings) -> Callable[[Fetched], Page | None]:
         )
 
     return read
-
-
-def sized(settings: Settings, concurrency: int) -> Settings:
-    """The settings with the concurrency that the machine allows."""
-    if concurrency >= settings.fetch.concurrency:
-        return settings
-    return replace(settings, fetch=replace(settings.fetch, concurrency=concurrency))

@@ -14,12 +14,14 @@ from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.politeness import Politeness
 from nephila.interfaces.sieve import LinkSieve, Sifted
 from nephila.model.exchange import TRANSIENT, FailureKind, Fetched, FetchFailed, Truncation
-from nephila.model.outcome import Dead, Done, Dropped, Outcome, Respelled, Retry
+from nephila.model.outcome import Dead, DeferReason, Deferred, Done, Dropped, Outcome, Respelled, Retry
 from nephila.model.page import Page
 from nephila.model.record import Original, RecordRef
 from nephila.model.task import PageTask, Refusal, Validators
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+DNS_WAIT_MS = 300_000
+"""A name that could not be looked up is tried again when caches have forgotten the failure (RFC 2308, 7.1)."""
 HTTP_4XX, HTTP_5XX = "http_4xx", "http_5xx"
 
 
@@ -62,6 +64,8 @@ class Judge:
         """How a task ends that got no answer."""
         if answer.kind is FailureKind.ADDRESS:
             return Dropped("address", answer.detail)
+        if answer.kind is FailureKind.DNS:
+            return Deferred(DNS_WAIT_MS, DeferReason.DNS)  # nobody's fault: costs no retry (F2)
         if answer.kind in TRANSIENT:
             return self._politeness.retry(task, answer.kind, answer.detail)
         return Dead(answer.kind, answer.detail)
@@ -161,7 +165,9 @@ def _validators(fetched: Fetched) -> Validators:
 
 
 def _done(fetched: Fetched, *, page: bool) -> Callable[[RecordRef], Outcome]:
-    return lambda ref: Done(ref, fetched.status, b"", _validators(fetched), page=page)
+    # Only a page is asked for conditionally: a 304 must never stand for a redirect or an error of old.
+    validators = _validators(fetched) if page else Validators()
+    return lambda ref: Done(ref, fetched.status, b"", validators, page=page)
 
 
 def _ends(outcome: Outcome) -> Callable[[RecordRef], Outcome]:

@@ -51,6 +51,7 @@ class Narrator:
             elapsed_ms=answer.elapsed_ms,
             via=task.via,
             reason=UNWANTED_TYPE if answer.unwanted else judged.error,
+            detail=f"bad certificate: {answer.bad_certificate}" if answer.bad_certificate else "",
             counts=(("added", settled.admission.added), ("known", settled.admission.known)),
         )
         if judged.location:
@@ -96,6 +97,8 @@ class Narrator:
                 self._error(lease, task, reason, detail, dead=False)
                 self._tell(EventKind.EXCLUDED_BY_RULE, lease, task, reason=reason, detail=detail, via=task.via)
             case Deferred(wait_ms, reason):
+                if isinstance(answer, FetchFailed):
+                    self._error(lease, task, answer.kind, answer.detail, dead=False)
                 self._tell(EventKind.DEFERRED, lease, task, reason=reason, counts=(("wait_ms", wait_ms),))
             case _:
                 if isinstance(answer, Fetched) and 400 <= answer.status < 500:

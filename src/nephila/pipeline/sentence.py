@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from nephila.interfaces.archive import Archive
@@ -28,6 +28,7 @@ from nephila.model.errors import FrontierError, NephilaError, StorageError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
 from nephila.model.outcome import (
     Dead,
+    DeferReason,
     Dropped,
     OriginRules,
     Outcome,
@@ -39,7 +40,7 @@ from nephila.model.outcome import (
 )
 from nephila.model.page import Page
 from nephila.model.record import Capture, Original, StoredCapture
-from nephila.model.task import Candidate, Lease, Pace, PageTask, RobotsTask
+from nephila.model.task import Candidate, Lease, Pace, PageTask, RobotsTask, Task
 from nephila.urls import Address, origin_of
 
 from .judgement import Judge, Judgement
@@ -50,6 +51,12 @@ T = TypeVar("T")
 
 HOLD_MS = 50
 """A host that must rest longer than this is given back between two tasks of a lease: the store keeps the time."""
+
+BUG_WAIT_MS = 300_000
+"""How long a host waits whose robots.txt we broke on."""
+
+BROKEN_OFF_MS = 250
+"""An exchange that we broke off ends, for the server, when it notices."""
 
 RULES_REMEMBERED = 1024
 """Origins whose rules are kept at hand: reading half a megabyte from the store for every page would be felt."""
@@ -106,11 +113,27 @@ class Conduct:
     expires_at: Callable[[Lease], int]
     """When a lease ends, renewals included."""
     allowance: Allowance
-    twins: Callable[[str], Sequence[Candidate]] = lambda _: ()
+    twins: Callable[[str, FailureKind], Sequence[Candidate]] = lambda _origin, _kind: ()
     """Seeds to try over http when an https origin cannot be reached."""
     deliver: Callable[[CrawledPage], Awaitable[None]] | None = None
     fatal: Callable[[NephilaError], None] = lambda _: None
     """Our own failure, such as a full disk: ends the crawl."""
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """How far a lease has come: what must be known to end it at any point."""
+
+    pace: Pace
+    not_before: int
+    """When the host may be asked next, if nothing was sent since."""
+    task: Task | None = None
+    sent: bool = False
+    """Whether the host was asked for `task`."""
+
+    def rest(self, pace: Pace, not_before: int) -> None:
+        """One task is done with; the host rests."""
+        self.pace, self.not_before, self.task, self.sent = pace, not_before, None, False
 
 
 class Pipeline:
@@ -126,55 +149,54 @@ class Pipeline:
         """Tasks that wait for their turn or for an answer: they may be cancelled without leaving anything half done."""
 
     async def work(self, lease: Lease) -> None:
-        """Do the tasks of a lease, one after the other."""
+        """Do the tasks of a lease, one after the other, and end it whatever happens."""
+        under_way = _UnderWay(lease.pace, lease.not_before)
         try:
-            await self._work(lease)
-        except asyncio.CancelledError:
-            if not self.stopping:
+            try:
+                await self._work(lease, under_way)
+            except asyncio.CancelledError:
+                await self._give_back(lease, under_way)
+                if not self.stopping:
+                    raise
+            except (StorageError, FrontierError):
                 raise
-            # Cut off while it waited for an answer: the host was asked, so it rests as after any request.
-            delay = max(lease.pace.delay_ms, lease.pace.crawl_delay_ms)
-            await self._give_back(lease, self._conduct.now() + delay)
+            except Exception as error:  # noqa: BLE001 - the one catch-all: a bug costs one task, not the crawl
+                self._narrator.bug(lease, error)
+                await self._give_up(lease, under_way, error)
         except (StorageError, FrontierError) as error:
             self._conduct.fatal(error)
-        except Exception as error:  # noqa: BLE001 - the one catch-all: a bug costs one lease, not the crawl
-            self._narrator.bug(lease, error)
-            await self._give_back(lease, lease.not_before)
 
-    async def _work(self, lease: Lease) -> None:
+    async def _work(self, lease: Lease, under_way: _UnderWay) -> None:
         rules = self._rules_of(lease)
-        not_before, pace = lease.not_before, lease.pace
         for attempt, task in enumerate(lease.tasks):
             last = attempt == len(lease.tasks) - 1
+            under_way.task = task
             if isinstance(task, PageTask):
                 verdict = self._forbidden(task, rules)
                 if verdict is not None:
-                    release = self._unsent(pace, not_before) if last else None
-                    await self._settle(lease, task, verdict, release)
+                    await self._settle(lease, task, verdict, self._unsent(under_way) if last else None)
                     continue
-            if not await self._interruptibly(self._turn(lease, not_before)):
-                await self._give_back(lease, not_before)
+            if not await self._interruptibly(self._turn(lease, under_way.not_before)):
+                await self._give_back(lease, under_way)
                 return
             if isinstance(task, RobotsTask):
+                under_way.sent = True
                 await self._robots(lease, task)
                 return
             if not self._conduct.allowance.take():
-                await self._give_back(lease, not_before)
+                await self._give_back(lease, under_way)
                 return
             try:
+                under_way.sent = True
                 answer = await self._interruptibly(self._fetch(task))
-            except BaseException:
-                self._conduct.allowance.give()
-                raise
-            release = self._to.politeness.release(pace, answer, rules, self._to.clock.wall_ms())
-            rests = last or self.stopping or release.wait_ms > HOLD_MS
-            try:
+                release = self._to.politeness.release(under_way.pace, answer, rules, self._to.clock.wall_ms())
+                rests = last or self.stopping or release.wait_ms > HOLD_MS
                 await self._conclude(lease, task, attempt, answer, rules, release if rests else None)
             finally:
                 self._conduct.allowance.give()
             if rests:
                 return
-            pace, not_before = release.pace, self._conduct.now() + release.wait_ms + (release.wait_ms > 0)
+            under_way.rest(release.pace, self._conduct.now() + release.wait_ms + (release.wait_ms > 0))
 
     def _rules_of(self, lease: Lease) -> OriginRules | None:
         """The rules in force for a lease on pages, None where none are obeyed; the last few are remembered."""
@@ -245,7 +267,7 @@ class Pipeline:
         """Judge, store and settle an answer."""
         if isinstance(answer, FetchFailed):
             outcome = self._to.judge.failed(task, answer)
-            links = self._conduct.twins(origin_of(task.url)) if task.depth == 0 else ()
+            links = self._conduct.twins(origin_of(task.url), answer.kind) if task.depth == 0 else ()
             await self._settle(lease, task, outcome, release, answer, links)
             return
         judged = self._to.judge.judge(task, answer)
@@ -270,7 +292,11 @@ class Pipeline:
             self._to.duplicates.remember(judged.digest, original)
         outcome = judged.ending(ref)
         settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
-        settled = await self._to.frontier.settle(lease.token, [settlement], release)
+        try:
+            settled = await self._to.frontier.settle(lease.token, [settlement], release)
+        except Exception:
+            ledger.settled(ref.segment, ref.offset, None)  # nobody's: it must not hold up what comes after it
+            raise
         row = capture_row(
             lease,
             task,
@@ -325,9 +351,12 @@ class Pipeline:
         rules = outcome.rules if isinstance(outcome, RulesLearned) else None
         # A robots.txt that was found on another host speaks for its origin, not for the host that it lies on.
         own = rules if origin_of(task.url) == task.origin else None
+        if isinstance(outcome, RulesLearned) and own is None:
+            asked = self._to.politeness.release(Pace(0), None, rules, self._to.clock.wall_ms()).pace.crawl_delay_ms
+            outcome = replace(outcome, crawl_delay_ms=asked)
         release = self._to.politeness.release(lease.pace, answer, own, self._to.clock.wall_ms())
         if isinstance(answer, FetchFailed):
-            links = self._conduct.twins(task.origin)
+            links = self._conduct.twins(origin_of(task.url), answer.kind)
             settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
             self._narrator.robots(lease, task, answer, outcome, settled)
             return
@@ -336,9 +365,10 @@ class Pipeline:
         await self.settle_robots(lease, task, answer, outcome, stored, release)
 
     def learn(self, task: RobotsTask, answer: Answer) -> RulesLearned | RulesMoved:
-        """What an answer to a robots.txt request comes to."""
-        last, wall = self._to.view.rules(task.origin), self._to.clock.wall_ms()
-        learned = self._to.politeness.learn(task, answer, last, self._conduct.now(), wall)
+        """What an answer to a robots.txt request comes to, as of the time when it came."""
+        last, wall, now = self._to.view.rules(task.origin), self._to.clock.wall_ms(), self._conduct.now()
+        age = max(0, wall - answer.ended_at) if answer.ended_at else 0
+        learned = self._to.politeness.learn(task, answer, last, now - age, wall - age)
         if isinstance(learned, RobotsRedirect):
             address = self._conduct.identify(learned.url)
             if address is not None:
@@ -395,9 +425,25 @@ class Pipeline:
             return
         self._narrator.ending(lease, task, outcome, answer)
 
-    async def _give_back(self, lease: Lease, not_before: int) -> None:
-        """Return what is left of a lease; the host rests as long as it would have."""
-        await self._to.frontier.settle(lease.token, [], self._unsent(lease.pace, not_before))
+    async def _give_back(self, lease: Lease, under_way: _UnderWay) -> None:
+        """Return what is left of a lease; the host rests as long as it must."""
+        await self._to.frontier.settle(lease.token, [], self._unsent(under_way))
 
-    def _unsent(self, pace: Pace, not_before: int) -> Release:
-        return Release(max(0, not_before - self._conduct.now()), pace)
+    async def _give_up(self, lease: Lease, under_way: _UnderWay, error: Exception) -> None:
+        """End a lease on which we broke: its page is given up, a robots.txt waits before it is tried again."""
+        release = self._unsent(under_way)
+        settlements: list[Settlement] = []
+        if isinstance(under_way.task, PageTask):
+            settlements.append(Settlement(under_way.task, Dead("bug", f"{type(error).__name__}: {error}")))
+        elif isinstance(under_way.task, RobotsTask):
+            release = replace(release, wait_ms=max(release.wait_ms, BUG_WAIT_MS), reason=DeferReason.ROBOTS)
+        settled = await self._to.frontier.settle(lease.token, settlements, release)
+        if not settled.accepted:  # the task was settled already, or the lease is lost
+            await self._to.frontier.settle(lease.token, [], release)
+
+    def _unsent(self, under_way: _UnderWay) -> Release:
+        """How long a host rests whose next task is not finished: a full delay if it was asked, else what was due."""
+        pace = under_way.pace
+        if under_way.sent:
+            return Release(max(pace.delay_ms, pace.crawl_delay_ms) + BROKEN_OFF_MS, pace)
+        return Release(max(0, under_way.not_before - self._conduct.now()), pace)

@@ -5,7 +5,7 @@
 | 2xx                                      | these rules, for a day                                                  |
 | 3xx                                      | ask there; after too many hops, or without a target, as 4xx             |
 | 4xx but 429                              | no restrictions, for a day                                              |
-| 429, 5xx, anything odd, no answer at all | the last good rules; without them nothing may be fetched; tried again   |
+| 429, 5xx, cut off, odd, no answer at all | the last good rules; without them nothing may be fetched; tried again   |
 |                                          | soon, then ever more rarely; after 30 days of it, no restrictions       |
 
 How long it has been failing is known from `OriginRules.failing_since` alone: waiting as long again as it has been
@@ -21,11 +21,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nephila.interfaces.politeness import RobotsRedirect
-from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed
+from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, Truncation
 from nephila.model.outcome import OriginRules, RulesKind, RulesLearned
 from nephila.model.settings import RobotsSettings
 from nephila.model.task import RobotsTask
-from nephila.urls import resolve_location
+from nephila.urls import origin_of, resolve_location
 
 _TOO_MANY_REQUESTS = 429
 _OUT_OF_REACH = frozenset({FailureKind.ADDRESS, FailureKind.NO_SUCH_NAME})
@@ -52,6 +52,8 @@ def judge_robots(
     if isinstance(answer, FetchFailed):
         return _failing(task, f"{answer.kind}: {answer.detail}", last, settings, now, failure=answer.kind)
     status = answer.status
+    if 200 <= status < 300 and answer.truncated in {Truncation.TIME, Truncation.DISCONNECT}:
+        return _failing(task, f"cut off ({answer.truncated})", last, settings, now, status=status)
     if 200 <= status < 300:
         return _learned(task, RulesKind.RULES, _whole_lines(answer, settings.max_bytes), answer, settings, now)
     if 300 <= status < 400:
@@ -108,8 +110,8 @@ def _failing(
         return RulesLearned(replace(last, fresh_until=due, failing_since=since, detail=detail))
     open_anyway = (given_up or settings.permissive) and failure not in _OUT_OF_REACH
     kind = RulesKind.ALLOW_ALL if open_anyway else RulesKind.UNAVAILABLE
-    if failure in _OUT_OF_REACH:
-        kind = RulesKind.NO_HOST
+    if failure in _OUT_OF_REACH and origin_of(task.url) == task.origin:
+        kind = RulesKind.NO_HOST  # of the origin itself, not of a host that its robots.txt redirects to
     return RulesLearned(OriginRules(task.origin, kind, b"", now.wall_ms, due, status, since, detail))
 
 

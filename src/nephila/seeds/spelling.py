@@ -137,6 +137,8 @@ def _with_scheme(text: str, port: str | None) -> SeedUrl:
 def _explain(text: str) -> Unreadable:  # noqa: PLR0911 - one return for each kind of mistake
     """The most helpful refusal of a text that is neither URL nor bare host."""
     if (slip := _SLIP.fullmatch(text)) is not None:
+        if not slip["rest"].strip("/\\"):
+            return _malformed("it names no host")
         return _malformed(f'did you mean "{slip[1].lower()}://{slip["rest"].lstrip("/")}"?')
     if text[0] in "/.\\":
         return _malformed("it looks like a path; seeds are URLs or domains, and files of seeds are given with --seeds")

@@ -35,7 +35,7 @@ from .readback import Decode, capture_of, whole_units
 from .reader import WarcReader
 from .recovery import recover
 from .rotation import HOUR_MS, WARC_SUFFIX, RollLimits, SegmentKey, index_name, next_serial, segment_name
-from .segment import Segment, SegmentFiles, TornSegmentError, refused
+from .segment import MAX_DESCRIPTORS, Segment, SegmentFiles, TornSegmentError, refused
 from .warc import CrawlIdentity, RecordKind
 
 
@@ -51,6 +51,7 @@ class LocalArchive:
         disk: Disk,
         decode: Decode,
         domain_of: Callable[[str], str] = lambda host: host,
+        max_descriptors: int = MAX_DESCRIPTORS,
     ) -> None:
         """`domain_of` gives the registrable domain of a host, for the layout domain-hour."""
         self._directory = directory
@@ -61,7 +62,7 @@ class LocalArchive:
         self._decode = decode
         self._domain_of = domain_of
         self._limits = RollLimits(settings.max_bytes, int(settings.max_age_s * 1000))
-        self._files = SegmentFiles(directory, disk)
+        self._files = SegmentFiles(directory, disk, max_descriptors)
         self._lock = threading.Lock()
         self._one_sync = threading.Lock()
         """Held for a whole `sync`, so that none closes a file under another."""

@@ -99,13 +99,14 @@ def site_tls(authority: trustme.CA) -> SSLContext:
     return context
 
 
-def test_plain_http_through_an_http_proxy(run: Run, stand: Any) -> None:
-    """H1: in absolute form."""
+@pytest.mark.parametrize("tunnel", [True, False])
+def test_plain_http_through_an_http_proxy(run: Run, stand: Any, tunnel: bool) -> None:
+    """H1, H6: by a tunnel to the judged address; in absolute form where the user gives up tunnels."""
     log: list[bytes] = []
-    got, _, _ = run(get(stand, ("http://127.0.0.1", http_proxy(log))))
+    got, _, where = run(get(stand, ("http://127.0.0.1", http_proxy(log)), proxy_tunnel=tunnel))
     assert isinstance(got, Fetched)
     assert got.body == b"hello"
-    assert log[0].startswith(b"GET http://a.test:")
+    assert log[0].startswith(f"CONNECT {where} ".encode() if tunnel else b"GET http://a.test:")
 
 
 @pytest.mark.parametrize("tls_to_proxy", [False, True])

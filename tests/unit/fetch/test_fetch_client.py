@@ -442,10 +442,13 @@ def test_a_handshake_that_fails_is_typed(once: Once, error: OSError, kind: Failu
     assert (got.kind, got.sent) == (kind, True)
 
 
+TUNNEL = [b"HTTP/1.1 200 Connection established\r\n\r\n"]
+
+
 def test_a_tunnel_gets_the_judged_address_and_tls_the_name(once: Once) -> None:
     """H6: behind a proxy there is no name left to be resolved differently."""
     answer, bench = once(
-        [[[b"HTTP/1.1 200 Connection established\r\n\r\n"], OK]],
+        [[TUNNEL, OK]],
         url="https://a.example/",
         settings={"proxy": "http://user:pw@10.0.0.9:3128"},
     )
@@ -459,9 +462,25 @@ def test_a_tunnel_gets_the_judged_address_and_tls_the_name(once: Once) -> None:
     assert bench.dialer.dialled[-1].server_name == "a.example"
 
 
-def test_plain_http_goes_through_a_proxy_in_absolute_form_without_recording_its_password(once: Once) -> None:
-    """H1, K4: the name is judged first all the same."""
-    settings = {"proxy": "http://user:pw@10.0.0.9:3128"}
+def test_plain_http_is_tunnelled_to_the_judged_address_too(once: Once) -> None:
+    """H6: the proxy hears no name that it could resolve differently."""
+    answer, bench = once([[TUNNEL, OK]], settings={"proxy": "http://10.0.0.9:3128"})
+    connect, request = bench.dialer.transports[0].written
+    assert connect == b"CONNECT 93.184.216.34:80 HTTP/1.1\r\nHost: 93.184.216.34:80\r\n\r\n"
+    assert request.startswith(b"GET / HTTP/1.1\r\nHost: a.example\r\n")
+    assert fetched(answer).request == request
+
+
+def test_through_a_tunnel_a_407_is_the_sites_answer(once: Once) -> None:
+    """H5: odd, but not the proxy's doing."""
+    odd = [b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"]
+    answer, _ = once([[TUNNEL, odd]], settings={"proxy": "http://10.0.0.9:3128"})
+    assert fetched(answer).status == 407
+
+
+def test_without_tunnels_plain_http_goes_in_absolute_form_and_the_password_is_not_recorded(once: Once) -> None:
+    """H1, K4: for proxies that allow none; the name is judged first all the same."""
+    settings = {"proxy": "http://user:pw@10.0.0.9:3128", "proxy_tunnel": False}
     answer, bench = once([[OK]], url="http://a.example/x", settings=settings)
     got = fetched(answer)
     assert got.request.startswith(b"GET http://a.example/x HTTP/1.1\r\nHost: a.example\r\n")
@@ -519,7 +538,9 @@ def test_a_proxy_that_fails_is_told_apart_from_the_host(once: Once, proxy: str, 
 def test_a_proxy_that_wants_credentials_for_a_plain_request_is_a_proxy_failure(once: Once) -> None:
     """H5: a 407 is not the site's answer."""
     script = [[b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"]]
-    assert failed(once([script], settings={"proxy": "http://10.0.0.9"})[0]).kind is FailureKind.PROXY
+    for tunnel in (True, False):
+        settings = {"proxy": "http://10.0.0.9", "proxy_tunnel": tunnel}
+        assert failed(once([script], settings=settings)[0]).kind is FailureKind.PROXY
 
 
 def test_two_exchanges_do_not_disturb_each_other(bench: Callable[..., Any]) -> None:

@@ -6,7 +6,8 @@ import resource
 
 import pytest
 
-from nephila.fetch.descriptors import raise_descriptor_limit
+from nephila.fetch.descriptors import archive_files, raise_descriptor_limit
+from nephila.model.errors import NephilaError
 
 
 class Limits:
@@ -33,14 +34,30 @@ class Limits:
         (Limits(1024, 2048), 2000, 960, 2048),
         (Limits(1024, 1_000_000, forbidden=True), 2000, 448, 1024),
         (Limits(1024, resource.RLIM_INFINITY), 5000, 5000, 10_128),
-        (Limits(64, 64), 10, 1, 64),
+        (Limits(64, 64), 10, 10, 64),
+        (Limits(64, 64), 256, 16, 64),
     ],
 )
 def test_the_limit_is_raised_as_needed_and_concurrency_sized_from_it(
     monkeypatch: pytest.MonkeyPatch, limits: Limits, wanted: int, possible: int, soft: int
 ) -> None:
-    """H1: never more than the hard limit, never less than one exchange."""
+    """H1: never more than the hard limit; where there is little, half of it is left for files."""
     monkeypatch.setattr(resource, "getrlimit", limits.get)
     monkeypatch.setattr(resource, "setrlimit", limits.set)
     assert raise_descriptor_limit(wanted) == possible
     assert limits.now[0] == soft
+
+
+def test_too_few_descriptors_for_any_crawl_are_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """H1: a sentence, before anything is opened."""
+    monkeypatch.setattr(resource, "getrlimit", Limits(20, 20).get)
+    with pytest.raises(NephilaError, match="20 files") as raised:
+        raise_descriptor_limit(10)
+    assert "ulimit -n" in raised.value.hint
+
+
+@pytest.mark.parametrize(("soft", "files"), [(64, 8), (1024, 64), (resource.RLIM_INFINITY, 64)])
+def test_archive_files_leave_room_for_the_rest(monkeypatch: pytest.MonkeyPatch, soft: int, files: int) -> None:
+    """H1, W1: in the layout domain-hour thousands of files grow, few of them are open."""
+    monkeypatch.setattr(resource, "getrlimit", Limits(soft, soft).get)
+    assert archive_files() == files

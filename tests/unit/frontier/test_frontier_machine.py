@@ -56,7 +56,9 @@ def address(url: str) -> Address:
 
 
 some_candidates = st.lists(
-    st.builds(Candidate, st.sampled_from([address(url) for url in URLS]), st.integers(0, 3), st.sampled_from(Level)),
+    st.tuples(st.sampled_from([address(url) for url in URLS]), st.integers(0, 3), st.sampled_from(Level)).map(
+        lambda fields: Candidate(*fields)
+    ),
     max_size=6,
 )
 some_outcomes = st.sampled_from(["done", "answer", "retry", "deferred", "dropped", "dead", "respelled"])
@@ -95,6 +97,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.delay: dict[str, int] = {}
         self.known: set[bytes] = set()
         self.segment, self.end = 1, 0
+        self.done_in: dict[bytes, tuple[int, SegmentId]] = {}
         self.pages = 0
         self.now = 0
 
@@ -129,23 +132,36 @@ class FrontierMachine(RuleBasedStateMachine):
             self.held[lease.host] = Held(lease, list(lease.tasks), lease.expires_at)
 
     @precondition(lambda self: self.held)
-    @rule(data=st.data(), outcome=some_outcomes, rules=some_rules, links=some_candidates, frees=st.booleans())
-    def settle(self, data: st.DataObject, outcome: str, rules: str, links: list[Candidate], frees: bool) -> None:
+    @rule(data=st.data(), frees=st.booleans())
+    def settle(self, data: st.DataObject, frees: bool) -> None:
         host = data.draw(st.sampled_from(sorted(self.held)))
+        if self.held[host].open:
+            self.settle_next(data, host, frees=frees)
+
+    def settle_next(self, data: st.DataObject, host: str, *, frees: bool) -> None:
         held = self.held[host]
-        if not held.open:
-            return self.give_back(data)
         task = held.open.pop(0)
-        ending = self.rules(task, rules) if isinstance(task, RobotsTask) else self.ending(task, outcome)
+        if isinstance(task, RobotsTask):
+            ending, frees = self.robots_ending(task, data.draw(some_rules)), True
+        else:
+            ending = self.ending(task, data.draw(some_outcomes))
+        links = data.draw(some_candidates)
         wait = data.draw(st.sampled_from([0, 700, 1000, 5000]))
         reason = data.draw(st.sampled_from([None, None, DeferReason.RETRY_AFTER]))
-        release = Release(wait, Pace(wait), 10, reason) if frees or isinstance(task, RobotsTask) else None
+        release = Release(wait, Pace(wait), 10, reason) if frees else None
         settled = self.do(self.frontier.settle(held.lease.token, [Settlement(task, ending, links)], release))
         assert settled.accepted
         self.known |= {candidate.address.fingerprint for candidate in links}
-        if release is not None:
+        if frees:
             self.freed(host, wait, wait)
-        return None
+
+    @rule(data=st.data())
+    def work(self, data: st.DataObject) -> None:
+        """Claim and settle as a worker does, so that examples come further than single verbs would take them."""
+        self.claim(4)
+        for host in sorted(self.held):
+            while host in self.held and self.held[host].open:
+                self.settle_next(data, host, frees=len(self.held[host].open) == 1)
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
@@ -189,7 +205,11 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 1))
     def lose(self, share: float) -> None:
-        self.do(self.frontier.lose(self.name(), int(self.end * share)))
+        lost = self.do(self.frontier.lose(self.name(), int(self.end * share)))
+        pages = self.frontier.snapshot().pages
+        assert self.pages - lost <= pages <= self.pages
+        self.pages = pages
+        self.done_in = {one: (cycle, where) for one, (cycle, where) in self.done_in.items() if where != self.name()}
         self.segment, self.end = self.segment + 1, 0
 
     @rule()
@@ -262,6 +282,9 @@ class FrontierMachine(RuleBasedStateMachine):
             case "done" | "answer":
                 start, self.end = self.end, self.end + 100
                 self.pages += outcome == "done"
+                cycle = self.frontier.snapshot().cycle
+                assert self.done_in.get(task.fingerprint, (0, ""))[0] < cycle, "fetched twice in a cycle"
+                self.done_in[task.fingerprint] = (cycle, self.name())
                 return Done(RecordRef(self.name(), start, 50, self.end), 200, b"d" * 32, page=outcome == "done")
             case "retry":
                 return Retry(5000, "timeout", "no answer")
@@ -276,7 +299,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 respelled = address(other)
                 return Respelled(respelled if respelled.fingerprint == task.fingerprint else address(task.url))
 
-    def rules(self, task: RobotsTask, kind: str) -> Outcome:
+    def robots_ending(self, task: RobotsTask, kind: str) -> Outcome:
         now, wall = self.frontier.timeline.now(), self.clock.wall_ms()
         match kind:
             case "allow":
@@ -290,7 +313,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
 
 FrontierMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

@@ -15,7 +15,7 @@ from nephila.urls import registrable_domain
 
 from .book import Book, pack, read_url
 from .records import HostState, Place, RefusalNote, UrlRecord
-from .tables import shorten
+from .tables import pending_key, shorten
 
 
 def admit(book: Book, candidates: Sequence[Candidate], via: bytes = b"") -> Admission:
@@ -64,7 +64,7 @@ def _new_record(book: Book, candidate: Candidate, host: HostState, via: bytes) -
 
 
 def _meet_again(book: Book, candidate: Candidate, key: bytes, url_key: bytes, record: UrlRecord) -> bytes | None:
-    """What a second meeting changes: the place if it is queued anew or better, b"" if nothing, None if it cools."""
+    """What a second meeting brings: the place where it is queued anew, b"" where it is not, None while it cools."""
     host = book.known_host(key)
     fingerprint = candidate.address.fingerprint
     if may_return(record.state, url_cycle=record.cycle, cycle=book.totals.cycle):
@@ -81,10 +81,11 @@ def _meet_again(book: Book, candidate: Candidate, key: bytes, url_key: bytes, re
         return b""
     record.level = min(record.level, candidate.level)
     record.depth = min(record.depth, candidate.depth)
-    place = book.place_of(host, record, fingerprint)
-    book.enqueue(key, host, place)
+    book.enqueue(key, host, book.place_of(host, record, fingerprint))
     book.put_url(url_key, record)
-    return place
+    if host.place is Place.READY:
+        book.make_ready(key, host)  # the place that it left may have been the head of its level
+    return b""
 
 
 def cooling_s(book: Book, record: UrlRecord) -> float:
@@ -102,14 +103,23 @@ def requeue(book: Book, key: bytes, host: HostState, url_key: bytes, record: Url
     elif record.state is State.DROPPED:
         book.totals.dropped -= 1
     elif record.state is State.DONE:
-        # A page that goes back before its bytes are durable has been confirmed by the time it is fetched again.
-        book.totals.completed -= 1
+        _uncount_capture(book, record)
     record.state, record.cycle, record.retries, record.hops = State.QUEUED, book.totals.cycle, 0, 0
     record.trail, record.reason, record.detail = (), "", ""
     place = book.place_of(host, record, url_key[len(key) :])
     book.enqueue(key, host, place)
     book.put_url(url_key, record)
     return place
+
+
+def _uncount_capture(book: Book, record: UrlRecord) -> None:
+    """Count a page no longer as completed or pending; a capture that may never become durable is forgotten."""
+    capture = record.capture
+    if capture and book.txn.delete(pending_key(capture.segment, capture.end), db=book.db["pending"]):
+        book.totals.pending -= 1
+        record.capture = None
+    else:
+        book.totals.completed -= 1
 
 
 def wake(book: Book, key: bytes, host: HostState, places: Iterable[bytes]) -> None:

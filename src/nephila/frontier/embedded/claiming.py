@@ -9,6 +9,8 @@ the lease is on the robots.txt instead, and the pages come later.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xxhash import xxh3_64_digest
 
 from nephila.frontier import order
@@ -30,8 +32,11 @@ SHORT_DELAY_MS = 50
 """Hosts with a longer delay are leased for one URL: holding a lease through its delays would keep a worker's place
 busy with waiting, and the store keeps the time as well."""
 
-ORIGINS_LOOKED_AT = 64
+ORIGINS_LOOKED_AT = 5_000
 """How many queued URLs are looked at for one whose origin is not blocked."""
+
+RECOUNTS_PER_PICK = 16
+"""Hosts whose place is corrected before one is taken: a domain of ten thousand hosts must not stop the claim."""
 
 MOVED_POLL_MS = 2_000
 MOVED_LIMIT_MS = 600_000
@@ -41,7 +46,7 @@ MOVED_LIMIT_MS = 600_000
 def claim(book: Book, hosts: int, lease_ms: int) -> list[Lease]:
     """Lease up to `hosts` hosts, best first by the comparator of `order`."""
     sweep(book)
-    ahead = book.policy.ordered_wait_ms if book.policy.ordered else book.policy.settings.look_ahead_ms
+    ahead = _ahead_ms(book)
     promote_due(book, book.policy.settings.look_ahead_ms)
     promote_waiting(book, ahead)
     if book.policy.ordered and not book.totals.hosts_ready:
@@ -58,6 +63,11 @@ def claim(book: Book, hosts: int, lease_ms: int) -> list[Lease]:
     return leases
 
 
+def _ahead_ms(book: Book) -> int:
+    """How long before its time a host may be claimed."""
+    return book.policy.ordered_wait_ms if book.policy.ordered else book.policy.settings.look_ahead_ms
+
+
 def promote_waiting(book: Book, ahead_ms: int) -> None:
     """Make hosts ready whose time has come, or comes within `ahead_ms`."""
     horizon = book.now + ahead_ms
@@ -69,20 +79,20 @@ def promote_waiting(book: Book, ahead_ms: int) -> None:
             found = cursor.next()
     for key in due:
         host = book.known_host(key)
-        rested_at = _rested_after_reboot(book, host)
-        if rested_at > horizon:
-            book.wait(key, host, rested_at)
+        _rest_after_reboot(book, host)
+        if host.free_at > horizon:
+            book.wait(key, host, host.free_at)
         elif book.policy.ordered and host.reason and host.next_at > book.now:
             continue  # put off as a whole: only hosts that merely rest are waited for
         else:
             book.make_ready(key, host)
 
 
-def _rested_after_reboot(book: Book, host: HostState) -> int:
+def _rest_after_reboot(book: Book, host: HostState) -> None:
+    """The clock that knew how long a host has rested is gone with the last boot: it rests one full delay anew."""
     rebooted_at = book.timeline.rebooted_at
-    if not rebooted_at or host.released_at >= rebooted_at or not host.released_at:
-        return 0
-    return rebooted_at + book.delay_of(host)
+    if rebooted_at and 0 < host.released_at <= rebooted_at:
+        host.free_at = max(host.free_at, rebooted_at + book.delay_of(host))
 
 
 def promote_due(book: Book, ahead_ms: int) -> None:
@@ -96,10 +106,12 @@ def promote_due(book: Book, ahead_ms: int) -> None:
             found = cursor.next()
     for url_key in due:
         record = book.url(url_key)
+        due_at = record.due_at
         book.end_delay(url_key, record)
         record.state = State.QUEUED
         key = url_key[:HOST_KEY_BYTES]
         host = book.known_host(key)
+        host.free_at = max(host.free_at, due_at)  # promoted ahead of its time, it must not be asked for before it
         place = book.place_of(host, record, url_key[HOST_KEY_BYTES:])
         book.enqueue(key, host, place)
         book.put_url(url_key, record)
@@ -114,26 +126,33 @@ def _pick(book: Book) -> tuple[bytes, HostState, int] | None:
         return None
     level = order.draw_level(present, book.policy.random_seed, book.totals.draws)
     book.totals.draws += 1
-    while True:
+    for recounts in range(RECOUNTS_PER_PICK + 1):
         with book.txn.cursor(db=book.db["ready"]) as cursor:
-            cursor.set_range(bytes((level,)))
+            if not cursor.set_range(bytes((level,))):
+                break
             entry = cursor.key()
         key = entry[order.READY_KEY_BYTES :]
         host = book.known_host(key)
-        if order.count_in_ready_key(entry) >= book.domain_count(host.domain):
+        if recounts == RECOUNTS_PER_PICK or order.count_in_ready_key(entry) >= book.domain_count(host.domain):
             return key, host, level
-        # Its domain was asked since: counts only grow, so putting it back with the true count is exact.
+        # Its domain was asked since. Counts only grow, so putting it back with the true count is exact; only where one
+        # domain has very many ready hosts is the order a little behind the counts for a while.
         book.make_ready(key, host)
+    return None
 
 
 def _lease(book: Book, key: bytes, host: HostState, level: int, lease_ms: int) -> Lease | None:
     """Lease a ready host, or put it off and return None."""
-    if _over_limit(book, host):
-        book.park(key, host, DeferReason.HOST_LIMIT)
+    _rest_after_reboot(book, host)
+    if host.free_at > book.now + _ahead_ms(book):
+        book.wait(key, host, host.free_at)
         return None
     robots = book.first_robots(key)
     if robots is not None:
         return _robots_lease(book, key, host, robots[1], lease_ms)
+    if _pages_left(book, host) == 0:
+        book.park(key, host, DeferReason.HOST_LIMIT)
+        return None
     found = _first_unblocked(book, key, level)
     if isinstance(found, int):
         book.wait(key, host, max(found, host.free_at), DeferReason.ROBOTS)
@@ -148,11 +167,12 @@ def _lease(book: Book, key: bytes, host: HostState, level: int, lease_ms: int) -
     return _make(book, key, host, tasks, LeaseRecord(key, book.now + lease_ms, places), note.stored_at)
 
 
-def _over_limit(book: Book, host: HostState) -> bool:
+def _pages_left(book: Book, host: HostState) -> int | None:
+    """How many pages of a host may still be fetched in this cycle; None when there is no limit."""
     if host.cycle != book.totals.cycle:
         host.cycle, host.fetched_in_cycle = book.totals.cycle, 0
     limit = book.policy.max_pages_per_host
-    return bool(limit) and host.fetched_in_cycle >= limit
+    return max(0, limit - host.fetched_in_cycle) if limit else None
 
 
 Work = tuple[bytes, bytes, UrlRecord]
@@ -162,6 +182,7 @@ def _first_unblocked(book: Book, key: bytes, level: int) -> int | tuple[str, Ori
     """The next pages of one origin whose rules are known or may be fetched; else the time when that may change."""
     host = book.known_host(key)
     wanted = book.policy.settings.urls_per_lease if book.delay_of(host) < SHORT_DELAY_MS else 1
+    wanted = min(wanted, _pages_left(book, host) or wanted)
     blocked: dict[str, int] = {}
     origin, note, work = "", None, list[Work]()
     for place, url_key, record in _queued(book, key, level):
@@ -171,15 +192,13 @@ def _first_unblocked(book: Book, key: bytes, level: int) -> int | tuple[str, Ori
         if not work:
             if its_origin in blocked:
                 continue
-            note = origin_note(book, its_origin)
+            note = origin_note(book, its_origin) if book.policy.robots else OriginNote(RulesKind.ALLOW_ALL, 0, 0)
             until = _blocked_until(book, note)
             if until is not None:
                 blocked[its_origin] = until
                 continue
-            if note is None or note.fresh_until <= book.now:
-                if book.policy.robots:
-                    return its_origin, None, []
-                note = OriginNote(RulesKind.ALLOW_ALL, 0, 0)
+            if book.policy.robots and (note is None or note.fresh_until <= book.now):
+                return its_origin, None, []
             origin = its_origin
         work.append((place, url_key, record))
         if len(work) >= wanted:
@@ -189,27 +208,21 @@ def _first_unblocked(book: Book, key: bytes, level: int) -> int | tuple[str, Ori
     return min(blocked.values(), default=book.now + MOVED_POLL_MS)
 
 
-def _queued(book: Book, key: bytes, level: int) -> list[Work]:
-    """The first queued URLs of a host, beginning with the level it was picked for."""
-    places: list[bytes] = []
-    with book.txn.cursor(db=book.db["queue"]) as cursor:
-        for start in (key + bytes((level,)), key):
-            found = cursor.set_range(start)
-            while found and len(places) < ORIGINS_LOOKED_AT:
-                place = cursor.key()
-                if place[:HOST_KEY_BYTES] != key:
+def _queued(book: Book, key: bytes, level: int) -> Iterator[Work]:
+    """The first queued URLs of a host, beginning with the level it was picked for; each read when it is asked for."""
+    for start, stop in ((bytes((level,)), b"\xff"), (b"", bytes((level,)))):
+        place = start
+        for _ in range(ORIGINS_LOOKED_AT):
+            with book.txn.cursor(db=book.db["queue"]) as cursor:
+                if not cursor.set_range(key + place) or cursor.key()[:HOST_KEY_BYTES] != key:
                     break
-                if place not in places:
-                    places.append(place)
-                found = cursor.next()
-            if places:
+                place = cursor.key()[HOST_KEY_BYTES:]
+            if place >= stop:
                 break
-    work: list[Work] = []
-    for place in places:
-        found_url = book.find(key + order.prefix_of(place))
-        if found_url is not None:
-            work.append((place[HOST_KEY_BYTES:], *found_url))
-    return work
+            found = book.find(key + order.prefix_of(place))
+            if found is not None:
+                yield place, *found
+            place += b"\0"
 
 
 def _blocked_until(book: Book, note: OriginNote | None) -> int | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import lmdb
+
 from nephila.frontier.lifecycle import State
 from nephila.frontier.timeline import Timeline
 from nephila.interfaces.clock import Clock
@@ -18,7 +20,7 @@ from . import admission, claiming, settling, upkeep
 from .book import Book, Policy, read_anchor, read_url
 from .group import GroupCommitter
 from .records import Totals
-from .tables import open_tables
+from .tables import open_tables, pending_key, refused
 from .view import LmdbFrontierView
 
 
@@ -31,7 +33,8 @@ class LmdbFrontier:
             raw = txn.get(b"anchor", db=self._tables.db["meta"])
         self.timeline = Timeline(clock, None if raw is None else read_anchor(raw))
         self._group = GroupCommitter(self._tables, self.timeline, clock, policy, threaded=threaded)
-        self._group.after_commit = self._observe
+        self._group.observe = _observe
+        self._group.after_commit = self._publish
         self._totals = Totals()
         self._next: int | None = None
         self.view = LmdbFrontierView(self._tables, self.timeline)
@@ -100,9 +103,17 @@ class LmdbFrontier:
 
     # Opening, recovering, operating: for the node, on one machine
 
-    async def begin_cycle(self) -> int:
-        """Begin a new cycle; returns its number."""
+    async def begin_cycle(self) -> bool:
+        """Begin a new cycle, unless one that was begun so is still open: the same command goes on (F10)."""
         return await self._group.run(upkeep.begin_cycle)
+
+    async def end_cycle(self) -> None:
+        """Nothing is left to do in this cycle: the next `begin_cycle` begins another."""
+        await self._group.run(upkeep.end_cycle)
+
+    def check_readers(self) -> int:
+        """Free the places of readers that died; how many."""
+        return int(self._tables.env.reader_check())
 
     async def reap_all(self) -> int:
         """Return the hosts of all leases: their holders are known to be dead."""
@@ -116,7 +127,7 @@ class LmdbFrontier:
         """A capture that was stored, but whose settle was refused: it belongs to nobody and is listed nowhere."""
 
         def verb(book: Book) -> None:
-            book.txn.put(settling.pending_key(segment, offset), b"", db=book.db["orphans"])
+            book.txn.put(pending_key(segment, offset), b"", db=book.db["orphans"])
 
         await self._group.run(verb)
 
@@ -141,12 +152,19 @@ class LmdbFrontier:
     async def close(self) -> None:
         """Finish what was handed in, sync and close."""
         await self._group.close()
-        self._tables.env.sync(True)
-        self._tables.close()
+        try:
+            self._tables.env.sync(True)
+        except lmdb.Error as error:
+            raise refused(error) from error
+        finally:
+            self._tables.close()
 
-    def _observe(self, book: Book) -> None:
-        self._totals = book.totals
-        self._next = upkeep.next_moment(book)
+    def _publish(self, observed: tuple[Totals, int | None]) -> None:
+        self._totals, self._next = observed
+
+
+def _observe(book: Book) -> tuple[Totals, int | None]:
+    return book.totals, upkeep.next_moment(book)
 
 
 def snapshot_of(totals: Totals, now: int, next_moment: int | None) -> FrontierSnapshot:

@@ -12,7 +12,6 @@ group is then rolled back and each verb run in a transaction of its own.
 from __future__ import annotations
 
 import asyncio
-import errno
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -21,10 +20,9 @@ import lmdb
 
 from nephila.frontier.timeline import Timeline
 from nephila.interfaces.clock import Clock
-from nephila.model.errors import NephilaError, StorageError
 
 from .book import Book, Policy
-from .tables import Tables
+from .tables import Tables, refused
 
 T = TypeVar("T")
 Verb = Callable[[Book], Any]
@@ -43,8 +41,10 @@ class GroupCommitter:
         self._waiting: list[tuple[Verb, asyncio.Future[Any]]] = []
         self._runner: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "nephila-frontier") if threaded else None
-        self.after_commit: Callable[[Book], None] = lambda _: None
+        self.observe: Callable[[Book], Any] = lambda _: None
         """Called inside every transaction, last: reads what the snapshot shows."""
+        self.after_commit: Callable[[Any], None] = lambda _: None
+        """Called with what `observe` read, once it is true."""
 
     async def run(self, verb: Callable[[Book], T]) -> T:
         """Run one verb durably."""
@@ -57,7 +57,9 @@ class GroupCommitter:
 
     def run_now(self, verb: Callable[[Book], T]) -> T:
         """Run one verb in a transaction of its own, in place. For opening and closing, when no loop runs."""
-        answer: T = self._commit([verb])[0]
+        answer: T | Exception = self._attempt([verb])[0]
+        if isinstance(answer, Exception):
+            raise answer
         return answer
 
     async def close(self) -> None:
@@ -103,24 +105,15 @@ class GroupCommitter:
             book = Book(txn, self._tables, self._timeline, self.policy, self._clock.wall_ms() // 1000)
             answers = [verb(book) for verb in verbs]
             book.write_back()
-            self.after_commit(book)
+            observed = self.observe(book)
+        self.after_commit(observed)
         return answers
 
 
 def _told(error: Exception) -> Exception:
-    """An engine's error as one of ours."""
-    match error:
-        case NephilaError():
-            return error
-        case lmdb.MapFullError():
-            told = StorageError("the frontier has reached the size of its map", hint="raise frontier.map_bytes")
-        case lmdb.DiskError():
-            told = StorageError("the frontier cannot be written: no space left on the disk", hint="make room")
-        case lmdb.Error() if errno.errorcode[errno.ENOSPC] in str(error) or "No space" in str(error):
-            told = StorageError("the frontier cannot be written: no space left on the disk", hint="make room")
-        case lmdb.Error():
-            told = StorageError(f"the frontier cannot be written: {error}")
-        case _:
-            return error
+    """An engine's error as one of ours; any other as it is."""
+    if not isinstance(error, lmdb.Error):
+        return error
+    told = refused(error)
     told.__cause__ = error
     return told

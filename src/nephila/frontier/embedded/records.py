@@ -28,6 +28,7 @@ class CaptureNote(msgspec.Struct, array_like=True, frozen=True):
     changed_at: int = 0
     """UTC seconds when the content was last seen to differ."""
     count: int = 1
+    page: bool = True
 
 
 class UrlRecord(msgspec.Struct, array_like=True):
@@ -88,6 +89,7 @@ class HostState(msgspec.Struct, array_like=True):
     fetched: int = 0
     cycle: int = 0
     fetched_in_cycle: int = 0
+    """Pages, as `max_pages_per_host` counts them."""
     mean_ms: int = 0
     reason: str = ""
     """Why it is put off as a whole."""
@@ -157,5 +159,7 @@ class Totals(msgspec.Struct):
     delayed: dict[str, int] = msgspec.field(default_factory=dict)
     put_off: dict[str, int] = msgspec.field(default_factory=dict)
     """Queued URLs of hosts that are put off as a whole, by reason."""
+    cycle_open: bool = False
+    """A cycle was begun by hand and has not come to its end."""
     sweep: bytes | None = None
     """Where the sweep of a new cycle has come to; None when there is none."""

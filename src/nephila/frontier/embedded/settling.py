@@ -33,7 +33,7 @@ from .admission import admit, note_refused
 from .book import Book, pack, read_lease
 from .claiming import origin_note, put_robots, robots_key
 from .records import CaptureNote, HostState, LeaseRecord, OriginNote, Place, RobotsEntry, UrlRecord
-from .tables import HOST_KEY_BYTES, shorten
+from .tables import HOST_KEY_BYTES, pending_key, shorten
 
 MEAN_WEIGHT = 8
 """The host's mean answer time moves by an eighth of each new one, as TCP's round-trip estimate does (RFC 6298)."""
@@ -104,16 +104,18 @@ def _end_page(
     outcome, totals = settlement.outcome, book.totals
     record.state = after(record.state, outcome)
     record.settled_s = book.wall_s
+    record.cycle = totals.cycle  # it may have been queued in an earlier one; this is the cycle that it was asked in
     record.reason = record.detail = ""
     book.dequeue(key, host, place)
     match outcome:
         case Done():
             _store(book, url_key, record, outcome)
             host.fetched += 1
-            host.fetched_in_cycle += 1
-            book.count_page(host.domain)
-            totals.pages += outcome.page
-            totals.pages_in_cycle += outcome.page
+            if outcome.page:
+                host.fetched_in_cycle += 1
+                book.count_page(host.domain)
+                totals.pages += 1
+                totals.pages_in_cycle += 1
         case Retry():
             record.retries += 1
             record.detail = f"{outcome.kind}: {outcome.detail}" if outcome.detail else outcome.kind
@@ -152,22 +154,18 @@ def _store(book: Book, url_key: bytes, record: UrlRecord, done: Done) -> None:
         last_modified=done.validators.last_modified,
         changed_at=book.wall_s if done.changed or old is None else old.changed_at,
         count=old.count + 1 if old else 1,
+        page=done.page,
     )
     book.txn.put(pending_key(done.ref.segment, done.ref.end), url_key, db=book.db["pending"])
     book.totals.pending += 1
 
 
-def pending_key(segment: str, end: int) -> bytes:
-    """The key of a page that waits for its segment."""
-    return segment.encode() + b"\0" + end.to_bytes(8, "big")
-
-
 def _end_robots(book: Book, key: bytes, task: RobotsTask, settlement: Settlement) -> None:
     match settlement.outcome:
-        case RulesLearned(rules):
+        case RulesLearned(rules, crawl_delay_ms):
             book.txn.delete(robots_key(key, task.origin), db=book.db["robots"])
             _put_rules(book, rules)
-            _wake_origin(book, task.origin)
+            _wake_origin(book, task.origin, crawl_delay_ms)
         case RulesMoved(origin, address, hops):
             book.txn.delete(robots_key(key, origin), db=book.db["robots"])
             note = origin_note(book, origin) or OriginNote(RulesKind.UNAVAILABLE, 0, 0)
@@ -193,13 +191,18 @@ def _put_rules(book: Book, rules: OriginRules) -> None:
     book.txn.put(rules.origin.encode(), rules.body, db=book.db["rules"])
 
 
-def _wake_origin(book: Book, origin: str) -> None:
+def _wake_origin(book: Book, origin: str, crawl_delay_ms: int) -> None:
     """Let a host go on that waited for rules which were found on another host."""
     name = origin.split("://", 1)[1].rstrip(".")
     name = name if name.endswith("]") else name.rsplit(":", 1)[0]
     key = book.tables.host_key(name, registrable_domain(name))
     host = book.host(key)
-    if host is not None and host.place is Place.WAITING and host.reason == DeferReason.ROBOTS:
+    if host is None or host.place is Place.LEASED:
+        return
+    if crawl_delay_ms:
+        host.crawl_delay_ms = crawl_delay_ms
+        host.free_at = max(host.free_at, host.released_at + crawl_delay_ms + 1)
+    if host.place is Place.WAITING and host.reason == DeferReason.ROBOTS:
         book.wait(key, host, host.free_at)
 
 

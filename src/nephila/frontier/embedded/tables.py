@@ -117,19 +117,39 @@ def open_tables(path: Path, *, map_bytes: int, sync: bool, read_only: bool = Fal
             readahead=False,
             lock=True,
         )
+    except lmdb.DiskError as error:
+        raise refused(error) from error
     except lmdb.Error as error:
-        raise FrontierError(f"the frontier at {path} cannot be opened: {error}") from error
+        hint = "restore the directory from a copy, or begin a new crawl"
+        raise FrontierError(f"the frontier at {path} cannot be opened: {error}", hint) from error
     except OSError as error:
-        raise StorageError(f"the frontier at {path} cannot be opened: {error.strerror}") from error
+        raise StorageError(f"the frontier at {path} cannot be opened: {error.strerror}", "check the disk") from error
     env.reader_check()
     try:
         return _open_databases(env, read_only=read_only)
     except lmdb.NotFoundError as error:
         env.close()
-        raise FrontierError(f"{path} holds no frontier") from error
-    except (lmdb.Error, FrontierError):
+        raise FrontierError(f"{path} holds no frontier", "restore it from a copy, or begin a new crawl") from error
+    except lmdb.Error as error:
+        env.close()
+        raise refused(error) from error
+    except FrontierError:
         env.close()
         raise
+
+
+def refused(error: lmdb.Error) -> StorageError:
+    """The engine's refusal to write, told in one sentence."""
+    match error:
+        case lmdb.MapFullError():
+            return StorageError("the frontier has reached the size of its map", hint="raise frontier.map_bytes")
+        case lmdb.DiskError():
+            return StorageError(
+                "the frontier could not be written: no space left on the disk",
+                hint="make room and start the same command again: it goes on where it was",
+            )
+        case _:
+            return StorageError(f"the frontier could not be written: {error}", hint="check the disk")
 
 
 def _open_databases(env: lmdb.Environment, *, read_only: bool) -> Tables:
@@ -148,10 +168,16 @@ def _open_databases(env: lmdb.Environment, *, read_only: bool) -> Tables:
 def _secret(form: bytes | None, secret: bytes | None) -> int:
     if form != FORMAT or secret is None:
         raise FrontierError(
-            f"the frontier has the format {form!r}, this version reads {FORMAT!r}",
-            hint="use the version of nephila that made it, or begin a new crawl directory",
+            f"the frontier has the format {(form or b'').decode(errors='replace')!r}, "
+            f"this version of nephila reads {FORMAT.decode()!r}",
+            hint="use the version that made it, or begin a new crawl directory",
         )
     return int.from_bytes(secret, "big")
+
+
+def pending_key(segment: str, end: int) -> bytes:
+    """The key of a page that waits for its segment, or (with its offset) of a capture that is nobody's."""
+    return segment.encode() + b"\0" + end.to_bytes(8, "big")
 
 
 def shorten(url: str, host: str) -> str:

@@ -68,32 +68,39 @@ def confirm(book: Book, segment: SegmentId, upto: int) -> int:
 def lose(book: Book, segment: SegmentId, valid_end: int) -> int:
     """Bytes after `valid_end` of a segment are gone: queue the pages that lay there again."""
     prefix = segment.encode() + b"\0"
-    lost: list[tuple[bytes, bytes]] = []
+    lost: list[bytes] = []
     with book.txn.cursor(db=book.db["pending"]) as cursor:
         found = cursor.set_range(prefix)
         while found and cursor.key().startswith(prefix):
             if int.from_bytes(cursor.key()[-8:], "big") > valid_end:
-                lost.append((cursor.key(), cursor.value()))
+                lost.append(cursor.value())
             found = cursor.next()
-    for pending, url_key in lost:
-        book.txn.delete(pending, db=book.db["pending"])
-        book.totals.pending -= 1
-        record = book.url(url_key)
-        if record.state is State.DONE and record.capture and record.capture.segment == segment:
-            key = url_key[:HOST_KEY_BYTES]
-            host = book.known_host(key)
-            book.totals.completed += 1  # `requeue` takes a completed one away; this one never was
-            record.capture = None
-            wake(book, key, host, (requeue(book, key, host, url_key, record),))
+    for url_key in lost:
+        key = url_key[:HOST_KEY_BYTES]
+        host, record = book.known_host(key), book.url(url_key)
+        if record.capture and record.capture.page:
+            book.totals.pages -= 1
+            if record.cycle == book.totals.cycle:
+                book.totals.pages_in_cycle -= 1
+                host.fetched_in_cycle -= host.cycle == record.cycle
+        wake(book, key, host, (requeue(book, key, host, url_key, record),))
     return len(lost)
 
 
-def begin_cycle(book: Book) -> int:
-    """Begin a new cycle: every URL that has ended may be fetched once more."""
+def end_cycle(book: Book) -> None:
+    """The cycle has come to its end."""
+    book.totals.cycle_open = False
+
+
+def begin_cycle(book: Book) -> bool:
+    """Begin a new cycle: every URL that has ended may be fetched once more. False while the last one is still open."""
+    if book.totals.cycle_open:
+        return False
+    book.totals.cycle_open = True
     book.totals.cycle += 1
     book.totals.sweep = b""
     book.totals.pages_in_cycle = 0
-    return book.totals.cycle
+    return True
 
 
 def sweep(book: Book, step: int = SWEEP_STEP) -> None:

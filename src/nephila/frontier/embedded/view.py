@@ -17,7 +17,7 @@ from nephila.urls import Fingerprint, registrable_domain
 from .book import read_anchor, read_host, read_lease, read_origin, read_refusal, read_totals, read_url
 from .claiming import page_task
 from .records import HostState, Place, Totals, UrlRecord
-from .tables import HOST_KEY_BYTES, Tables, lengthen, open_tables
+from .tables import HOST_KEY_BYTES, Tables, lengthen, open_tables, pending_key
 
 if TYPE_CHECKING:
     from .tables import Txn
@@ -91,6 +91,17 @@ class LmdbFrontierView:
         """Up to where each segment is confirmed."""
         with self._tables.env.begin() as txn, txn.cursor(db=self._db["marks"]) as cursor:
             return {SegmentId(key.decode()): int.from_bytes(value, "big") for key, value in cursor}
+
+    def pending_segments(self) -> set[SegmentId]:
+        """Segments that pages wait for: few, because every tick confirms what is durable."""
+        segments: set[SegmentId] = set()
+        with self._tables.env.begin() as txn, txn.cursor(db=self._db["pending"]) as cursor:
+            found = cursor.first()
+            while found:
+                name = cursor.key()[:-9]
+                segments.add(SegmentId(name.decode()))
+                found = cursor.set_range(name + b"\1")
+        return segments
 
     def orphans(self, segment: SegmentId) -> set[int]:
         """Offsets of captures in a segment whose settle was refused."""
@@ -216,7 +227,7 @@ class LmdbFrontierView:
             if raw is not None and any(entry[-8:] == prefix for entry in read_lease(raw).entries):
                 return "in_progress"
         if record.state is State.DONE and record.capture:
-            key = record.capture.segment.encode() + b"\0" + record.capture.end.to_bytes(8, "big")
+            key = pending_key(record.capture.segment, record.capture.end)
             if txn.get(key, db=self._db["pending"]) is not None:
                 return "stored_pending"
         return _NAMES[record.state]

@@ -1,0 +1,180 @@
+"""Simulated crawls that are killed, or lose power, at a step of their choice, and go on from what is left.
+
+A step is an event told, bytes that the archive wrote or synced, or a commit of the frontier. At the chosen one
+the crawl directory is copied as it is: that is all that a kill leaves. The crawl that was killed is then unwound, in a
+directory that nobody looks at again. After a power loss the archive has what its disk remembers, the catalogue what was
+checkpointed, and the machine has rebooted; the frontier syncs every commit, so its copy is its last sync.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from simulation import PATIENT, Recorder
+
+from nephila.model.events import Event
+from nephila.model.settings import Settings
+from nephila.model.summary import CrawlSummary
+from nephila.node.directory import CrawlDirectory
+from nephila.node.recovery import Recovered
+from nephila.node.wiring import Ground, build
+from nephila.seeds import ArgumentSeeds
+from nephila.store.disk import Disk, DiskFile, LocalDisk
+from nephila.testing.clock import VirtualClock
+from nephila.testing.disk import ForgetfulDisk
+from nephila.testing.loop import run_virtual
+from nephila.testing.web import Auditor, SimulatedNetwork, SimulatedWeb
+
+
+class Crash(SystemExit):
+    """Ends the loop at once: no handler of ours catches it."""
+
+
+@dataclass
+class Trap:
+    """Counts steps, and springs at one of them."""
+
+    at: int
+    action: Any
+    steps: int = 0
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps == self.at:
+            self.action()
+            raise Crash
+
+    # An event sink
+
+    def emit(self, event: Event) -> None:
+        self.step()
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class TrappedFile:
+    """A file whose writes and syncs are steps, each after it was done."""
+
+    file: DiskFile
+    trap: Trap
+
+    def append(self, data: bytes) -> None:
+        self.file.append(data)
+        self.trap.step()
+
+    def sync(self) -> None:
+        self.file.sync()
+        self.trap.step()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+@dataclass(frozen=True)
+class TrappedDisk:
+    """A disk of such files."""
+
+    disk: Disk
+    trap: Trap
+
+    def create(self, path: Path) -> DiskFile:
+        return TrappedFile(self.disk.create(path), self.trap)
+
+    def open(self, path: Path) -> DiskFile:
+        return TrappedFile(self.disk.open(path), self.trap)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.disk, name)
+
+
+@dataclass
+class World:
+    """One web, one clock, one auditor: what stays while crawls of it come and go."""
+
+    web: SimulatedWeb
+    folder: Path
+    settings: Settings = PATIENT
+    power: random.Random | None = None
+    """Where given, crashes are power losses, and this draws what survives them."""
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    recorder: Recorder = field(default_factory=Recorder)
+    runs: int = 0
+    recovered: list[Recovered] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.auditor = Auditor(self.web, base_delay_ms=self.settings.politeness.delay_s * 1000)
+        self.network = SimulatedNetwork(self.web, self.clock, self.auditor)
+        self.disk: Disk = LocalDisk() if self.power is None else ForgetfulDisk()
+        self.out = self.folder / "run-0" / "crawl"
+
+    def crawl(
+        self, crash_at: int = 0, *, seeds: Sequence[str] | None = None, new_cycle: bool = False
+    ) -> CrawlSummary | None:
+        """Crawl to the end, or to step `crash_at`: then None, and the world is as the next run finds it."""
+        left = self.folder / f"run-{self.runs + 1}" / "crawl"
+        trap = Trap(crash_at, lambda: self._crash(left))
+        given = self.web.seeds() if seeds is None else seeds
+        try:
+            return run_virtual(lambda: self._run(trap, given, new_cycle=new_cycle), self.clock)
+        except Crash:
+            if self.power is not None:
+                self._lose_power(left)
+            self.out = left
+            self.runs += 1
+            return None
+
+    async def _run(self, trap: Trap, seeds: Sequence[str], *, new_cycle: bool) -> CrawlSummary:
+        ground = Ground(self.clock, self.network, self.network, TrappedDisk(self.disk, trap), threaded=False)
+        directory = CrawlDirectory(self.out)
+        with directory.held():
+            async with AsyncExitStack() as stack:
+                crawl = await build(directory, self.settings, ground, stack, listeners=[self.recorder, trap])
+                group = crawl._m.frontier._group
+                publish = group.after_commit
+
+                def committed(observed: Any) -> None:
+                    publish(observed)
+                    trap.step()
+
+                group.after_commit = committed
+                summary = await crawl.run([ArgumentSeeds(seeds)], new_cycle=new_cycle)
+                assert crawl.recovered is not None
+                self.recovered.append(crawl.recovered)
+                return summary
+
+    def _crash(self, left: Path) -> None:
+        """Keep what a kill leaves, and hang up: for the servers every answer under way has ended."""
+        shutil.copytree(self.out, left, ignore=shutil.ignore_patterns("lock.mdb"))
+        for connection in list(self.network.service.connections):
+            connection.connection_lost(None)
+
+    def _lose_power(self, left: Path) -> None:
+        assert isinstance(self.disk, ForgetfulDisk)
+        for log in left.glob("catalogue.sqlite-*"):
+            log.unlink()
+        warc = left / "warc"
+        forgetful = self.disk.lose_power(self.power)
+        moved = ForgetfulDisk()
+        for name in forgetful.names(self.out / "warc"):
+            moved.overwrite(warc / name, forgetful.contents(self.out / "warc" / name))
+        self.disk = moved
+        self.clock.reboot()
+
+    def archive(self) -> dict[str, bytes]:
+        """The archive's files, WARC and CDXJ, by name."""
+        folder = self.out / "warc"
+        names = self.disk.names(folder)
+        if isinstance(self.disk, ForgetfulDisk):
+            return {name: self.disk.contents(folder / name) for name in names}
+        return {name: (folder / name).read_bytes() for name in names}
