@@ -8,6 +8,7 @@ checkpointed, and the machine has rebooted; the frontier syncs every commit, so 
 
 from __future__ import annotations
 
+import asyncio
 import random
 import shutil
 from collections.abc import Sequence
@@ -128,8 +129,6 @@ class World:
         try:
             return run_virtual(lambda: self._run(trap, given, new_cycle=new_cycle), self.clock)
         except Crash:
-            if self.power is not None:
-                self._lose_power(left)
             self.out = left
             self.runs += 1
             return None
@@ -148,28 +147,24 @@ class World:
                     trap.step()
 
                 group.after_commit = committed
-                summary = await crawl.run([ArgumentSeeds(seeds)], new_cycle=new_cycle)
-                assert crawl.recovered is not None
-                self.recovered.append(crawl.recovered)
-                return summary
+                try:
+                    return await crawl.run([ArgumentSeeds(seeds)], new_cycle=new_cycle)
+                finally:
+                    self.recovered.append(crawl.recovered or Recovered())
 
     def _crash(self, left: Path) -> None:
-        """Keep what a kill leaves, and hang up: for the servers every answer under way has ended."""
+        """Keep what is left, and hang up: for the servers every answer under way has ended."""
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)  # the dead tell no tales
         shutil.copytree(self.out, left, ignore=shutil.ignore_patterns("lock.mdb"))
         for connection in list(self.network.service.connections):
             connection.connection_lost(None)
-
-    def _lose_power(self, left: Path) -> None:
-        assert isinstance(self.disk, ForgetfulDisk)
-        for log in left.glob("catalogue.sqlite-*"):
-            log.unlink()
-        warc = left / "warc"
-        forgetful = self.disk.lose_power(self.power)
-        moved = ForgetfulDisk()
-        for name in forgetful.names(self.out / "warc"):
-            moved.overwrite(warc / name, forgetful.contents(self.out / "warc" / name))
-        self.disk = moved
-        self.clock.reboot()
+        if isinstance(self.disk, ForgetfulDisk):
+            for log in left.glob("catalogue.sqlite-*"):
+                log.unlink()
+            survived, self.disk = self.disk.lose_power(self.power), ForgetfulDisk()
+            for name in survived.names(self.out / "warc"):
+                self.disk.overwrite(left / "warc" / name, survived.contents(self.out / "warc" / name))
+            self.clock.reboot()
 
     def archive(self) -> dict[str, bytes]:
         """The archive's files, WARC and CDXJ, by name."""

@@ -12,6 +12,7 @@ from nephila.model.errors import UsageError
 from .backend import backend_of
 from .figures import moment
 from .looking import directory_argument, json_option
+from .naming import command_name
 from .output import print_json, printable
 
 
@@ -34,7 +35,7 @@ def dead(
         if as_json:
             print_json({"revived": revived})
         else:
-            click.echo(f"{revived:,} put back. To fetch: nephila crawl --out {shlex.quote(str(directory))}")
+            click.echo(f"{revived:,} put back. To fetch: {command_name()} crawl --out {shlex.quote(str(directory))}")
         ctx.exit(0 if revived or retry_all else 1)
     letters = view.dead(limit)
     if as_json:

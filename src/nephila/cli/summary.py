@@ -19,14 +19,15 @@ from nephila.model.summary import CrawlSummary, StoppedBy
 
 from .explanations import ENDINGS, ERRORS, REFUSALS, REMEDIES, WAITS
 from .figures import clock, count, rate, size
+from .naming import command_name
 from .output import printable
 
 if TYPE_CHECKING:
     from nephila.seeds import SeedReport
 
+LIMITS = frozenset({StoppedBy.MAX_PAGES, StoppedBy.MAX_DOMAINS, StoppedBy.MAX_BYTES, StoppedBy.MAX_TIME})
 EXIT_CODES: Mapping[StoppedBy, int] = MappingProxyType(
-    {StoppedBy.DONE: 0, StoppedBy.INTERRUPT: 130, StoppedBy.STORAGE: 1}
-    | dict.fromkeys((StoppedBy.MAX_PAGES, StoppedBy.MAX_DOMAINS, StoppedBy.MAX_BYTES, StoppedBy.MAX_TIME), 3)
+    {StoppedBy.DONE: 0, StoppedBy.INTERRUPT: 130, StoppedBy.STORAGE: 1} | dict.fromkeys(LIMITS, 3)
 )
 """As documented in `nephila crawl --help`."""
 SHOWN_SEEDS = 5
@@ -107,7 +108,7 @@ def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[st
     if summary.remaining:
         yield "remaining", f"{_many(summary.remaining, 'URL')} queued"
     if summary.dead:
-        yield "dead letters", f"{_many(summary.dead, 'URL')} given up after all retries"
+        yield "dead letters", f"{_many(summary.dead, 'URL')} given up"
     yield "cost", f"{summary.cpu_s:.1f} s of processor time, {size(summary.peak_rss_bytes)} of memory at most"
     yield "stored in", summary.out
 
@@ -119,14 +120,17 @@ def _refused_seeds(seeds: SeedReport, width: int) -> Iterator[str]:
 
 
 def _next_steps(summary: CrawlSummary) -> Iterator[str]:
-    directory = shlex.quote(printable(summary.out))
-    steps = [("list the pages", f"nephila pages {directory}"), ("ask about a URL", f"nephila why {directory} URL")]
+    directory, nephila = shlex.quote(printable(summary.out)), command_name()
+    steps = [("list the pages", f"{nephila} pages {directory}"), ("ask about a URL", f"{nephila} why {directory} URL")]
     if summary.dead:
-        steps.insert(0, ("see what was given up", f"nephila dead {directory}"))
-    if summary.remaining or summary.stopped_by is not StoppedBy.DONE:
-        steps.insert(0, ("go on", f"nephila crawl --out {directory}"))
+        steps.insert(0, ("see what was given up", f"{nephila} dead {directory}"))
+    if summary.stopped_by in LIMITS:
+        flag = str(summary.stopped_by).replace("_", "-")
+        steps.insert(0, ("go on without the limit", f"{nephila} crawl --out {directory} --{flag} 0"))
+    elif summary.remaining or summary.stopped_by is not StoppedBy.DONE:
+        steps.insert(0, ("go on", f"{nephila} crawl --out {directory}"))
     else:
-        steps.append(("crawl it again", f"nephila crawl --out {directory} --new-cycle"))
+        steps.append(("crawl it again", f"{nephila} crawl --out {directory} --new-cycle"))
     room = max(len(purpose) for purpose, _ in steps) + 2
     for purpose, command in steps:
         yield f"  {purpose:<{room}}{command}"

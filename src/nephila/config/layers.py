@@ -21,7 +21,7 @@ from .values import BadValueError, expected, from_items, from_text, from_toml
 
 Raw = TypeVar("Raw")
 
-NOT_SETTINGS = frozenset({"NEPHILA_DEBUG", "NEPHILA_MATERIAL"})
+NOT_SETTINGS = frozenset({"NEPHILA_COMMAND", "NEPHILA_DEBUG", "NEPHILA_MATERIAL", "NEPHILA_PYTHON"})
 """Variables of ours that are switches of the program, not settings of a crawl."""
 NEAR = 0.6
 """difflib's own default: how alike a name must be to be suggested."""

@@ -19,7 +19,7 @@ from nephila.model.settings import Settings
 from nephila.politeness import StandardPoliteness
 from nephila.seeds import SeedUrl, spell
 from nephila.store import SqliteCatalogue
-from nephila.urls import Address
+from nephila.urls import Address, origin_of
 
 from .clock import SystemClock
 from .directory import CrawlDirectory
@@ -112,6 +112,11 @@ class CrawlView:
         try:
             identifier = identifier_of(self._settings, view.secret)
             address = identifier.identify(spelled.address_url if isinstance(spelled, SeedUrl) else url)
+            twin = identifier.identify(spelled.fallback) if isinstance(spelled, SeedUrl) and spelled.fallback else None
+            if isinstance(twin, Address) and isinstance(address, Address):
+                # Without a scheme, the one that the crawl has met is meant.
+                known = view.story(address.host, address.fingerprint) or view.rules(origin_of(address.url))
+                address = address if known else twin
             if not isinstance(address, Address):
                 return WhyAnswer(
                     [("URL", url), ("verdict", f"refused: {address.reason}"), ("rule", address.detail)],

@@ -67,13 +67,16 @@ class StoryTeller:
         rules = self._view.rules(origin_of(address.url))
         lines: Lines = [("URL", address.url)]
         data: dict[str, object] = {"key": address.key, "fingerprint": address.fingerprint.hex(), "host": address.host}
-        if story is None:
+        if story is None and rules is not None and address.url == f"{rules.origin}/robots.txt":
+            lines.append(("verdict", "the robots.txt of its origin: fetched as such, and kept apart from pages"))
+            data["state"] = "robots"
+        elif story is None:
             self._never_met(address, lines, data)
         else:
             self._verdict(story, lines, data)
             self._captures(address, lines, data)
         self._robots(address, rules, lines, data)
-        return lines, data, story is not None
+        return lines, data, data["state"] != "unknown"
 
     def _never_met(self, address: Address, lines: Lines, data: dict[str, object]) -> None:
         lines.append(("verdict", "never met: no page of this crawl links to it, and it was no seed"))

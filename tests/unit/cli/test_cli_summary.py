@@ -31,7 +31,7 @@ def test_the_summary_tells_what_happened_and_why() -> None:
         "40,321  scope               outside what was asked for (--scope)",
         "7 URLs queued",
         "7  robots_unavailable  robots.txt cannot be read at present",
-        "2 URLs given up after all retries",
+        "2 URLs given up",
         "1.2 s of processor time, 120 MB of memory",
         "crawl-example.org",
         "nephila crawl --out crawl-example.org",
