@@ -92,8 +92,9 @@ def check_whole(world: World, wanted: set[str]) -> None:
     assert {url: count for url, count in found.pages.items() if count > 1} == {}
     audit = world.auditor.report()
     assert {violation.kind for violation in audit.violations} <= {"repeat"}, audit.violations
-    on_the_wire = world.runs * len(audit.hosts)
-    assert len(audit.violations) <= on_the_wire, "only what was on the wire may be asked for again"
+    if world.power is None:
+        on_the_wire = world.runs * len(audit.hosts)
+        assert len(audit.violations) <= on_the_wire, "only what was on the wire may be asked for again"
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +132,8 @@ def test_after_power_losses_it_ends_with_the_same_pages(
 ) -> None:
     """F10, Q4, W2, W3: the archive loses what was not synced, the catalogue what was not checkpointed."""
     draw = random.Random(seed)
-    world = World(SimulatedWeb(SMALL), tmp_path, ROLLING, power=draw)
+    lazy = replace(ROLLING, archive=replace(ROLLING.archive, sync_ms=draw.choice([100.0, 3000.0, 10_000.0])))
+    world = World(SimulatedWeb(SMALL), tmp_path, lazy, power=draw)
     moments = [draw.randint(1, STEPS // 2) for _ in range(4)]
     for moment in moments:
         world.crawl(moment)

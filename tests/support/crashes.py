@@ -37,6 +37,10 @@ class Crash(SystemExit):
     """Ends the loop at once: no handler of ours catches it."""
 
 
+def _end_the_loop() -> None:
+    raise Crash
+
+
 @dataclass
 class Trap:
     """Counts steps, and springs at one of them."""
@@ -49,7 +53,7 @@ class Trap:
         self.steps += 1
         if self.steps == self.at:
             self.action()
-            raise Crash
+            asyncio.get_running_loop().call_soon(_end_the_loop)
 
     # An event sink
 
@@ -126,6 +130,7 @@ class World:
         left = self.folder / f"run-{self.runs + 1}" / "crawl"
         trap = Trap(crash_at, lambda: self._crash(left))
         given = self.web.seeds() if seeds is None else seeds
+        vars(self.network.service).pop("arrived", None)
         try:
             return run_virtual(lambda: self._run(trap, given, new_cycle=new_cycle), self.clock)
         except Crash:
@@ -156,8 +161,10 @@ class World:
         """Keep what is left, and hang up: for the servers every answer under way has ended."""
         asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)  # the dead tell no tales
         shutil.copytree(self.out, left, ignore=shutil.ignore_patterns("lock.mdb"))
-        for connection in list(self.network.service.connections):
+        service = self.network.service
+        for connection in list(service.connections):
             connection.connection_lost(None)
+        service.arrived = lambda _: None  # type: ignore[method-assign]  # what the unwinding still sends is no request
         if isinstance(self.disk, ForgetfulDisk):
             for log in left.glob("catalogue.sqlite-*"):
                 log.unlink()

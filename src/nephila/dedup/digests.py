@@ -11,6 +11,7 @@ New entries live in a dict until `flush` writes them in key order; both are aske
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from contextlib import suppress
@@ -24,6 +25,9 @@ from nephila.model.record import Original
 
 MAP_BYTES = 1 << 38
 """Address space, sparse: room for a billion bodies at ~250 bytes each."""
+
+LOCK_BYTES = 64 * 1024
+"""Of LMDB's lock file: a thousand readers of 64 bytes."""
 
 _FIELDS = tuple[str, str, int, str, str]
 _encode = msgspec.msgpack.Encoder().encode
@@ -69,6 +73,7 @@ class LmdbDigestIndex:
             path.mkdir(parents=True, exist_ok=True)
             if self._left_open_by_another_boot(boot_id):
                 self._discard()
+            self._reserve_locks()
             self._environment = lmdb.open(
                 str(path), map_size=map_bytes, sync=False, metasync=False, max_dbs=0, readahead=False
             )
@@ -117,11 +122,6 @@ class LmdbDigestIndex:
             with self._environment.begin(write=True) as writing:
                 for digest, original in batch:
                     writing.put(digest, _packed(original), overwrite=False)
-        except lmdb.DiskError as error:
-            raise StorageError(
-                f"The index of known bodies in {self._path.name} could not be written: no space left on the disk.",
-                hint="Make room and start the same command again: it goes on where it was.",
-            ) from error
         except lmdb.Error as error:
             raise self._refused(error) from error
         with self._lock:
@@ -151,7 +151,20 @@ class LmdbDigestIndex:
         for name in ("data.mdb", "lock.mdb"):
             (self._path / name).unlink(missing_ok=True)
 
+    def _reserve_locks(self) -> None:
+        """Give the lock file its blocks: LMDB maps it sparse, and writing to a hole of it on a full disk is a SIGBUS."""
+        descriptor = os.open(self._path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.posix_fallocate(descriptor, 0, LOCK_BYTES)
+        finally:
+            os.close(descriptor)
+
     def _refused(self, error: Exception) -> StorageError:
+        if isinstance(error, lmdb.DiskError) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+            return StorageError(
+                f"The index of known bodies in {self._path.name} could not be written: no space left on the disk.",
+                hint="Make room and start the same command again: it goes on where it was.",
+            )
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         return StorageError(
             f"The index of known bodies in {self._path.name} refused: {reason}.",

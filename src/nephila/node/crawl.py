@@ -94,10 +94,14 @@ class Crawl:
             self._wake.set()
 
     def fail(self, error: NephilaError) -> None:
-        """End cleanly because of our own failure; `run` raises it in the end unless it is the disk's."""
+        """End cleanly because of our own failure; `run` raises it in the end unless it is the disk's.
+
+        It counts before any other reason: a crawl whose books could not be closed is not done.
+        """
         if self._failure is None:
             self._failure = error
         self.stop(StoppedBy.STORAGE)
+        self._stopped_by = StoppedBy.STORAGE
 
     def pause(self) -> None:
         """Ask nothing new until `resume`; what is on the wire arrives."""

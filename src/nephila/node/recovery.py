@@ -115,21 +115,22 @@ class Recovery:
         return Recovered(settled=settled, listed=listed + len(rows) - settled, orphans=disowned, lost=lost)
 
     async def _settle(self, capture: Capture, stored: StoredCapture) -> bool:
-        """Settle a capture whose lease still waits for it."""
+        """Settle a capture whose lease still waits for it; its host rests from now on as the answer asks for."""
         lease = self._lease(capture)
         match capture.task:
             case RobotsTask() as task:
                 if not self._frontier.view.holds(capture.token, None, task.origin):
                     return False
-                outcome = self._pipeline.learn(task, capture.fetched)
-                return await self._pipeline.settle_robots(lease, task, capture.fetched, outcome, stored, None)
+                outcome, release = self._pipeline.learn(lease, task, capture.fetched)
+                return await self._pipeline.settle_robots(lease, task, capture.fetched, outcome, stored, release)
             case PageTask() as task:
                 if not self._frontier.view.holds(capture.token, task.fingerprint):
                     return False
                 known = self._frontier.view.task(lease.host, task.fingerprint) or task
                 judged = self._rejudge(capture, known, stored)
                 rules = self._rules(known)
-                return await self._pipeline.settle_stored(lease, known, capture.fetched, judged, stored, rules, None)
+                release = self._pipeline.rest_after(lease, capture.fetched, rules)
+                return await self._pipeline.settle_stored(lease, known, capture.fetched, judged, stored, rules, release)
 
     def _was_settled(self, capture: Capture, stored: StoredCapture) -> bool:
         """Whether a capture whose lease is gone had been accepted: then the URL's record points at it.
@@ -172,7 +173,9 @@ class Recovery:
         """As much of the lease as settling needs."""
         address = self._identifier.identify(capture.task.url)
         host = address.host if isinstance(address, Address) else ""
-        return Lease(capture.token, host, registrable_domain(host), (capture.task,), 0, 0, Pace(0))
+        state = self._frontier.view.host(host)
+        pace = Pace(max(0, state.delay_ms), state.crawl_delay_ms) if state is not None else Pace(0)
+        return Lease(capture.token, host, registrable_domain(host), (capture.task,), 0, 0, pace)
 
 
 def _remembered_page(capture: Capture) -> Page:

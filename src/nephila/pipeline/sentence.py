@@ -347,25 +347,34 @@ class Pipeline:
         """Fetch the robots.txt of an origin and settle what it came to."""
         request = FetchRequest(task.url, accept_types=None, max_body_bytes=self._conduct.robots_max_bytes)
         answer = await self._interruptibly(self._to.fetcher.fetch(request))
-        outcome = self.learn(task, answer)
+        outcome, release = self.learn(lease, task, answer)
+        if isinstance(answer, FetchFailed):
+            links = self._conduct.twins(origin_of(task.url), answer.kind)
+            settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
+            self._narrator.robots(lease, task, answer, outcome, settled)
+            return
+        rules = outcome.rules if isinstance(outcome, RulesLearned) else None
+        body = rules.body if rules and rules.kind is RulesKind.RULES and answer.status < 300 else None
+        stored = self._to.archive.append(Capture(task, lease.token, 0, answer, rules=body))
+        await self.settle_robots(lease, task, answer, outcome, stored, release)
+
+    def learn(self, lease: Lease, task: RobotsTask, answer: Answer) -> tuple[RulesLearned | RulesMoved, Release]:
+        """What an answer to a robots.txt request comes to, and how long the host that was asked rests."""
+        outcome = self._outcome_of_rules(task, answer)
         rules = outcome.rules if isinstance(outcome, RulesLearned) else None
         # A robots.txt that was found on another host speaks for its origin, not for the host that it lies on.
         own = rules if origin_of(task.url) == task.origin else None
         if isinstance(outcome, RulesLearned) and own is None:
             asked = self._to.politeness.release(Pace(0), None, rules, self._to.clock.wall_ms()).pace.crawl_delay_ms
             outcome = replace(outcome, crawl_delay_ms=asked)
-        release = self._to.politeness.release(lease.pace, answer, own, self._to.clock.wall_ms())
-        if isinstance(answer, FetchFailed):
-            links = self._conduct.twins(origin_of(task.url), answer.kind)
-            settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
-            self._narrator.robots(lease, task, answer, outcome, settled)
-            return
-        body = rules.body if rules and rules.kind is RulesKind.RULES and answer.status < 300 else None
-        stored = self._to.archive.append(Capture(task, lease.token, 0, answer, rules=body))
-        await self.settle_robots(lease, task, answer, outcome, stored, release)
+        return outcome, self.rest_after(lease, answer, own)
 
-    def learn(self, task: RobotsTask, answer: Answer) -> RulesLearned | RulesMoved:
-        """What an answer to a robots.txt request comes to, as of the time when it came."""
+    def rest_after(self, lease: Lease, answer: Answer, rules: OriginRules | None) -> Release:
+        """How long a host rests after an answer under these rules."""
+        return self._to.politeness.release(lease.pace, answer, rules, self._to.clock.wall_ms())
+
+    def _outcome_of_rules(self, task: RobotsTask, answer: Answer) -> RulesLearned | RulesMoved:
+        """As of the time when the answer came."""
         last, wall, now = self._to.view.rules(task.origin), self._to.clock.wall_ms(), self._conduct.now()
         age = max(0, wall - answer.ended_at) if answer.ended_at else 0
         learned = self._to.politeness.learn(task, answer, last, now - age, wall - age)

@@ -41,6 +41,7 @@ _SEGMENT_INDEX = sql.CAPTURE_FIELDS.index("segment")
 _BOOLEAN_INDEXES = tuple(sql.CAPTURE_FIELDS.index(name) for name in ("robots", "noindex", "noarchive", "changed"))
 _capture_values = attrgetter(*sql.CAPTURE_FIELDS)
 _NOT_MODIFIED = 304
+_DISK_TROUBLE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE})
 
 
 class SqliteCatalogue:
@@ -235,10 +236,11 @@ class SqliteCatalogue:
         try:
             yield
         except sqlite3.Error as error:
-            raise StorageError(
-                f"The catalogue {self._path.name} refused: {error}.",
-                hint="It can be moved away: the next crawl on this directory builds it anew from the archive.",
-            ) from error
+            if error.sqlite_errorcode in _DISK_TROUBLE:
+                hint = "Make room and start the same command again: it goes on where it was."
+            else:
+                hint = "It can be moved away: the next crawl on this directory builds it anew from the archive."
+            raise StorageError(f"The catalogue {self._path.name} refused: {error}.", hint) from error
 
 
 def _capture(row: tuple[Any, ...]) -> CaptureRow:

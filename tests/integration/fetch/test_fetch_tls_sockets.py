@@ -6,11 +6,14 @@ import asyncio
 import datetime as dt
 import ssl
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 
+from nephila.fetch import read_authorities
+from nephila.model.errors import UsageError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
 
 WIRE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -112,3 +115,34 @@ def test_a_handshake_that_hangs_is_left_in_time(run: Run, stand: Any) -> None:
     assert isinstance(got, FetchFailed)
     assert got.kind is FailureKind.TIMEOUT
     assert 140 <= got.elapsed_ms < 5000
+
+
+def test_authorities_are_read_from_a_file_whatever_stands_between_them(
+    run: Run, stand: Any, authority: trustme.CA, tmp_path: Path
+) -> None:
+    """H1: bundles have comments in all languages between their certificates."""
+    path = tmp_path / "bundle.pem"
+    other = trustme.CA().cert_pem.bytes()
+    path.write_bytes("# F\u0151tan\u00fas\u00edtv\u00e1ny\n".encode() + other + b"\xff\n" + authority.cert_pem.bytes())
+    context = server_context(authority.issue_cert("a.test"))
+    got = run(get(stand, context, authority=read_authorities(str(path))))
+    assert isinstance(got, Fetched)
+    assert read_authorities("") == b""
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        (b"not a certificate", "there is no certificate in"),
+        (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "something that is no certificate"),
+        (b"-----BEGIN CERTIFICATE-----\n\xff\n-----END CERTIFICATE-----\n", "something that is no certificate"),
+    ],
+)
+def test_a_file_without_authorities_is_the_users_mistake(tmp_path: Path, content: bytes | None, words: str) -> None:
+    """H1: told before anything is fetched, in a sentence."""
+    path = tmp_path / "bundle.pem"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UsageError, match=words):
+        read_authorities(str(path))

@@ -46,12 +46,7 @@ MOVED_LIMIT_MS = 600_000
 def claim(book: Book, hosts: int, lease_ms: int) -> list[Lease]:
     """Lease up to `hosts` hosts, best first by the comparator of `order`."""
     sweep(book)
-    ahead = _ahead_ms(book)
-    promote_due(book, book.policy.settings.look_ahead_ms)
-    promote_waiting(book, ahead)
-    if book.policy.ordered and not book.totals.hosts_ready:
-        promote_due(book, ahead)
-        promote_waiting(book, ahead)
+    _promote(book)
     leases: list[Lease] = []
     while len(leases) < hosts:
         picked = _pick(book)
@@ -63,12 +58,29 @@ def claim(book: Book, hosts: int, lease_ms: int) -> list[Lease]:
     return leases
 
 
+def _promote(book: Book) -> None:
+    """Make ready what may be claimed now.
+
+    With one exchange at a time the order must not depend on the clock: hosts that merely rest are all ready, and are
+    waited for; retries, and hosts that wait for their robots.txt, come when there is nothing else.
+    """
+    ahead = _ahead_ms(book)
+    if not book.policy.ordered:
+        promote_due(book, ahead)
+        promote_waiting(book, ahead)
+        return
+    promote_waiting(book, ahead, waiting_for_rules=False)
+    if not book.totals.hosts_ready:
+        promote_due(book, ahead)
+        promote_waiting(book, ahead)
+
+
 def _ahead_ms(book: Book) -> int:
     """How long before its time a host may be claimed."""
     return book.policy.ordered_wait_ms if book.policy.ordered else book.policy.settings.look_ahead_ms
 
 
-def promote_waiting(book: Book, ahead_ms: int) -> None:
+def promote_waiting(book: Book, ahead_ms: int, *, waiting_for_rules: bool = True) -> None:
     """Make hosts ready whose time has come, or comes within `ahead_ms`."""
     horizon = book.now + ahead_ms
     due: list[bytes] = []
@@ -82,8 +94,8 @@ def promote_waiting(book: Book, ahead_ms: int) -> None:
         _rest_after_reboot(book, host)
         if host.free_at > horizon:
             book.wait(key, host, host.free_at)
-        elif book.policy.ordered and host.reason and host.next_at > book.now:
-            continue  # put off as a whole: only hosts that merely rest are waited for
+        elif host.reason == DeferReason.ROBOTS and not waiting_for_rules:
+            continue
         else:
             book.make_ready(key, host)
 

@@ -68,6 +68,9 @@ NAMES = (
 
 HOST_KEY_BYTES = 9
 
+LOCK_BYTES = 64 * 1024
+"""Of LMDB's lock file: a thousand readers of 64 bytes."""
+
 
 class Tables:
     """The open environment: a handle per database, and the secret that keys are made with."""
@@ -106,6 +109,7 @@ def open_tables(path: Path, *, map_bytes: int, sync: bool, read_only: bool = Fal
     try:
         if not read_only:
             path.mkdir(parents=True, exist_ok=True)
+            _reserve_locks(path)
         env = lmdb.open(
             os.fspath(path),
             map_size=map_bytes,
@@ -123,7 +127,7 @@ def open_tables(path: Path, *, map_bytes: int, sync: bool, read_only: bool = Fal
         hint = "restore the directory from a copy, or begin a new crawl"
         raise FrontierError(f"the frontier at {path} cannot be opened: {error}", hint) from error
     except OSError as error:
-        raise StorageError(f"the frontier at {path} cannot be opened: {error.strerror}", "check the disk") from error
+        raise StorageError(f"the frontier at {path} cannot be opened: {error.strerror}", "make room") from error
     env.reader_check()
     try:
         return _open_databases(env, read_only=read_only)
@@ -138,18 +142,27 @@ def open_tables(path: Path, *, map_bytes: int, sync: bool, read_only: bool = Fal
         raise
 
 
+def _reserve_locks(path: Path) -> None:
+    """Give the lock file its blocks: LMDB maps it sparse, and writing to a hole of it on a full disk is a SIGBUS."""
+    descriptor = os.open(path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.posix_fallocate(descriptor, 0, LOCK_BYTES)
+    finally:
+        os.close(descriptor)
+
+
 def refused(error: lmdb.Error) -> StorageError:
     """The engine's refusal to write, told in one sentence."""
-    match error:
-        case lmdb.MapFullError():
-            return StorageError("the frontier has reached the size of its map", hint="raise frontier.map_bytes")
-        case lmdb.DiskError():
-            return StorageError(
-                "the frontier could not be written: no space left on the disk",
-                hint="make room and start the same command again: it goes on where it was",
-            )
-        case _:
-            return StorageError(f"the frontier could not be written: {error}", hint="check the disk")
+    if isinstance(error, lmdb.MapFullError):
+        return StorageError("the frontier has reached the size of its map", hint="raise frontier.map_bytes")
+    # A write that a full disk cuts short is an input/output error to LMDB.
+    reason = (
+        "no space left on the disk" if isinstance(error, lmdb.DiskError) else f"the disk is full or fails ({error})"
+    )
+    return StorageError(
+        f"the frontier could not be written: {reason}",
+        hint="make room and start the same command again: it goes on where it was",
+    )
 
 
 def _open_databases(env: lmdb.Environment, *, read_only: bool) -> Tables:
