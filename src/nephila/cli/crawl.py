@@ -242,7 +242,7 @@ def _announce(order: Order, out: Path, configured: Configured, *, going_on: bool
         click.echo(f"Warning: {printable(caution)}", err=True)
     if not order.quiet:
         verb = "Going on with" if going_on else "Crawling into"
-        click.echo(f"{verb} {printable(str(out))}", err=order.as_json)
+        write_quietly(partial(click.echo, err=order.as_json), f"{verb} {printable(str(out))}")
 
 
 def _conclude(order: Order, summary: CrawlSummary, watch: Watch, environ: Mapping[str, str]) -> None:

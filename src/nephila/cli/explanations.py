@@ -50,12 +50,12 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         FailureKind.DNS: "check the network, and the name server given with --resolver",
         FailureKind.NO_SUCH_NAME: "check the spelling of the seeds",
         FailureKind.CONNECT: "check the network, and that the server is up",
-        FailureKind.TLS: "check that the server speaks https at that port",
+        FailureKind.TLS: "check that the server speaks https at that port; --ca-file adds an authority of your own",
         FailureKind.TIMEOUT: "check the network, or give more time with --timeout",
         FailureKind.RESET: "check the network, and that the server is up",
         FailureKind.PROTOCOL: "check that a web server listens at that port",
         FailureKind.ADDRESS: "open the range with --allow-address if that is meant",
-        FailureKind.PROXY: "check the proxy given with --proxy",
+        FailureKind.PROXY: "check the proxy given with --proxy; --no-proxy-tunnel helps where it allows tunnels to port 443 only",
     }
 )
 """What to do when not a single server answered, by the commonest failure."""

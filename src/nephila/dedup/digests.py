@@ -152,7 +152,7 @@ class LmdbDigestIndex:
             (self._path / name).unlink(missing_ok=True)
 
     def _reserve_locks(self) -> None:
-        """Give the lock file its blocks: LMDB maps it sparse, and writing to a hole of it on a full disk is a SIGBUS."""
+        """Give the lock file its blocks: LMDB maps it sparse, and a full disk makes writing to a hole a SIGBUS."""
         descriptor = os.open(self._path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             os.posix_fallocate(descriptor, 0, LOCK_BYTES)

@@ -236,7 +236,7 @@ class SqliteCatalogue:
         try:
             yield
         except sqlite3.Error as error:
-            if error.sqlite_errorcode in _DISK_TROUBLE:
+            if getattr(error, "sqlite_errorcode", None) in _DISK_TROUBLE:
                 hint = "Make room and start the same command again: it goes on where it was."
             else:
                 hint = "It can be moved away: the next crawl on this directory builds it anew from the archive."

@@ -51,8 +51,9 @@ class GroupCommitter:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._waiting.append((verb, future))
-        if self._runner is None:
+        if self._runner is None or self._runner.done():
             self._runner = loop.create_task(self._drain(), name="frontier-commit")
+            self._runner.add_done_callback(self._abandon)
         return await asyncio.shield(future)
 
     def run_now(self, verb: Callable[[Book], T]) -> T:
@@ -64,13 +65,14 @@ class GroupCommitter:
 
     async def close(self) -> None:
         """Wait for what was handed in, then end the thread."""
-        while self._runner is not None:
+        while self._runner is not None and not self._runner.done():
             await asyncio.wait([self._runner])
         if self._thread is not None:
             self._thread.shutdown(wait=True)
 
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
+        group: list[tuple[Verb, asyncio.Future[Any]]] = []
         try:
             while self._waiting:
                 if self.policy.settings.linger_ms:
@@ -88,8 +90,17 @@ class GroupCommitter:
                         future.set_exception(answer)
                     else:
                         future.set_result(answer)
-        finally:
-            self._runner = None
+        except asyncio.CancelledError:
+            for _, future in group:
+                future.cancel()
+            raise
+
+    def _abandon(self, runner: asyncio.Task[None]) -> None:
+        """The loop ends and took the runner with it: nobody may wait for an answer that will not come."""
+        if runner.cancelled() and runner is self._runner:
+            abandoned, self._waiting = self._waiting, []
+            for _, future in abandoned:
+                future.cancel()
 
     def _attempt(self, verbs: list[Verb]) -> list[Any]:
         """Commit the group; where that fails, each verb alone, its exception as its answer."""

@@ -143,7 +143,7 @@ def open_tables(path: Path, *, map_bytes: int, sync: bool, read_only: bool = Fal
 
 
 def _reserve_locks(path: Path) -> None:
-    """Give the lock file its blocks: LMDB maps it sparse, and writing to a hole of it on a full disk is a SIGBUS."""
+    """Give the lock file its blocks: LMDB maps it sparse, and a full disk makes writing to a hole a SIGBUS."""
     descriptor = os.open(path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         os.posix_fallocate(descriptor, 0, LOCK_BYTES)
