@@ -87,6 +87,8 @@ class PageStream:
         self._ground = ground
         self._new_cycle = new_cycle
         self._crawl: Crawl | None = None
+        self._stopped = self._paused = False
+        """Asked for before the crawl had begun."""
         self._running: asyncio.Task[CrawlSummary] | None = None
         self._pages: asyncio.Queue[CrawledPage | None] = asyncio.Queue(PAGES_AHEAD)
 
@@ -107,16 +109,19 @@ class PageStream:
 
     def stop(self) -> None:
         """End cleanly: what was stored is settled, what is queued stays."""
+        self._stopped = True
         if self._crawl is not None:
             self._crawl.stop()
 
     def pause(self) -> None:
         """Ask for nothing new until `resume`."""
+        self._paused = True
         if self._crawl is not None:
             self._crawl.pause()
 
     def resume(self) -> None:
         """Go on after `pause`."""
+        self._paused = False
         if self._crawl is not None:
             self._crawl.resume()
 
@@ -137,8 +142,9 @@ class PageStream:
             raise RuntimeError("a crawl is iterated over once; make another one on the same directory to go on")
         self._running = asyncio.create_task(self._run(), name="nephila-crawl")
         try:
-            while (crawled := await self._pages.get()) is not None:
-                yield _page(crawled)
+            while not (self._running.done() and self._pages.empty()):
+                if (crawled := await self._pages.get()) is not None:
+                    yield _page(crawled)
         finally:
             self.stop()
             await self._ended(self._running)
@@ -155,9 +161,14 @@ class PageStream:
         opening = opened(self.out, self._configured, self._ground(), listeners=self._listeners, deliver=self._pages.put)
         try:
             async with opening as self._crawl:
+                if self._paused:
+                    self._crawl.pause()
+                if self._stopped:
+                    self._crawl.stop()
                 return await self._crawl.run(self._seeds, new_cycle=self._new_cycle)
         finally:
-            await self._pages.put(None)
+            if not self._pages.full():  # whoever waits for a page is told; nobody waits while the queue is full
+                self._pages.put_nowait(None)
 
 
 def crawl(

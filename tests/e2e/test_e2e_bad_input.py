@@ -15,6 +15,7 @@ from pathlib import Path
 
 import lmdb
 import pytest
+from forked import run_forked
 from mounts import in_mount_namespace
 from namespace import run_alone
 from served import ServedWeb, nephila, plain_web, run, served, stored_pages
@@ -128,22 +129,16 @@ def files_of_nonsense(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def nonsense(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
-    """Every command of the table, each run once, some at a time; and nothing is left behind by any of them."""
+    """Every command of the table, each run once; and nothing is left behind by any of them."""
     folder = tmp_path_factory.mktemp("nonsense")
     there = files_of_nonsense(folder)
-    (folder / "packed").write_bytes(b"\x1f\x8b\x08\x00")
-
-    def ask(arguments: list[str]) -> Result:
-        with (folder / "packed").open("rb") as stdin:
-            return run(*arguments, code=None, cwd=folder, stdin=stdin)
-
-    with ThreadPoolExecutor(3) as pool:
-        answers = {name: pool.submit(ask, arguments) for name, (arguments, _, _) in NONSENSE.items()}
-    (folder / "packed").unlink()
+    packed = tmp_path_factory.mktemp("packed") / "list.gz"
+    packed.write_bytes(b"\x1f\x8b\x08\x00")
+    answers = run_forked([arguments for arguments, _, _ in NONSENSE.values()], cwd=folder, stdin=packed)
     left = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert left == there
     assert {path.name for path in folder.iterdir() if path.is_dir()} == {"folder", "begun"}
-    return lambda name: answers[name].result()
+    return dict(zip(NONSENSE, answers, strict=True)).__getitem__
 
 
 @pytest.mark.parametrize("name", NONSENSE)
@@ -198,9 +193,9 @@ def test_a_crawl_of_another_version_is_left_as_it_is(crawl: Path, tmp_path: Path
     copy = copy_of(crawl, tmp_path)
     phrase = spoil(copy)
     before = sorted(path.name for path in (copy / "warc").iterdir())
-    for command in (["crawl", "--out", copy], ["status", copy]):
-        result = run(*command, code=1)
+    for result in run_forked([["crawl", "--out", copy], ["status", copy]], cwd=tmp_path):
         quietly(result)
+        assert result.returncode == 1
         assert phrase in result.stderr
         assert len(result.stderr.splitlines()[-1].strip()) > 10, "there is a hint"
     assert sorted(path.name for path in (copy / "warc").iterdir()) == before
@@ -221,24 +216,28 @@ def test_a_catalogue_that_was_moved_away_is_built_anew_from_the_archive(crawl: P
 def test_a_directory_in_use_is_refused_and_can_be_looked_at(web: ServedWeb, tmp_path: Path) -> None:
     """C4, F9: one crawl at a time; status, pages, why and dead beside it."""
     out = tmp_path / "crawl"
-    command = nephila("crawl", *web.seeds, "--out", out, *web.flags, *QUICK, "--delay", "0.5", "--max-wait", "10")
+    command = nephila("crawl", *web.seeds, "--out", out, *web.flags, *QUICK, "--delay", "3", "--max-wait", "10")
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 20
-        while not (out / "events").exists() or b"fetch_ok" not in events(out):
-            assert time.monotonic() < deadline, "the crawl does not begin"
-            time.sleep(0.05)
-        second = run(*command[3:], code=1)
+        wait_for(lambda: b"robots_fetched" in events(out))
+        looks = (["status", out, "--json"], ["why", out, web.seeds[0], "--json"], ["pages", out], ["dead", out])
+        second, *answers = run_forked([command[3:], *looks], cwd=tmp_path)
+        assert process.poll() is None
         quietly(second)
+        assert (second.returncode, *(answer.returncode for answer in answers)) == (1, 0, 0, 0, 0)
         assert "another crawl is running" in second.stderr
-        status = json.loads(run("status", out, "--json").stdout)
-        assert status["running"]
-        assert json.loads(run("why", out, web.seeds[0], "--json").stdout)["state"] != "unknown"
-        run("pages", out)
-        run("dead", out)
+        assert json.loads(answers[0].stdout)["running"]
+        assert json.loads(answers[1].stdout)["state"] in {"queued", "in_progress", "stored_pending", "completed"}
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.05)
 
 
 def events(out: Path) -> bytes:
@@ -287,28 +286,37 @@ def test_too_few_descriptors_make_the_crawl_smaller_and_that_is_said(web: Served
     assert len(stored_pages(tmp_path / "crawl")) == PAGES
 
 
-@pytest.mark.parametrize(
-    ("options", "phrase"),
-    [
-        (["http://93.184.216.34/", "--timeout", "2"], "refused or unreachable"),
-        (["http://a.test/", "--resolver", "127.0.0.1:9", "--set", "dns.timeout_s=0.2"], "could not be looked up"),
-        (["http://93.184.216.34/", "--proxy", "http://127.0.0.1:9"], "the proxy failed"),
-        (["http://127.0.0.1:9/"], "not public"),
-    ],
-    ids=["no network", "dead resolver", "dead proxy", "private address"],
-)
-def test_where_nobody_answers_the_crawl_has_failed_and_says_why(
-    tmp_path: Path, options: list[str], phrase: str
-) -> None:
-    """C4, H4, H5: in a network that has nothing but loopback."""
-    program = ["-m", "nephila", "crawl", *options, "--out", tmp_path / "crawl", "--max-wait", "1", *AGENT]
-    result = run_alone(program)
+SILENCE = {
+    "no network": (["http://93.184.216.34/", "--timeout", "2"], "refused or unreachable"),
+    "dead resolver": (["http://a.test/", "--resolver", "127.0.0.1:9", "--set", "dns.timeout_s=0.2"], "looked up"),
+    "dead proxy": (["http://93.184.216.34/", "--proxy", "http://127.0.0.1:9"], "the proxy failed"),
+    "private address": (["http://127.0.0.1:9/"], "not public"),
+}
+
+
+@pytest.fixture(scope="module")
+def silence(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
+    """A crawl of each kind, all at the same time, in networks that have nothing but loopback."""
+    folder = tmp_path_factory.mktemp("silence")
+
+    def ask(name: str) -> Result:
+        options, _ = SILENCE[name]
+        return run_alone(["-m", "nephila", "crawl", *options, "--out", folder / name, "--max-wait", "1", *AGENT])
+
+    with ThreadPoolExecutor(len(SILENCE)) as pool:
+        return dict(zip(SILENCE, pool.map(ask, SILENCE), strict=True)).__getitem__
+
+
+@pytest.mark.parametrize("name", SILENCE)
+def test_where_nobody_answers_the_crawl_has_failed_and_says_why(silence: Callable[[str], Result], name: str) -> None:
+    """C4, H4, H5: exit code 1, the reason, and that the same command goes on."""
+    _, phrase = SILENCE[name]
+    result = silence(name)
     quietly(result)
     assert result.returncode == 1, result.stderr
     assert "no server answered" in result.stderr
     assert phrase in result.stderr
     assert "the same command goes on" in result.stderr
-    assert json.loads(run("status", tmp_path / "crawl", "--json").stdout)["pages"] == 0
 
 
 # Streams
@@ -325,10 +333,7 @@ def test_ctrl_c_is_heard_while_seeds_are_waited_for(web: ServedWeb, tmp_path: Pa
     os.write(writer, f"{web.seeds[0]}\n".encode())
     try:
         process = subprocess.Popen(command, stdin=writer, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 20
-        while not (out / "events").exists() or (b"heartbeat" not in events(out) and not stored(out)):
-            assert time.monotonic() < deadline, "the first seed is not crawled"
-            time.sleep(0.05)
+        wait_for(lambda: b"fetch_ok" in events(out))
         process.send_signal(signal.SIGINT)
         said, errors = process.communicate(timeout=5)
     finally:
@@ -339,15 +344,20 @@ def test_ctrl_c_is_heard_while_seeds_are_waited_for(web: ServedWeb, tmp_path: Pa
     assert "Interrupted" in said
 
 
-def stored(out: Path) -> list[str]:
-    try:
-        return stored_pages(out)
-    except sqlite3.OperationalError:
-        return []
+OUTPUTS = {"head": '"$@" | true', "closed": '"$@" >&-', "full": '"$@" >/dev/full'}
 
 
-@pytest.mark.parametrize("command", ["crawl", "pages", "status"])
-@pytest.mark.parametrize("output", ["head", "closed", "full"])
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("crawl", "head"),
+        ("crawl", "closed"),
+        ("crawl", "full"),
+        ("pages", "head"),
+        ("pages", "full"),
+        ("status", "closed"),
+    ],
+)
 def test_an_output_that_nobody_takes_is_no_fault(
     crawl: Path, web: ServedWeb, tmp_path: Path, command: str, output: str
 ) -> None:
@@ -356,12 +366,13 @@ def test_an_output_that_nobody_takes_is_no_fault(
         arguments = nephila("crawl", *web.seeds, "--out", tmp_path / "crawl", *web.flags, *QUICK, "--max-pages", "5")
     else:
         arguments = nephila(command, crawl)
-    script = {"head": '"$@" | true', "closed": '"$@" >&-', "full": '"$@" >/dev/full'}[output]
-    result = subprocess.run(["sh", "-c", script, "sh", *arguments], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        ["sh", "-c", OUTPUTS[output], "sh", *arguments], capture_output=True, text=True, check=False
+    )
     quietly(result)
     assert result.returncode < 128, result.stderr
-    if output == "full":
+    if command == "crawl":
+        assert len(stored_pages(tmp_path / "crawl")) == 5
+    elif output == "full":
         assert result.returncode == 1
         assert "the output cannot be written: No space left on device" in result.stderr
-    elif command == "crawl":
-        assert len(stored_pages(tmp_path / "crawl")) == 5

@@ -18,6 +18,7 @@ import pytest
 from served import QUICK, ServedWeb, crawl_json, nephila, plain_web, run, served, stored_pages
 from webs import Crawled
 
+from nephila.node.inspect import open_view
 from nephila.testing.web.truth import Expect
 
 
@@ -88,7 +89,8 @@ def test_why_tells_each_kind_of_story(crawled: Crawled) -> None:
     letter = why(min(truth.urls(Expect.SERVER_ERROR)))
     assert (letter["state"], letter["reason"]) == ("dead_letter", "http_5xx")
     assert why("http://nobody-links-here.test/", code=1)["state"] == "unknown"
-    told = [why(url) for group in truth.duplicates() for url in group]
+    view = open_view(crawled.out)
+    told = [view.why(url).data for group in truth.duplicates() for url in group]
     assert any(capture["duplicate_of"] for one in told for capture in one["captures"])  # type: ignore[attr-defined]
 
 

@@ -38,6 +38,8 @@ class Contents:
 
     answers: frozenset[Place]
     """Response and revisit records of the archive that somebody owns."""
+    unchanged: frozenset[Place]
+    """Those of them that are a 304, which the index leaves out."""
     listed: frozenset[Place]
     catalogued: frozenset[Place]
     pages: Counter[str]
@@ -48,7 +50,7 @@ def contents(world: World) -> Contents:
     """Read the archive, its index and the catalogue."""
     files = world.archive()
     view = LmdbFrontierView.open(world.out / "frontier", world.clock, 1 << 30)
-    answers, others = set[Place](), set[Place]()
+    answers, unchanged, others = set[Place](), set[Place](), set[Place]()
     for name, data in files.items():
         if not name.endswith(".warc.gz"):
             continue
@@ -60,6 +62,8 @@ def contents(world: World) -> Contents:
             if record.rec_type in {"response", "revisit"}:
                 orphaned = place[1] in orphans
                 answers |= set() if orphaned else {place}
+                if record.rec_headers.get("WARC-Profile", "").endswith("/server-not-modified"):
+                    unchanged.add(place)
             elif record.rec_type == "resource" and not orphaned:
                 others.add(place)
             record.raw_stream.read()
@@ -80,14 +84,19 @@ def contents(world: World) -> Contents:
         if not robots and not truncated and 200 <= status < 300
     )
     catalogued = frozenset((name, offset) for name, offset, *_ in rows)
-    return Contents(frozenset(answers), frozenset(listed) - frozenset(others), catalogued, pages)
+    return Contents(frozenset(answers), frozenset(unchanged), frozenset(listed) - frozenset(others), catalogued, pages)
+
+
+def check_books(found: Contents) -> None:
+    """Archive, catalogue and index tell the same."""
+    assert found.catalogued == found.answers, "the catalogue is the archive's"
+    assert found.listed == found.answers - found.unchanged, "so is the index"
 
 
 def check_whole(world: World, wanted: set[str]) -> None:
     """Same pages as an undisturbed crawl, none twice, three books that agree, nothing impolite."""
     found = contents(world)
-    assert found.catalogued == found.answers, "the catalogue is the archive's"
-    assert found.listed == found.answers, "so is the index"
+    check_books(found)
     assert set(found.pages) == wanted
     assert {url: count for url, count in found.pages.items() if count > 1} == {}
     audit = world.auditor.report()
@@ -123,7 +132,7 @@ def test_killed_at_random_steps_it_ends_with_the_same_pages(
     assert summary is not None
     check_whole(world, wanted)
     settled = sum(recovered.settled for recovered in world.recovered)
-    say(f"killed {world.runs} times after {moments} steps, {settled} settled from the archive at last")
+    say(f"killed {world.runs} times after {moments} steps, {settled} settled from the archive")
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -185,7 +194,7 @@ def test_a_second_cycle_asks_again_and_keeps_what_has_not_changed(tmp_path: Path
     summary = world.crawl(new_cycle=not crash_at)
     assert summary is not None
     second = contents(world)
-    assert second.catalogued == second.answers == second.listed
+    check_books(second)
     assert set(second.pages) == set(first.pages)
     told = Counter(event.status for event in world.recorder.events[known:] if event.kind is EventKind.FETCH_OK)
     changed = {url for url, count in second.pages.items() if count > 1}
@@ -193,7 +202,7 @@ def test_a_second_cycle_asks_again_and_keeps_what_has_not_changed(tmp_path: Path
     assert changed
     connection = sqlite3.connect(f"file:{world.out}/catalogue.sqlite?mode=ro", uri=True)
     kinds = dict(connection.execute("SELECT kind, count(*) FROM captures WHERE status = 304 GROUP BY kind"))
-    twice = connection.execute("SELECT count(*) FROM pages WHERE crawl_count = 2 AND status IN (200, 304)").fetchone()[
+    twice = connection.execute("SELECT count(*) FROM pages WHERE crawl_count >= 2 AND status IN (200, 304)").fetchone()[
         0
     ]
     connection.close()

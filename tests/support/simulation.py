@@ -14,6 +14,7 @@ from nephila.model.summary import CrawlSummary
 from nephila.node.directory import CrawlDirectory
 from nephila.node.wiring import Ground, build
 from nephila.seeds import ArgumentSeeds
+from nephila.store.disk import Disk
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
 from nephila.testing.web import Auditor, AuditReport, SimulatedNetwork, SimulatedWeb, WebSpec
@@ -71,6 +72,7 @@ def simulate(
     new_cycle: bool = False,
     clock: VirtualClock | None = None,
     auditor: Auditor | None = None,
+    disk: Disk | None = None,
 ) -> Simulated:
     """Crawl a web from its seeds to the end."""
     clock = clock or VirtualClock()
@@ -80,7 +82,7 @@ def simulate(
 
     async def run() -> CrawlSummary:
         network = SimulatedNetwork(web, clock, auditor, log=sent)
-        ground = Ground(clock, network, network, threaded=False)
+        ground = Ground(clock, network, network, disk, threaded=False)
         directory = CrawlDirectory(out)
         with directory.held():
             async with AsyncExitStack() as stack:

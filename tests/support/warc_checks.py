@@ -34,12 +34,22 @@ def check_archives(out: Path) -> None:
 
 def captures_in_archives(out: Path) -> tuple[int, int]:
     """How many answers (response, revisit) and how many resource records there are, by FastWARC's count."""
-    answers = resources = 0
+    answers, resources = places_in_archives(out)
+    return len(answers), len(resources)
+
+
+def places_in_archives(out: Path) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """Where answers (response, revisit) and resource records lie: file and offset, as FastWARC finds them."""
+    answers: list[tuple[str, int]] = []
+    resources: list[tuple[str, int]] = []
     for path in archives(out):
         with path.open("rb") as stream:
             for record in FastIterator(stream, parse_http=False):
-                answers += record.record_type in (WarcRecordType.response, WarcRecordType.revisit)
-                resources += record.record_type == WarcRecordType.resource
+                place = (path.name, record.stream_pos)
+                if record.record_type in (WarcRecordType.response, WarcRecordType.revisit):
+                    answers.append(place)
+                elif record.record_type == WarcRecordType.resource:
+                    resources.append(place)
     return answers, resources
 
 

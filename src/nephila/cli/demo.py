@@ -14,6 +14,7 @@ from .backend import DemoResult, backend_of
 from .crawl import Watch, print_summary
 from .display import choose, is_terminal
 from .looking import json_option, print_labelled
+from .naming import command_name
 from .output import print_json, printable
 from .summary import summary_document
 
@@ -62,5 +63,5 @@ def _conclude(result: DemoResult, watch: Watch, directory: Path, environ: Mappin
     click.echo()
     click.echo("The auditor on the servers' side says:")
     print_labelled((f"  {label}", text) for label, text in result.verdict)
-    name = shlex.quote(str(directory))
-    click.echo(f"\nTry: nephila pages {name} --limit 5\n     nephila why {name} {shlex.quote(result.example)}")
+    name, nephila = shlex.quote(str(directory)), command_name()
+    click.echo(f"\nTry: {nephila} pages {name} --limit 5\n     {nephila} why {name} {shlex.quote(result.example)}")

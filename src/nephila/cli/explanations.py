@@ -55,7 +55,7 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         FailureKind.RESET: "check the network, and that the server is up",
         FailureKind.PROTOCOL: "check that a web server listens at that port",
         FailureKind.ADDRESS: "open the range with --allow-address if that is meant",
-        FailureKind.PROXY: "check the proxy given with --proxy; --no-proxy-tunnel helps where it allows tunnels to port 443 only",
+        FailureKind.PROXY: "check the proxy given with --proxy; --no-proxy-tunnel where it tunnels to port 443 only",
     }
 )
 """What to do when not a single server answered, by the commonest failure."""

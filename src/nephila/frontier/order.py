@@ -60,6 +60,11 @@ def count_in_ready_key(key: bytes) -> int:
     return int.from_bytes(key[1:5], "big")
 
 
+def is_sample(url: str, cycle: int, every: int, seed: int) -> bool:
+    """Whether a URL is one of those that are looked at closely in a cycle: one in `every`, each in its turn."""
+    return (xxh3_64_intdigest(url.encode(), seed) + cycle) % every == 0
+
+
 def draw_level(present: Sequence[Level], seed: int, draw: int) -> Level:
     """Which level goes next among those with a ready host. The same seed and draw number give the same answer."""
     if present[0] is Level.IMMEDIATE or len(present) == 1:

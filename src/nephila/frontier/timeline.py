@@ -3,8 +3,9 @@
 It is the boot-time clock plus an offset that is stored with the frontier. On the same boot the offset stays, so that
 time goes on while no crawler runs. After a reboot the clock starts anew: the offset is then chosen so that the timeline
 goes on where it was last written, plus the time that the wall clock says has passed (never less than nothing). As the
-wall clock may lie, `rebooted_at` is remembered and a host that was last asked before it waits one full delay from then
-on (DESIGN section 11).
+wall clock may lie, `rebooted_at` and what was added on its word (`slept_ms`, over all reboots) are remembered: a host
+that was last asked before waits one full delay from then on, and the whole rest of what it was promised (DESIGN
+section 11).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Anchor:
     last_ms: int
     last_wall_ms: int
     rebooted_at: int
+    slept_ms: int = 0
 
 
 class Timeline:
@@ -37,12 +39,15 @@ class Timeline:
     def __init__(self, clock: Clock, anchor: Anchor | None) -> None:
         self._clock = clock
         steady, wall, boot_id = clock.steady_ms(), clock.wall_ms(), clock.boot_id()
+        self.slept_ms = anchor.slept_ms if anchor else 0
+        """Time that has passed by the wall clock's word alone."""
         if anchor is None:
             self._offset, self.rebooted_at = _BEGIN_MS - steady, 0
         elif anchor.boot_id == boot_id:
             self._offset, self.rebooted_at = anchor.offset_ms, anchor.rebooted_at
         else:
             away = min(max(0, wall - anchor.last_wall_ms), _MONTH_MS)
+            self.slept_ms += away
             self.rebooted_at = anchor.last_ms + away
             self._offset = self.rebooted_at - steady
         self._boot_id = boot_id
@@ -57,4 +62,5 @@ class Timeline:
 
     def anchor(self) -> Anchor:
         """What to store with every commit."""
-        return Anchor(self._boot_id, self._offset, self.now(), self._clock.wall_ms(), self.rebooted_at)
+        wall_ms = self._clock.wall_ms()
+        return Anchor(self._boot_id, self._offset, self.now(), wall_ms, self.rebooted_at, self.slept_ms)

@@ -39,6 +39,8 @@ class Done:
     """Whether the content differs from the last capture."""
     page: bool = True
     """Counts as a page: a 2xx answer of a wanted type, or a 304."""
+    lied: bool = False
+    """The content differs under the validators of the last capture: a 304 from that host would prove nothing (H3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class OriginRules:
     """On the frontier's timeline: afterwards it is asked for again before the next page."""
     status: int = 0
     failing_since: int = 0
-    """UTC milliseconds of the first failure in a row; 0 when the last fetch was good."""
+    """On the frontier's timeline: since when it fails, as far as anybody asked; 0 when the last fetch was good."""
     detail: str = ""
 
 

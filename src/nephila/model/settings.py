@@ -118,6 +118,12 @@ class FetchSettings:
     max_decoded_bytes: int = setting(50_000_000, "bytes of one answer after decompression", low=1)
     max_header_bytes: int = setting(65_536, "bytes of the header block", low=1024)
     max_hops: int = setting(10, "redirects in a row", low=0, high=50)
+    verify_unchanged_every: int = setting(
+        32,
+        "of pages that could be asked for conditionally, one in so many is asked for in full all the same, another one "
+        "in each cycle, and all of a host that was caught with wrong validators; 0 trusts every server",
+        low=0,
+    )
     keep_alive_s: float = setting(15.0, "seconds an idle connection is kept", low=0)
     authorities: str = setting("", "PEM file of certificate authorities to trust beside the usual ones", flag="ca-file")
     bad_certificates: bool = setting(

@@ -74,6 +74,8 @@ class PageTask:
     """SHA-256 of the decoded body of the last capture, empty when there is none."""
     via: str = ""
     """The URL of the page it was found on; empty for a seed."""
+    verify: bool = False
+    """Ask in full although there are validators, to see whether they tell the truth (H3)."""
     trail: tuple[str, ...] = ()
     """Exact spellings asked for since the last page, oldest first: a repeated one is a redirect loop (T6)."""
 

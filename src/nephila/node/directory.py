@@ -47,6 +47,8 @@ class CrawlDirectory:
         self._mounts = mounts
         self._made: list[Path] = []
         """Directories that this crawl made, the innermost first."""
+        self.is_new = False
+        """Whether `held` began a crawl here."""
         self.marker = root / "nephila-crawl"
         self.scope = root / "scope"
         self.frontier = root / "frontier"
@@ -111,6 +113,8 @@ class CrawlDirectory:
             raise self._refused(error) from error
         try:
             _lock(descriptor)
+            if not self.marker.exists() or not os.path.samestat(os.fstat(descriptor), self.marker.stat()):
+                raise FileNotFoundError(self.marker)  # whoever held it has taken the directory back
         except OSError as error:
             os.close(descriptor)
             raise CrawlDirectoryError(
@@ -152,6 +156,7 @@ class CrawlDirectory:
                 stream.flush()
                 os.fsync(stream.fileno())
             draft.replace(self.marker)
+            self.is_new = True
         except FileExistsError as error:
             raise CrawlDirectoryError(
                 f"{error.filename} is a file, not a directory", hint="choose another --out"

@@ -37,7 +37,6 @@ async def opened(
     possible = raise_descriptor_limit(wanted)
     directory = CrawlDirectory(out)
     _refuse_another_normal_form(out, configured)
-    fresh = not directory.marker.exists()
     crawl: Crawl | None = None
     with directory.held():
         try:
@@ -49,7 +48,7 @@ async def opened(
                     crawl.warn("descriptors", _too_few(wanted, possible))
                 yield crawl
         except UsageError:
-            if fresh and (crawl is None or crawl.is_untouched):
+            if directory.is_new and (crawl is None or crawl.is_untouched):
                 directory.discard()
             raise
 

@@ -99,6 +99,7 @@ def policy_of(settings: Settings) -> Policy:
         max_pages_per_host=settings.limits.max_pages_per_host,
         robots=settings.robots.obey,
         random_seed=settings.random_seed,
+        verify_every=settings.fetch.verify_unchanged_every,
         ordered=settings.fetch.concurrency == 1,
         ordered_wait_ms=int(min(settings.limits.max_wait_s, 120) * 1000),
     )

@@ -73,7 +73,7 @@ class Judge:
     def judge(self, task: PageTask, fetched: Fetched) -> Judgement:
         """How a task ends that got an answer, and what the answer brought."""
         status = fetched.status
-        if status == 304 and task.validators:
+        if status == 304:
             return self._unchanged(task, fetched)
         if status in REDIRECTS and fetched.header("location"):
             return self._redirected(task, fetched)
@@ -86,6 +86,8 @@ class Judge:
         return Judgement(_done(fetched, page=False), error=HTTP_4XX if 400 <= status < 500 else "")
 
     def _unchanged(self, task: PageTask, fetched: Fetched) -> Judgement:
+        if not task.validators:  # nobody asked whether it has changed: there is no page behind this answer
+            return Judgement(_done(fetched, page=False), error=FailureKind.PROTOCOL)
         validators = _validators(fetched)
         kept = Validators(
             validators.etag or task.validators.etag, validators.last_modified or task.validators.last_modified
@@ -131,13 +133,11 @@ class Judge:
         page = self._read(fetched)
         sifted = self._sieve.sift(page, task.depth) if page is not None else Sifted()
         if cut is not None or not fetched.body:
-            return Judgement(_done(fetched, page=True), page=page, sifted=sifted)
+            return Judgement(_done(fetched, page=True, whole=cut is None), page=page, sifted=sifted)
         digest = hashlib.sha256(fetched.body).digest()
         original = self._duplicates.find(digest)
-        validators = _validators(fetched)
-        changed = digest != task.digest
         return Judgement(
-            lambda ref: Done(ref, fetched.status, digest, validators, changed=changed),
+            _whole(task, fetched, digest),
             page=page,
             digest=digest,
             original=original,
@@ -146,14 +146,28 @@ class Judge:
 
     def known(self, task: PageTask, fetched: Fetched, page: Page, digest: bytes, original: Original) -> Judgement:
         """The judgement of a revisit that was stored earlier, from what was written down of it."""
-        validators = _validators(fetched)
         return Judgement(
-            lambda ref: Done(ref, fetched.status, digest, validators, changed=digest != task.digest),
+            _whole(task, fetched, digest),
             page=page,
             digest=digest,
             original=original,
             sifted=self._sieve.sift(page, task.depth),
         )
+
+
+def _whole(task: PageTask, fetched: Fetched, digest: bytes) -> Callable[[RecordRef], Outcome]:
+    """The end of a task that got a whole page."""
+    validators = _validators(fetched)
+    changed = digest != task.digest
+    lied = changed and bool(task.digest) and _same(task.validators, validators)
+    return lambda ref: Done(ref, fetched.status, digest, validators, changed=changed, lied=lied)
+
+
+def _same(old: Validators, new: Validators) -> bool:
+    """Whether a server that is asked under the old validators would say that nothing has changed (RFC 9110, 13.2.2)."""
+    if old.etag:
+        return old.etag.removeprefix("W/") == new.etag.removeprefix("W/")
+    return bool(old.last_modified) and old.last_modified == new.last_modified
 
 
 def _cut_kind(fetched: Fetched) -> str:
@@ -164,9 +178,9 @@ def _validators(fetched: Fetched) -> Validators:
     return Validators(fetched.header("etag")[:512], fetched.header("last-modified")[:64])
 
 
-def _done(fetched: Fetched, *, page: bool) -> Callable[[RecordRef], Outcome]:
-    # Only a page is asked for conditionally: a 304 must never stand for a redirect or an error of old.
-    validators = _validators(fetched) if page else Validators()
+def _done(fetched: Fetched, *, page: bool, whole: bool = True) -> Callable[[RecordRef], Outcome]:
+    # Only a whole page is asked for conditionally: a 304 must never stand for a redirect, an error or half a page.
+    validators = _validators(fetched) if page and whole else Validators()
     return lambda ref: Done(ref, fetched.status, b"", validators, page=page)
 
 

@@ -11,7 +11,7 @@ from nephila.interfaces.frontier import Settled
 from nephila.interfaces.ledger import Ledger
 from nephila.model.events import UNWANTED_TYPE, Event, EventKind
 from nephila.model.exchange import Answer, Fetched, FetchFailed
-from nephila.model.outcome import Dead, Deferred, Dropped, Outcome, Retry, RulesLearned, RulesMoved
+from nephila.model.outcome import Dead, Deferred, Done, Dropped, Outcome, Retry, RulesLearned, RulesMoved
 from nephila.model.task import Lease, PageTask, RobotsTask, Task
 
 from .judgement import Judgement
@@ -58,6 +58,11 @@ class Narrator:
             self._tell(EventKind.REDIRECT, lease, task, status=answer.status, detail=judged.location)
         if judged.original is not None and not judged.not_modified:
             self._tell(EventKind.DUPLICATE, lease, task, detail=judged.original.url)
+        if isinstance(outcome, Done) and outcome.lied:
+            detail = (
+                "the content has changed under the same ETag or Last-Modified: its host is asked in full for a while"
+            )
+            self._tell(EventKind.WARNING, lease, task, reason="validators_lie", detail=detail)
         if settled.admission.cooling:
             self._tell(EventKind.COOLDOWN_SKIP, lease, task, counts=(("cooling", settled.admission.cooling),))
         if judged.sifted.malformed:

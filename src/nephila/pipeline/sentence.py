@@ -29,10 +29,12 @@ from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, Fe
 from nephila.model.outcome import (
     Dead,
     DeferReason,
+    Deferred,
     Dropped,
     OriginRules,
     Outcome,
     Release,
+    Retry,
     RulesKind,
     RulesLearned,
     RulesMoved,
@@ -248,12 +250,14 @@ class Pipeline:
         return Dropped("robots", f"line {permission.line} of {rules.origin}/robots.txt: {permission.rule}")
 
     async def _fetch(self, task: PageTask) -> Answer:
-        headers: list[tuple[str, str]] = []
-        if task.validators.etag:
-            headers.append(("If-None-Match", task.validators.etag))
-        if task.validators.last_modified:
-            headers.append(("If-Modified-Since", task.validators.last_modified))
-        return await self._to.fetcher.fetch(FetchRequest(task.url, tuple(headers), self._conduct.types))
+        return await self._to.fetcher.fetch(FetchRequest(task.url, self._conditions(task), self._conduct.types))
+
+    def _conditions(self, task: PageTask) -> tuple[tuple[str, str], ...]:
+        """The headers of a conditional request (H3); none where a 304 would prove nothing, or have no body to show."""
+        if task.verify or not task.validators or not task.digest or self._to.duplicates.find(task.digest) is None:
+            return ()
+        named = (("If-None-Match", task.validators.etag), ("If-Modified-Since", task.validators.last_modified))
+        return tuple((name, value) for name, value in named if value)
 
     async def _conclude(
         self,
@@ -267,7 +271,8 @@ class Pipeline:
         """Judge, store and settle an answer."""
         if isinstance(answer, FetchFailed):
             outcome = self._to.judge.failed(task, answer)
-            links = self._conduct.twins(origin_of(task.url), answer.kind) if task.depth == 0 else ()
+            final = task.depth == 0 and not isinstance(outcome, Retry | Deferred)
+            links = self._conduct.twins(origin_of(task.url), answer.kind) if final else ()
             await self._settle(lease, task, outcome, release, answer, links)
             return
         judged = self._to.judge.judge(task, answer)
@@ -295,7 +300,9 @@ class Pipeline:
         try:
             settled = await self._to.frontier.settle(lease.token, [settlement], release)
         except Exception:
-            ledger.settled(ref.segment, ref.offset, None)  # nobody's: it must not hold up what comes after it
+            # It is nobody's: it must not hold up what comes after it, and nothing may refer to it.
+            ledger.settled(ref.segment, ref.offset, None)
+            self._to.duplicates.forget(judged.digest, stored.record_id)
             raise
         row = capture_row(
             lease,

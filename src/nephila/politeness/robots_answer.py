@@ -9,7 +9,9 @@
 |                                          | soon, then ever more rarely; after 30 days of it, no restrictions       |
 
 How long it has been failing is known from `OriginRules.failing_since` alone: waiting as long again as it has been
-failing is what doubling the wait each time comes to, and needs no counter.
+failing is what doubling the wait each time comes to, and needs no counter. It is on the frontier's timeline: whoever
+sets the wall clock forward by a month must not open what nobody could read, nor make us ask for ever by setting it
+back. And a crawl that rested for a month has not seen anything fail meanwhile.
 
 What must stay true: a failure never replaces good rules, and never makes a site look more open than it said, until it
 has failed for `give_up_s`. Where the host itself cannot or may not be reached (no such name, an address that is not
@@ -100,9 +102,8 @@ def _failing(
     status: int = 0,
     failure: FailureKind | None = None,
 ) -> RulesLearned:
-    since = last.failing_since if last is not None and last.failing_since else now.wall_ms
-    # The wall clock may have jumped back; then it has been failing since just now.
-    failing_ms = max(0, now.wall_ms - since)
+    since = _failing_since(last, now.timeline_ms)
+    failing_ms = now.timeline_ms - since
     wait_ms = min(failing_ms + settings.retry_s * 1000, settings.retry_max_s * 1000)
     due = now.timeline_ms + round(wait_ms)
     given_up = failing_ms >= settings.give_up_s * 1000
@@ -113,6 +114,14 @@ def _failing(
     if failure in _OUT_OF_REACH and origin_of(task.url) == task.origin:
         kind = RulesKind.NO_HOST  # of the origin itself, not of a host that its robots.txt redirects to
     return RulesLearned(OriginRules(task.origin, kind, b"", now.wall_ms, due, status, since, detail))
+
+
+def _failing_since(last: OriginRules | None, now_ms: int) -> int:
+    """The first failure in a row, moved by the time in which nobody asked: that proves nothing against a server."""
+    if last is None or not last.failing_since:
+        return now_ms
+    unasked_ms = max(0, now_ms - last.fresh_until) if last.fresh_until else 0
+    return min(last.failing_since + unasked_ms, now_ms)
 
 
 def _whole_lines(answer: Fetched, max_bytes: int) -> bytes:

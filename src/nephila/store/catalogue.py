@@ -10,6 +10,7 @@ because `upto` went back with them.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,9 +53,8 @@ class SqliteCatalogue:
         self._lock = threading.RLock()
         self._segments: dict[SegmentId, int] = {}
         with self._told():
-            mode = "ro" if read_only else "rwc"
             self._connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode={mode}",
+                f"{path.absolute().as_uri()}?{_mode(path) if read_only else 'mode=rwc'}",
                 uri=True,
                 timeout=BUSY_S,
                 isolation_level=None,
@@ -241,6 +241,12 @@ class SqliteCatalogue:
             else:
                 hint = "It can be moved away: the next crawl on this directory builds it anew from the archive."
             raise StorageError(f"The catalogue {self._path.name} refused: {error}.", hint) from error
+
+
+def _mode(path: Path) -> str:
+    """How to open a catalogue for reading: beside one on a read-only disk no log can be made, and none is needed."""
+    frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+    return "mode=ro&immutable=1" if frozen else "mode=ro"
 
 
 def _capture(row: tuple[Any, ...]) -> CaptureRow:

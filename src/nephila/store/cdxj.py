@@ -2,7 +2,9 @@
 
 A line is `urlkey timestamp {json}`, byte for byte what cdxj-indexer writes for the same record; pywb and the usual
 tools take it as it is. The lines come from the catalogue's rows, that is from captures that were settled and are
-durable: a record that was refused stays out of the index though it lies in the file. The robots.txt in force, kept as a
+durable: a record that was refused stays out of the index though it lies in the file. So does a 304: it says that the
+page is what it was, and a reader who looks for the page at that time shall find the capture before it (pywb would show
+him the bare 304 instead). The robots.txt in force, kept as a
 resource record behind the answer that brought it, has no row of its own; it is looked up in the file.
 
 The index is written under another name, synced and renamed: a reader sees the old one or the whole new one.
@@ -29,6 +31,7 @@ from .warc import parse_date, target_uri, warc_date
 _AFTER_TYPE = re.compile(r"[;\s]")
 _NOT_DIGITS = re.compile(r"\D")
 REVISIT_MIME = "warc/revisit"
+_NOT_MODIFIED = 304
 
 
 def cdxj_line(row: CaptureRow) -> str:
@@ -60,8 +63,10 @@ def _line(url: str, at: int, fields: dict[str, str]) -> str:
 
 
 def index_lines(file: DiskFile, segment: SegmentId, rows: Iterable[CaptureRow]) -> Iterator[str]:
-    """The lines of all captures, unsorted."""
+    """The lines of all captures that can be shown, unsorted."""
     for row in rows:
+        if row.kind == "revisit" and row.status == _NOT_MODIFIED:
+            continue
         yield cdxj_line(row)
         if row.robots:
             following = next(iter(WarcReader(file, segment, row.offset + row.record_length)), None)

@@ -206,5 +206,7 @@ def _without_blank(parameter: str) -> str:
 
 
 def _without_sessions(path: str) -> str:
-    bare = _SESSION_IN_PATH.sub("", path) or "/"
-    return path if _DOT_SEGMENT.search(bare) else bare
+    """Again and again, because one that is gone may lay another one bare: ``/(S(a));jsessionid=b``."""
+    while (bare := _SESSION_IN_PATH.sub("", path) or "/") != path and not _DOT_SEGMENT.search(bare):
+        path = bare
+    return path

@@ -124,6 +124,17 @@ def test_a_revisit_is_replayed_with_the_body_of_its_original(wayback: Wayback, s
     assert (status, body) == (200, copy.body)
 
 
+def test_a_page_that_had_not_changed_is_replayed_with_its_body(wayback: Wayback, stored_crawl: StoredCrawl) -> None:
+    """H3: a reader who asks for the time of the 304 gets the page, not the 304."""
+    unchanged = stored_crawl.written[-1][0]
+    assert unchanged.not_modified
+    page = stored_crawl.written[0][0].fetched
+    assert unchanged.fetched.url == page.url
+    status, body, headers = wayback.get(page.url, "20260101000100")
+    assert (status, body) == (200, page.body)
+    assert headers["memento-datetime"] == "Thu, 01 Jan 2026 00:00:00 GMT"
+
+
 def test_the_robots_txt_in_force_is_replayed(wayback: Wayback, stored_crawl: StoredCrawl) -> None:
     """P1, K1: what robots.txt said at that time can be looked up under its origin."""
     [rules] = [capture.rules for capture, _ in stored_crawl.written if capture.rules is not None]

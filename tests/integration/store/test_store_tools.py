@@ -132,12 +132,13 @@ def test_a_record_is_read_at_its_offset_alone(stored_crawl: StoredCrawl) -> None
 
 
 def test_our_index_is_that_of_cdxj_indexer(stored_crawl: StoredCrawl) -> None:
-    """W1: byte for byte, one line for each response, revisit and resource."""
+    """W1, H3: byte for byte, one line for each response, revisit and resource, but for a 304: the page is elsewhere."""
     made = _run("cdxj-indexer", "--sort", str(stored_crawl.warc))
     assert made.returncode == 0, made.stderr
-    assert stored_crawl.index.read_text() == made.stdout
+    theirs = made.stdout.splitlines()
+    assert stored_crawl.index.read_text().splitlines() == [line for line in theirs if '"status": "304"' not in line]
     resources = sum(capture.rules is not None for capture, _ in stored_crawl.written)
-    assert len(made.stdout.splitlines()) == len(stored_crawl.written) + resources
+    assert len(theirs) == len(stored_crawl.written) + resources
 
 
 def test_dates_are_understood(stored_crawl: StoredCrawl) -> None:

@@ -67,7 +67,7 @@ def test_4xx_means_no_restrictions(status: int) -> None:
 def test_without_good_rules_a_failure_forbids_everything(answer: Answer) -> None:
     """P1: 5xx, 429, unreachable; tried again soon."""
     rules = judge(answer)
-    assert (rules.kind, rules.body, rules.failing_since) == (RulesKind.UNAVAILABLE, b"", WALL)
+    assert (rules.kind, rules.body, rules.failing_since) == (RulesKind.UNAVAILABLE, b"", NOW)
     assert rules.fresh_until == NOW + 300_000
     assert rules.detail
 
@@ -77,7 +77,7 @@ def test_the_last_good_rules_stay_in_force(answer: Answer) -> None:
     """P1: body, version and all, but they are asked for again soon."""
     rules = judge(answer, GOOD, now=NOW + DAY_MS, wall=WALL + DAY_MS)
     assert (rules.kind, rules.body, rules.stored_at, rules.status) == (RulesKind.RULES, GOOD.body, WALL, 200)
-    assert (rules.failing_since, rules.fresh_until) == (WALL + DAY_MS, NOW + DAY_MS + 300_000)
+    assert (rules.failing_since, rules.fresh_until) == (NOW + DAY_MS, NOW + DAY_MS + 300_000)
 
 
 def test_no_restrictions_are_no_good_rules() -> None:
@@ -106,10 +106,19 @@ def test_a_good_answer_ends_the_failing() -> None:
     assert (again.body, again.failing_since, again.stored_at) == (b"new", 0, WALL + 1)
 
 
-def test_a_wall_clock_that_jumps_back_does_no_harm() -> None:
-    """P1: failing since the future is failing since now."""
-    rules = judge(answered(503), judge(answered(503)), wall=WALL - DAY_MS)
-    assert rules.fresh_until == NOW + 300_000
+@pytest.mark.parametrize("jump_ms", [-400 * DAY_MS, 400 * DAY_MS])
+def test_a_wall_clock_that_jumps_neither_opens_a_site_nor_makes_us_ask_for_ever(jump_ms: int) -> None:
+    """P1: what counts is the time that has really passed."""
+    first = judge(answered(503))
+    rules = judge(answered(503), first, now=NOW + 300_000, wall=WALL + jump_ms)
+    assert (rules.kind, rules.fresh_until) == (RulesKind.UNAVAILABLE, NOW + 300_000 + 600_000)
+
+
+def test_a_crawl_that_rested_for_a_month_has_seen_nothing_fail_meanwhile() -> None:
+    """P1: two failures thirty days apart are no thirty days of failures."""
+    rules = judge(answered(503), judge(answered(503)), now=NOW + 31 * DAY_MS, wall=WALL + 31 * DAY_MS)
+    assert rules.kind is RulesKind.UNAVAILABLE
+    assert rules.fresh_until == NOW + 31 * DAY_MS + 600_000
 
 
 def test_a_setting_makes_it_permissive() -> None:
@@ -177,4 +186,4 @@ def test_failures_never_open_a_site_before_their_time(history: list[tuple[int, i
         assert rules.fresh_until > now
         assert bool(rules.body) == (rules.kind is RulesKind.RULES)
         if rules.kind is RulesKind.ALLOW_ALL and status in {429, 500, 503}:
-            assert permissive or WALL + now - rules.failing_since >= 30 * DAY_MS
+            assert permissive or now - rules.failing_since >= 30 * DAY_MS

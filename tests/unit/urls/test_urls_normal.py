@@ -155,6 +155,7 @@ PIECES = st.sampled_from(
 @example("%%37E")
 @example("/.;sid=1")
 @example("/(S(a/(S(b))))")
+@example("/(S(ab1));jsessionid=")
 @example("?a=&a==&=&&")
 @settings(max_examples=200, deadline=None)
 def test_the_normal_form_of_a_normal_form_is_itself(tail: str) -> None:

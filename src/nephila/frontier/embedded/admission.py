@@ -92,7 +92,9 @@ def cooling_s(book: Book, record: UrlRecord) -> float:
     """Seconds until a URL may be queued again (S5)."""
     if not record.settled_s:
         return 0.0
-    return record.settled_s + book.policy.settings.cooldown_s - book.wall_s
+    cooldown_s = book.policy.settings.cooldown_s
+    # Where the wall clock was set back, it has cooled since just now.
+    return min(cooldown_s, record.settled_s + cooldown_s - book.wall_s)
 
 
 def requeue(book: Book, key: bytes, host: HostState, url_key: bytes, record: UrlRecord) -> bytes:

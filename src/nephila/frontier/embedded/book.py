@@ -58,6 +58,8 @@ class Policy:
     robots: bool = True
     """Whether pages wait for the rules of their origin."""
     random_seed: int = 0
+    verify_every: int = 0
+    """One page in so many is asked for in full although there are validators; 0 means none is."""
     ordered: bool = False
     """One exchange at a time: hosts are chosen by the comparator alone, and waited for, so that timing cannot change
     the order (F6)."""

@@ -101,10 +101,15 @@ def promote_waiting(book: Book, ahead_ms: int, *, waiting_for_rules: bool = True
 
 
 def _rest_after_reboot(book: Book, host: HostState) -> None:
-    """The clock that knew how long a host has rested is gone with the last boot: it rests one full delay anew."""
-    rebooted_at = book.timeline.rebooted_at
-    if rebooted_at and 0 < host.released_at <= rebooted_at:
-        host.free_at = max(host.free_at, rebooted_at + book.delay_of(host))
+    """The clock that knew how long a host has rested is gone with the last boot: it rests one full delay anew.
+
+    Nor does the time that only the wall clock has seen pass count towards its rest: a Retry-After is kept.
+    """
+    timeline = book.timeline
+    if timeline.rebooted_at and 0 < host.released_at <= timeline.rebooted_at:
+        rested_at = host.free_at + timeline.slept_ms - host.slept_ms
+        host.free_at = max(rested_at, timeline.rebooted_at + book.delay_of(host))
+        host.slept_ms = timeline.slept_ms
 
 
 def promote_due(book: Book, ahead_ms: int) -> None:
@@ -123,6 +128,7 @@ def promote_due(book: Book, ahead_ms: int) -> None:
         record.state = State.QUEUED
         key = url_key[:HOST_KEY_BYTES]
         host = book.known_host(key)
+        _rest_after_reboot(book, host)
         host.free_at = max(host.free_at, due_at)  # promoted ahead of its time, it must not be asked for before it
         place = book.place_of(host, record, url_key[HOST_KEY_BYTES:])
         book.enqueue(key, host, place)
@@ -174,7 +180,10 @@ def _lease(book: Book, key: bytes, host: HostState, level: int, lease_ms: int) -
         entry = RobotsEntry(origin, f"{origin}/robots.txt", 0)
         put_robots(book, key, entry)
         return _robots_lease(book, key, host, entry, lease_ms)
-    tasks = tuple(page_task(url_key, record, host, book.url_at(record.via)) for _, url_key, record in work)
+    tasks = tuple(
+        page_task(url_key, record, host, book.url_at(record.via), verify=_verifies(book, host, record))
+        for _, url_key, record in work
+    )
     places = [place for place, _, _ in work]
     return _make(book, key, host, tasks, LeaseRecord(key, book.now + lease_ms, places), note.stored_at)
 
@@ -290,7 +299,20 @@ def _make(
     )
 
 
-def page_task(url_key: bytes, record: UrlRecord, host: HostState, via: str) -> PageTask:
+def _verifies(book: Book, host: HostState, record: UrlRecord) -> bool:
+    """Whether a page is to be asked for in full although it has validators: see `order.is_sample`.
+
+    A host that was caught is asked in full for the rest of that cycle and for the whole next one, which shows whether
+    it still lies.
+    """
+    every, cycle = book.policy.verify_every, book.totals.cycle
+    if not every:
+        return False
+    caught = bool(host.lied_in) and cycle <= host.lied_in + 1
+    return caught or order.is_sample(f"{host.name} {record.tail}", cycle, every, book.policy.random_seed)
+
+
+def page_task(url_key: bytes, record: UrlRecord, host: HostState, via: str, *, verify: bool = False) -> PageTask:
     """A URL's record as a task."""
     capture = record.capture
     return PageTask(
@@ -304,5 +326,6 @@ def page_task(url_key: bytes, record: UrlRecord, host: HostState, via: str) -> P
         validators=Validators(capture.etag, capture.last_modified) if capture else Validators(),
         digest=capture.digest if capture else b"",
         via=via,
+        verify=verify,
         trail=record.trail,
     )

@@ -93,6 +93,10 @@ class HostState(msgspec.Struct, array_like=True):
     mean_ms: int = 0
     reason: str = ""
     """Why it is put off as a whole."""
+    lied_in: int = 0
+    """The last cycle in which its validators were found to be wrong."""
+    slept_ms: int = 0
+    """`Timeline.slept_ms` when `free_at` was set."""
 
 
 class LeaseRecord(msgspec.Struct, array_like=True):

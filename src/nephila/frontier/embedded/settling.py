@@ -111,6 +111,8 @@ def _end_page(
         case Done():
             _store(book, url_key, record, outcome)
             host.fetched += 1
+            if outcome.lied:
+                host.lied_in = totals.cycle
             if outcome.page:
                 host.fetched_in_cycle += 1
                 book.count_page(host.domain)
@@ -212,7 +214,7 @@ def _free(book: Book, key: bytes, host: HostState, release: Release) -> None:
     host.crawl_delay_ms = release.pace.crawl_delay_ms
     # The answer ended within this millisecond, not at its beginning: round up.
     host.free_at = book.now + release.wait_ms + (release.wait_ms > 0)
-    host.released_at = book.now
+    host.released_at, host.slept_ms = book.now, book.timeline.slept_ms
     if release.elapsed_ms:
         host.mean_ms += (release.elapsed_ms - host.mean_ms) // MEAN_WEIGHT if host.mean_ms else release.elapsed_ms
     book.rest(key, host)

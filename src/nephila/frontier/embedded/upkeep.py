@@ -45,7 +45,7 @@ def reap(book: Book, *, everything: bool = False) -> int:
         host = book.known_host(lease.host_key)
         if host.token == int.from_bytes(token_key, "big"):
             host.free_at = book.now + book.delay_of(host) + 1
-            host.released_at = book.now
+            host.released_at, host.slept_ms = book.now, book.timeline.slept_ms
             book.rest(lease.host_key, host)
     return len(ended)
 

@@ -1,0 +1,60 @@
+"""A disk that fills up in the middle of a crawl: it stops cleanly, and goes on when there is room."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mounts import on_a_small_disk
+from served import nephila, plain_web, served, stored_pages
+from warc_checks import captures_in_archives, check_archives, index_lines
+
+from nephila.testing.web.audit_report import ViolationKind
+
+PAGES, HOSTS = 150, 6
+
+SOME = ("120k", "800k")
+"""Too small to begin; full in the midst."""
+
+MORE = tuple(f"{size}k" for size in (4, 64, 90, 150, 180, 220, 260, 300, 350, 400, 450, 500, 600, 700, 900, 1000, 1100))
+
+
+@pytest.mark.parametrize("size", [*SOME, *(pytest.param(size, marks=pytest.mark.long) for size in MORE)])
+def test_a_full_disk_stops_the_crawl_and_costs_nothing(tmp_path: Path, size: str, say: Callable[[str], None]) -> None:
+    """W2, F10, C4: WARC, LMDB, SQLite and event files alike; nothing is lost, nothing is stored twice."""
+    spec, arguments = plain_web(51, hosts=HOSTS, pages=PAGES)
+    out = tmp_path / "disk" / "crawl"
+    with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "0") as web:
+        options = ("--delay", "0", "--scope", "all", "--max-wait", "1", "--json", "--quiet")
+        command = nephila("crawl", *web.seeds, "--out", out, *web.flags, *options)
+        full, again, roomy = on_a_small_disk(tmp_path, size, [command, command], roomy=[command])
+        audit = web.audit()
+    for ended in (full, again):
+        assert ended.code == 1, f"exit code {ended.code}\n{ended.err}"
+        assert "Traceback" not in ended.err
+        assert "unexpected" not in ended.err
+        assert "space left" in ended.err or "disk" in ended.err, ended.err
+        assert "ake room" in ended.err, ended.err
+    if full.out:
+        assert json.loads(full.out)["stopped_by"] == "storage"
+    assert roomy.code == 0, roomy.err
+    assert json.loads(roomy.out)["total_pages"] == PAGES
+    stored = Counter(stored_pages(out))
+    assert len(stored) == PAGES
+    assert max(stored.values()) == 1
+    # What was on the wire when the disk refused could not be kept, and is asked for once more.
+    assert set(audit.by_kind) <= {ViolationKind.REPEAT}
+    assert sum(audit.by_kind.values()) <= 2 * HOSTS
+    check_archives(out)
+    connection = sqlite3.connect(f"file:{out}/catalogue.sqlite?mode=ro", uri=True)
+    (listed,) = connection.execute("SELECT count(*) FROM captures").fetchone()
+    connection.close()
+    answers, resources = captures_in_archives(out)
+    assert listed == answers
+    assert len(index_lines(out)) == answers + resources
+    pages = json.loads(full.out)["pages"] if full.out else 0
+    say(f"{size}: {pages} pages before it was full, {audit.requests - PAGES - HOSTS} asked for again")

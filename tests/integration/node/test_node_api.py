@@ -1,0 +1,300 @@
+"""Nephila as a library, on the simulated web under virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from simulation import Recorder
+
+import nephila
+from nephila.api import PAGES_AHEAD, PageStream
+from nephila.model.errors import CrawlDirectoryError, UsageError
+from nephila.model.events import EventKind
+from nephila.model.summary import StoppedBy
+from nephila.node.directory import CrawlDirectory
+from nephila.node.wiring import Ground
+from nephila.testing.clock import VirtualClock
+from nephila.testing.loop import run_virtual
+from nephila.testing.web import Auditor, SimulatedNetwork, SimulatedWeb, WebSpec
+
+PAGES = 200
+WEB = SimulatedWeb(WebSpec.plain(4, hosts=10, pages=PAGES, page_bytes=400, links_per_page=10))
+
+
+class Library:
+    """`nephila.crawl` on the simulated web."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.clock = VirtualClock()
+        self.auditor = Auditor(WEB)
+        self.recorder = Recorder()
+
+    def crawl(self, *seeds: str, **options: Any) -> PageStream:
+        options = {"scope": "all", "allow_address": ["127.0.0.0/8"], "frontier__sync": False, **options}
+        return nephila.crawl(
+            *seeds, out=self.out, ground=self.ground, listeners=[self.recorder], frontier__map_bytes=1 << 28, **options
+        )
+
+    def ground(self) -> Ground:
+        network = SimulatedNetwork(WEB, self.clock, self.auditor)
+        return Ground(self.clock, network, network, threaded=False)
+
+    def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
+        async def started() -> Any:
+            return await main()
+
+        return run_virtual(started, self.clock)
+
+    def stored(self) -> int:
+        return sum(event.is_page() for event in self.recorder.events)
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(tmp_path / "crawl")
+
+
+def test_a_crawl_is_a_loop_over_its_pages(library: Library) -> None:
+    """E2: url, status, headers, text, title and links of every page, and a summary at the end."""
+
+    async def main() -> None:
+        stream = library.crawl(*WEB.seeds())
+        pages = {page.url: page async for page in stream}
+        assert len(pages) == PAGES
+        assert stream.summary is not None
+        assert (stream.summary.pages, stream.summary.stopped_by) == (PAGES, StoppedBy.DONE)
+        seed = pages[WEB.seeds()[0]]
+        assert (seed.status, seed.depth, seed.via, seed.duplicate_of) == (200, 0, "", "")
+        assert seed.body == WEB.expected_body(seed.url)
+        assert seed.title
+        assert seed.title in seed.text
+        assert seed.links
+        assert dict(seed.headers)["content-type"].startswith("text/html")
+        others = [page for page in pages.values() if page.depth]
+        assert all(page.via in pages for page in others)
+
+    library.run(main)
+    assert not library.auditor.report().violations
+
+
+def test_leaving_the_loop_stops_the_crawl_cleanly(library: Library) -> None:
+    """E2, F10: what was stored is settled, what is queued stays, the next crawl goes on."""
+
+    async def main() -> None:
+        first = library.crawl(*WEB.seeds())
+        async with first:
+            async for _ in first:
+                break
+        assert first.summary is not None
+        assert first.summary.stopped_by is StoppedBy.INTERRUPT
+        assert first.summary.remaining > 0
+        before = library.stored()
+        assert first.summary.total_pages == before
+        summary = await library.crawl().run()
+        assert summary.total_pages == PAGES
+        assert library.stored() == PAGES
+
+    library.run(main)
+    assert not library.auditor.report().violations
+
+
+def test_a_loop_that_is_merely_left_ends_with_its_event_loop(library: Library) -> None:
+    """E2: nobody has to close anything, however many pages wait for a reader who is gone."""
+
+    async def main() -> None:
+        async for _ in library.crawl(*WEB.seeds(), delay=0):
+            await asyncio.sleep(30)  # until the queue is full
+            break
+
+    library.run(main)
+    with CrawlDirectory(library.out).held():
+        """It is not held any more."""
+
+
+def test_an_iterator_that_is_kept_does_not_keep_the_event_loop(library: Library) -> None:
+    """E2: the loop's end stops the crawl though its queue is full and somebody could still read from it."""
+    kept: list[object] = []
+
+    async def main() -> None:
+        pages = aiter(library.crawl(*WEB.seeds(), delay=0))
+        kept.append(pages)
+        await anext(pages)
+        await asyncio.sleep(30)
+
+    library.run(main)
+    with CrawlDirectory(library.out).held():
+        """It is not held any more."""
+
+
+def test_a_slow_reader_slows_the_crawl(library: Library) -> None:
+    """E2, F8: a bounded queue lies between the two."""
+
+    async def main() -> None:
+        stream = library.crawl(*WEB.seeds(), delay=0, concurrency=5)
+        read = 0
+        async for _ in stream:
+            read += 1
+            if read % 20 == 0:
+                await asyncio.sleep(60)
+                snapshot = stream.snapshot()
+                assert snapshot is not None
+                assert snapshot.pages <= read + PAGES_AHEAD + 5
+        assert read == PAGES
+
+    library.run(main)
+
+
+def test_stop_pause_resume_and_snapshot(library: Library) -> None:
+    """E2: from code, while it runs."""
+
+    async def main() -> None:
+        stream = library.crawl(*WEB.seeds())
+        assert stream.snapshot() is None
+        read = 0
+        async for _ in stream:
+            read += 1
+            if read == 20:
+                stream.pause()
+                await asyncio.sleep(5)
+                paused = stream.snapshot()
+                assert paused is not None
+                await asyncio.sleep(600)
+                later = stream.snapshot()
+                assert later is not None
+                assert (paused.pages, paused.in_flight) == (later.pages, 0)
+                stream.resume()
+            if read == 60:
+                stream.stop()
+        assert stream.summary is not None
+        assert stream.summary.stopped_by is StoppedBy.INTERRUPT
+        assert 60 <= read == stream.summary.pages < PAGES, "what was on the wire still comes"
+
+    library.run(main)
+    assert not library.auditor.report().violations
+
+
+def test_a_stop_before_the_crawl_has_begun_counts(library: Library) -> None:
+    """E2: nothing is asked for."""
+
+    async def main() -> None:
+        stream = library.crawl(*WEB.seeds())
+        stream.stop()
+        summary = await stream.run()
+        assert (summary.pages, summary.stopped_by) == (0, StoppedBy.INTERRUPT)
+
+    library.run(main)
+    assert library.auditor.report().requests == 0
+
+
+def test_a_pause_before_the_crawl_has_begun_counts(library: Library) -> None:
+    """E2: it begins when it is resumed."""
+
+    async def main() -> None:
+        stream = library.crawl(*WEB.seeds(), max_pages=5)
+        stream.pause()
+        running = asyncio.create_task(stream.run())
+        await asyncio.sleep(3600)
+        assert library.auditor.report().requests == 0
+        stream.resume()
+        assert (await running).pages == 5
+
+    library.run(main)
+
+
+def test_closing_a_crawl_that_has_hardly_begun_stops_it(library: Library) -> None:
+    """E2: also before its directory is open."""
+
+    async def main() -> None:
+        stream = library.crawl(*WEB.seeds())
+        reading = asyncio.create_task(stream.run())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await stream.aclose()
+        assert (await reading).stopped_by is StoppedBy.INTERRUPT
+
+    library.run(main)
+
+
+def test_a_crawl_is_iterated_over_once(library: Library) -> None:
+    """E2: told, not silently empty."""
+
+    async def main() -> None:
+        stream = library.crawl(*WEB.seeds(), max_pages=3)
+        await stream.run()
+        with pytest.raises(RuntimeError, match="once"):
+            await stream.run()
+
+    library.run(main)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"max_page": 3}, "max_page"),
+        ({"max_pages": "many"}, "max.pages"),
+        ({"max_pages": -1}, "max.pages"),
+        ({"scope": "galaxy"}, "galaxy"),
+        ({"fetch__timeout": 3}, "fetch__timeout"),
+        ({"delay": "soon"}, "delay"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_an_option_that_does_not_fit_is_told_at_once(library: Library, options: dict[str, Any], told: str) -> None:
+    """E2: before anything is made on the disk."""
+    with pytest.raises(UsageError, match=told):
+        library.crawl(*WEB.seeds(), **options)
+    assert not library.out.exists()
+
+
+def test_without_seeds_there_is_nothing_to_go_on_with(library: Library) -> None:
+    """E2: told, with what to do."""
+    with pytest.raises(UsageError, match="no seeds"):
+        library.crawl()
+
+
+def test_an_error_of_the_crawl_reaches_its_reader(library: Library) -> None:
+    """E2: the same error as the command's, from the loop."""
+    library.out.parent.mkdir(parents=True, exist_ok=True)
+    library.out.write_text("a file")
+
+    async def main() -> None:
+        with pytest.raises(CrawlDirectoryError, match="is a file"):
+            await library.crawl(*WEB.seeds()).run()
+
+    library.run(main)
+
+
+def test_two_crawls_on_one_directory_are_refused(library: Library) -> None:
+    """E2, F10: the first goes on."""
+
+    async def main() -> None:
+        first = library.crawl(*WEB.seeds(), max_pages=30)
+        async with first:
+            async for _ in first:
+                with pytest.raises(CrawlDirectoryError, match="another crawl"):
+                    await library.crawl(*WEB.seeds()).run()
+                break
+
+    library.run(main)
+
+
+def test_listeners_hear_what_the_command_writes_down(library: Library) -> None:
+    """E2, O1: start, pages, heartbeats, end."""
+
+    async def main() -> None:
+        await library.crawl(*WEB.seeds(), max_pages=60).run()
+
+    library.run(main)
+    kinds = [event.kind for event in library.recorder.events]
+    assert kinds[0] is EventKind.CRAWL_START
+    assert kinds[-1] is EventKind.CRAWL_END
+    assert kinds.count(EventKind.HEARTBEAT) == 1
+    (beat,) = [event for event in library.recorder.events if event.kind is EventKind.HEARTBEAT]
+    figures = dict(beat.counts)
+    assert figures["fetched"] == 50
+    assert figures.keys() == {"fetched", "enqueued", "errors", "unique_domains", "frontier_size"}

@@ -1,0 +1,264 @@
+"""A pipeline on a desk: the real frontier, politeness and sieve; a wire that follows a script; an archive in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from simulation import Recorder
+
+from nephila.dedup.digests import MemoryDigestIndex
+from nephila.frontier.embedded import LmdbFrontier
+from nephila.frontier.embedded.book import Policy
+from nephila.frontier.scope import Scope
+from nephila.frontier.sieve import ScopeSieve
+from nephila.interfaces.catalogue import CaptureRow, ErrorRow
+from nephila.interfaces.frontier import UrlStory
+from nephila.model.errors import NephilaError, StorageError
+from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
+from nephila.model.page import Page
+from nephila.model.record import Capture, RecordRef, SegmentId, StoredCapture
+from nephila.model.settings import FrontierSettings, PolitenessSettings, RobotsSettings, ScopeSettings
+from nephila.model.task import Candidate, Lease, PageTask
+from nephila.parse import links_that_matter, parse_html
+from nephila.pipeline import Conduct, CrawledPage, Judge, Pipeline, Stages
+from nephila.politeness import StandardPoliteness
+from nephila.testing.clock import VirtualClock
+from nephila.testing.loop import run_virtual
+from nephila.urls import Address, Identifier, NormalRules, UrlLimits
+
+SEGMENT = SegmentId("segment-1")
+IDENTIFIER = Identifier(7, NormalRules(), UrlLimits())
+AGENT = "Nephila/0.1 (+https://nephila.invalid/bot)"
+FRONTIER = FrontierSettings(sync=False, linger_ms=0, map_bytes=1 << 26, retry_waits_s=(5.0, 30.0), max_retries=2)
+
+
+def address(url: str) -> Address:
+    found = IDENTIFIER.identify(url)
+    assert isinstance(found, Address)
+    return found
+
+
+def page_task(url: str, **fields: Any) -> PageTask:
+    return replace(PageTask(address(url).fingerprint, url, 0, 1), **fields)
+
+
+def answer(url: str, status: int = 200, body: bytes = b"", elapsed_ms: int = 10, **more: Any) -> Fetched:
+    """An answer as the wire gives it; `headers` as a dict."""
+    headers = tuple({"content-type": "text/html", **more.pop("headers", {})}.items())
+    head = b"HTTP/1.1 %d X\r\n\r\n" % status
+    return Fetched(
+        url,
+        b"GET",
+        head,
+        body,
+        status,
+        headers,
+        body,
+        "192.0.2.1",
+        sent_at=1,
+        ended_at=0,
+        elapsed_ms=elapsed_ms,
+        **more,
+    )
+
+
+def failure(url: str, kind: FailureKind = FailureKind.TIMEOUT, *, sent: bool = True) -> FetchFailed:
+    return FetchFailed(url, kind, f"{kind} of {url}", sent)
+
+
+Line = Answer | Callable[[FetchRequest], Awaitable[Answer]]
+
+
+class ScriptedFetcher:
+    """Answers by URL, each line of its script once, the last one for ever; 404 for what is not in it."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.script: dict[str, list[Line]] = {}
+        self.asked: list[FetchRequest] = []
+        self.at: list[int] = []
+        self._clock = clock
+
+    @property
+    def urls(self) -> list[str]:
+        return [request.url for request in self.asked]
+
+    async def fetch(self, request: FetchRequest) -> Answer:
+        self.asked.append(request)
+        self.at.append(self._clock.steady_ms())
+        lines = self.script.get(request.url, [answer(request.url, 404)])
+        line = lines.pop(0) if len(lines) > 1 else lines[0]
+        return await line(request) if callable(line) else line
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class MemoryArchive:
+    """Captures in a list; a full disk when told so."""
+
+    def __init__(self) -> None:
+        self.captures: list[Capture] = []
+        self.full = False
+
+    def append(self, capture: Capture) -> StoredCapture:
+        if self.full:
+            raise StorageError("the disk is full")
+        self.captures.append(capture)
+        offset = 100 * len(self.captures)
+        kind = "revisit" if capture.revisit_of else "response"
+        ref = RecordRef(SEGMENT, offset, 50, offset + 100)
+        return StoredCapture(ref, f"urn:uuid:{offset}", "sha1:X", "", capture.fetched.sent_at, kind)
+
+
+@dataclass
+class MemoryLedger:
+    """What the bookkeeping was told."""
+
+    outstanding: set[int] = field(default_factory=set)
+    rows: list[CaptureRow] = field(default_factory=list)
+    disowned: list[int] = field(default_factory=list)
+    errors: list[ErrorRow] = field(default_factory=list)
+
+    def appended(self, segment: SegmentId, offset: int) -> None:
+        self.outstanding.add(offset)
+
+    def settled(self, segment: SegmentId, offset: int, row: CaptureRow | None) -> None:
+        self.outstanding.remove(offset)
+        if row is None:
+            self.disowned.append(offset)
+        else:
+            self.rows.append(row)
+
+    def failed(self, row: ErrorRow) -> None:
+        self.errors.append(row)
+
+
+class OpenAllowance:
+    """Lets everything out, and counts."""
+
+    def __init__(self) -> None:
+        self.taken = self.given = 0
+        self.limit = 1 << 30
+
+    def take(self) -> bool:
+        if self.taken >= self.limit:
+            return False
+        self.taken += 1
+        return True
+
+    def give(self) -> None:
+        self.given += 1
+
+
+class Worker:
+    """A pipeline and what stands around it. `run` crawls until nothing can be claimed any more."""
+
+    def __init__(self, path: Path, *, robots: bool = False, delay_s: float = 1.0, scope: str = "all") -> None:
+        self.clock = VirtualClock()
+        policy = Policy(FRONTIER, base_delay_ms=int(delay_s * 1000), robots=robots)
+        self.frontier = LmdbFrontier(path, self.clock, policy, threaded=False)
+        self.fetcher = ScriptedFetcher(self.clock)
+        self.archive, self.ledger, self.recorder = MemoryArchive(), MemoryLedger(), Recorder()
+        self.duplicates = MemoryDigestIndex()
+        self.allowance = OpenAllowance()
+        self.failures: list[NephilaError] = []
+        self.delivered: list[CrawledPage] = []
+        self.expiries: dict[int, int] = {}
+        self.twins: dict[str, list[Candidate]] = {}
+        self.broken_parser = False
+        settings = ScopeSettings(mode=scope)
+        self.scope = Scope(settings, 15)
+        sieve = ScopeSieve(IDENTIFIER, self.scope, settings, links_that_matter, lambda: None)
+        politeness = StandardPoliteness(PolitenessSettings(delay_s=delay_s), RobotsSettings(), FRONTIER, AGENT)
+        self.judge = Judge(self._read, sieve, politeness, self.duplicates, max_hops=3)
+        stages = Stages(
+            self.frontier,
+            self.frontier,
+            self.fetcher,
+            self.judge,
+            politeness,
+            self.archive,  # type: ignore[arg-type]  # the pipeline only appends
+            self.duplicates,
+            self.ledger,
+            self.recorder,
+            self.clock,
+        )
+        conduct = Conduct(
+            fetch_limit_ms=30_000,
+            types=("text/html",),
+            robots_max_bytes=500_000,
+            now=self.frontier.timeline.now,
+            identify=address,
+            expires_at=lambda lease: self.expiries.get(lease.token, lease.expires_at),
+            allowance=self.allowance,
+            twins=lambda origin, _kind: self.twins.pop(origin, ()),
+            deliver=self._deliver,
+            fatal=self.failures.append,
+        )
+        self.pipeline = Pipeline(stages, conduct)
+
+    def _read(self, fetched: Fetched) -> Page:
+        if self.broken_parser:
+            raise ZeroDivisionError("a bug of ours")
+        return parse_html(fetched.body, fetched.url, "text/html", agent=AGENT)
+
+    async def _deliver(self, page: CrawledPage) -> None:
+        self.delivered.append(page)
+
+    async def admit(self, *urls: str, depth: int = 0) -> None:
+        for url in urls:
+            self.scope.add_seed(address(url))
+        await self.frontier.admit([Candidate(address(url), depth) for url in urls])
+
+    async def claim(self, hosts: int = 10) -> list[Lease]:
+        return await self.frontier.claim(hosts, 300)
+
+    async def work(self, lease: Lease) -> None:
+        """Work in a task of its own, as in a crawl."""
+        await asyncio.create_task(self.pipeline.work(lease))
+
+    async def crawl(self, *seeds: str, max_wait_s: float = 120.0) -> None:
+        """From seeds until nothing can run within `max_wait_s`, or until we failed."""
+        await self.admit(*seeds)
+        while not self.failures:
+            for lease in await self.claim():
+                await self.work(lease)
+            next_in = self.frontier.snapshot().next_in_ms
+            if next_in is None or next_in > max_wait_s * 1000:
+                return
+            await asyncio.sleep(max(next_in, 1) / 1000)
+
+    def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
+        """Run under virtual time, then close the frontier."""
+
+        async def whole() -> Any:
+            try:
+                return await main()
+            finally:
+                await self.frontier.close()
+
+        return run_virtual(whole, self.clock)
+
+    def story(self, url: str) -> UrlStory:
+        found = address(url)
+        story = self.frontier.story(found.host, found.fingerprint)
+        assert story is not None, f"{url} was never met"
+        return story
+
+    def script(self, *answers: Line) -> None:
+        """Add answers to the script, by their own URLs."""
+        for line in answers:
+            assert not callable(line)
+            self.fetcher.script.setdefault(line.url, []).append(line)
+
+
+def linking(*urls: str) -> bytes:
+    """A page with these links."""
+    return b"<title>T</title>" + b"".join(b'<a href="%s">x</a>' % url.encode() for url in urls)
+
+
+Seeds = Sequence[str]

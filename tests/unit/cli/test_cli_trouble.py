@@ -1,0 +1,86 @@
+"""What a crawl says that has failed, or that could have gone better."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import click
+import pytest
+from click.testing import Result
+
+from nephila.cli.alerts import WarningSink
+from nephila.cli.explanations import ERRORS, REMEDIES
+from nephila.cli.summary import exit_code, shortfall, summary_lines
+from nephila.model.events import Event, EventKind
+from nephila.model.summary import CrawlSummary, StoppedBy
+from nephila.seeds import SeedRefused, SeedReport
+
+from .conftest import SUMMARY, FakeNode
+
+Invoke = Callable[..., Result]
+
+SILENT = replace(SUMMARY, responses=0, pages=0, errors={"dns": 1, "connect": 3, "martian": 9})
+
+
+def test_a_crawl_that_nobody_answered_has_failed_and_says_what_to_do(invoke: Invoke, node: FakeNode) -> None:
+    """C4: the commonest reason, exit code 1, in JSON too."""
+    node.summary = SILENT
+    result = invoke("crawl", "a.org", "--json", "-q", "--user-agent", "B (+https://b.org)")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["exit_code"] == 1
+    assert result.stderr.startswith("nephila: no server answered: no connection: refused or unreachable.\n")
+    assert "the same command goes on" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        replace(SILENT, responses=1),
+        replace(SILENT, errors={}),
+        replace(SILENT, errors={"http_5xx": 2}),
+        replace(SILENT, stopped_by=StoppedBy.INTERRUPT),
+        replace(SILENT, stopped_by=StoppedBy.MAX_TIME),
+    ],
+)
+def test_any_other_end_is_told_by_its_own_exit_code(summary: CrawlSummary) -> None:
+    """C4: one answer is an answer; a limit or a signal is its own reason."""
+    assert shortfall(summary) is None
+    assert (
+        exit_code(summary) == {StoppedBy.DONE: 0, StoppedBy.INTERRUPT: 130, StoppedBy.MAX_TIME: 3}[summary.stopped_by]
+    )
+
+
+def test_every_failure_with_a_remedy_has_its_words() -> None:
+    """C4: what is wrong goes before what to do."""
+    assert set(REMEDIES) <= set(ERRORS)
+
+
+def test_what_the_disk_refused_is_told_however_quiet(invoke: Invoke, node: FakeNode) -> None:
+    """C4, W2: the summary alone would not say which file."""
+    node.summary = replace(SUMMARY, stopped_by=StoppedBy.STORAGE, failure="The archive is full. Make room.")
+    result = invoke("crawl", "a.org", "-q", "--user-agent", "B (+https://b.org)")
+    assert (result.exit_code, result.stderr) == (1, "nephila: The archive is full. Make room.\n")
+
+
+def test_refused_seeds_are_named_with_their_line_and_the_reason() -> None:
+    """S1: the first few."""
+    refused = [SeedRefused(f"bad{number}", "malformed", "it is bad", f"file l.txt:{number}") for number in range(9)]
+    report = SeedReport(1, 0, {"malformed": 9}, tuple(refused))
+    said = click.unstyle("\n".join(summary_lines(SUMMARY, report, 80)))
+    assert "    bad0 (file l.txt:0): it is bad" in said
+    assert "bad4" in said
+    assert "bad5" not in said
+
+
+def test_warnings_about_the_crawl_are_shown_and_those_about_a_url_are_not() -> None:
+    """C4, H1: unasked for, they would bury the others."""
+    lines: list[str] = []
+    sink = WarningSink(lines.append)
+    sink.emit(Event(EventKind.WARNING, 0, reason="descriptors", detail="too \x1bfew"))
+    sink.emit(Event(EventKind.WARNING, 0, url="http://a.test/", reason="validators_lie", detail="x"))
+    sink.emit(Event(EventKind.FETCH_OK, 0, detail="x"))
+    sink.flush()
+    sink.close()
+    assert lines == ["Warning: too \N{REPLACEMENT CHARACTER}few."]

@@ -1,0 +1,193 @@
+"""The rules of good conduct as one object, bound to the settings of a crawl."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nephila.interfaces.politeness import RobotsRedirect
+from nephila.model.errors import UsageError
+from nephila.model.exchange import FailureKind, Fetched, FetchFailed
+from nephila.model.outcome import Dead, DeferReason, OriginRules, Retry, RulesKind, RulesLearned
+from nephila.model.settings import FrontierSettings, PolitenessSettings, RobotsSettings
+from nephila.model.task import Level, Pace, PageTask, RobotsTask
+from nephila.politeness import StandardPoliteness, conduct
+from nephila.urls import Fingerprint
+
+ORIGIN = "https://h.example"
+AGENT = "Nephila/0.1 (+https://nephila.invalid/bot)"
+WALL = 1_800_000_000_000
+TEXT = (
+    b"User-agent: nephila\nCrawl-delay: 7\nDisallow: /no\nContent-Signal: ai-train=no\n\nUser-agent: *\nDisallow: /\n"
+)
+
+
+def politeness(**settings: float) -> StandardPoliteness:
+    return StandardPoliteness(PolitenessSettings(**settings), RobotsSettings(), FrontierSettings(), AGENT)
+
+
+def rules(body: bytes = TEXT, kind: RulesKind = RulesKind.RULES, origin: str = ORIGIN) -> OriginRules:
+    return OriginRules(origin, kind, body, WALL, 10**9, detail="HTTP 503")
+
+
+def answered(status: int = 200, elapsed_ms: int = 1000, **headers: str) -> Fetched:
+    lines = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    return Fetched(f"{ORIGIN}/x", b"", b"", b"", status, lines, b"", "192.0.2.1", 0, 0, elapsed_ms)
+
+
+def task(retries: int = 0) -> PageTask:
+    return PageTask(Fingerprint(bytes(16)), f"{ORIGIN}/x", 0, Level.MEDIUM, retries=retries)
+
+
+# Permission
+
+
+def test_the_group_of_our_own_agent_decides_and_names_its_line() -> None:
+    """P1, T8: path and query of the URL, whatever its host and port."""
+    polite = politeness()
+    for origin in (ORIGIN, "http://h.example:8080"):
+        assert polite.permits(rules(), f"{origin}/yes?a=/no").allowed
+        refused = polite.permits(rules(), f"{origin}/no?x")
+        assert (refused.allowed, refused.line, refused.rule) == (False, 3, "Disallow: /no")
+
+
+@pytest.mark.parametrize(
+    ("given", "allowed"),
+    [
+        (None, True),
+        (rules(b"", RulesKind.ALLOW_ALL), True),
+        (rules(b"", RulesKind.UNAVAILABLE), False),
+        (rules(b"", RulesKind.NO_HOST), False),
+    ],
+    ids=["none", "allow-all", "unavailable", "no-host"],
+)
+def test_without_a_text_the_kind_decides(given: OriginRules | None, allowed: bool) -> None:
+    """P1: 4xx allows, 5xx and silence forbid, no rules obeyed means all may be asked."""
+    permission = politeness().permits(given, f"{ORIGIN}/x")
+    assert permission.allowed == allowed
+    assert allowed or "HTTP 503" in permission.rule
+
+
+def test_signals_are_those_of_our_group() -> None:
+    """X2, K3: kept with each page."""
+    polite = politeness()
+    assert "ai-train=no" in polite.signals(rules())
+    assert polite.signals(None) == polite.signals(rules(b"", RulesKind.ALLOW_ALL)) == ""
+
+
+def test_another_version_of_the_rules_is_parsed_anew() -> None:
+    """P1: with origin and time of storing a version is named, and no other is used in its place."""
+    polite = politeness()
+    assert not polite.permits(rules(b"User-agent: *\nDisallow: /a\n"), f"{ORIGIN}/a").allowed
+    later = replace(rules(b"User-agent: *\nDisallow: /b\n"), stored_at=WALL + 1)
+    assert polite.permits(later, f"{ORIGIN}/a").allowed
+    assert not polite.permits(later, f"{ORIGIN}/b").allowed
+    assert not polite.permits(
+        rules(b"User-agent: *\nDisallow: /b\n", origin="https://i.example"), "https://i/b"
+    ).allowed
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F8: the least recently used goes first, and the last one always stays."""
+    monkeypatch.setattr(conduct, "REMEMBERED_BYTES", 100)
+    polite = politeness()
+    texts = [b"User-agent: *\nDisallow: /%d\n" % number for number in range(9)]
+    for number, text in enumerate(texts):
+        given = rules(text, origin=f"https://h{number}.example")
+        assert not polite.permits(given, f"{given.origin}/{number}").allowed
+        assert polite._remembered_bytes == sum(size for _, _, size in polite._parsed) <= 100
+    polite.permits(rules(b"User-agent: *\n" + b"#" * 500), f"{ORIGIN}/x")
+    assert len(polite._parsed) == 1
+
+
+# Release
+
+
+def test_a_host_rests_its_base_delay_and_a_longer_crawl_delay_binds() -> None:
+    """P2: whichever is longer; a host whose rules no longer ask for one is let off."""
+    polite = politeness(delay_s=2)
+    assert polite.release(Pace(0), answered(), None, WALL).wait_ms == 2000
+    slow = polite.release(Pace(2000), answered(), rules(), WALL)
+    assert (slow.wait_ms, slow.pace.crawl_delay_ms, slow.elapsed_ms, slow.reason) == (7000, 7000, 1000, None)
+    off = polite.release(slow.pace, answered(), rules(b"", RulesKind.ALLOW_ALL), WALL)
+    assert off.wait_ms == 2000
+    assert polite.release(slow.pace, answered(), None, WALL).wait_ms == 7000, "nothing was said about it"
+
+
+def test_a_very_long_crawl_delay_is_told_as_the_reason() -> None:
+    """P1: over 300 s the host is put off as a whole."""
+    release = politeness().release(Pace(0), None, rules(b"User-agent: *\nCrawl-delay: 301\n"), WALL)
+    assert (release.wait_ms, release.reason) == (301_000, DeferReason.CRAWL_DELAY)
+
+
+def test_the_pace_follows_what_was_seen() -> None:
+    """P3: slow answers and 503 lengthen it, fast ones bring it back; nothing sent changes nothing."""
+    polite = politeness()
+    slow = polite.release(Pace(1000), answered(elapsed_ms=3000), None, WALL)
+    assert slow.pace.delay_ms == 1500
+    busy = polite.release(slow.pace, answered(503, 10), None, WALL)
+    assert busy.pace.delay_ms == 3000
+    fast = polite.release(busy.pace, answered(200, 10), None, WALL)
+    assert fast.pace.delay_ms == 2400
+    assert polite.release(fast.pace, None, None, WALL).pace == fast.pace
+
+
+@pytest.mark.parametrize("status", [429, 503, 301])
+def test_retry_after_is_obeyed_up_to_its_ceiling(status: int) -> None:
+    """P3: told as the reason, where it is what the host waits for."""
+    polite = politeness(max_retry_after_s=100)
+    asked = polite.release(Pace(1000), answered(status, retry_after="50"), None, WALL)
+    assert (asked.wait_ms, asked.reason) == (50_000, DeferReason.RETRY_AFTER)
+    assert polite.release(Pace(1000), answered(status, retry_after="5000"), None, WALL).wait_ms == 100_000
+    short = polite.release(Pace(60_000), answered(status, retry_after="1"), None, WALL)
+    assert short.wait_ms >= 48_000
+    assert short.reason is None
+
+
+def test_retry_after_of_a_page_means_nothing() -> None:
+    """P3: it belongs to 429, 503 and redirects (RFC 9110, 10.2.3)."""
+    assert politeness().release(Pace(1000), answered(200, retry_after="50"), None, WALL).wait_ms == 1000
+
+
+def test_an_exchange_that_we_broke_off_rests_a_little_longer() -> None:
+    """P2: for the server it ends when it notices."""
+    silent = FetchFailed(f"{ORIGIN}/x", FailureKind.TIMEOUT, "", sent=True, elapsed_ms=30_000)
+    release = politeness().release(Pace(1000), silent, None, WALL)
+    assert release.wait_ms > release.pace.delay_ms
+
+
+# Retry and learn
+
+
+def test_retries_wait_longer_each_time_and_end() -> None:
+    """H5: 5, 30 and 180 seconds with a fifth of jitter, then it is given up."""
+    polite = politeness()
+    for retries, wait_s in enumerate((5, 30, 180)):
+        waits = {polite.retry(task(retries), "timeout", "").wait_ms for _ in range(20)}  # type: ignore[union-attr]
+        assert len(waits) > 1
+        assert all(abs(wait - wait_s * 1000) <= wait_s * 200 for wait in waits)
+    assert polite.retry(task(3), "timeout", "no answer") == Dead("timeout", "no answer")
+
+
+def test_the_same_random_seed_gives_the_same_jitter() -> None:
+    """F6: randomness is passed in."""
+    assert isinstance(politeness().retry(task(), "reset", ""), Retry)
+    assert politeness().retry(task(), "reset", "") == politeness().retry(task(), "reset", "")
+
+
+def test_learning_is_by_the_settings_of_the_crawl() -> None:
+    """P1: rules, redirects, and how long they stay in force."""
+    polite = politeness()
+    robots = RobotsTask(ORIGIN, f"{ORIGIN}/robots.txt")
+    learned = polite.learn(robots, replace(answered(), body=TEXT), None, 5000, WALL)
+    assert isinstance(learned, RulesLearned)
+    assert (learned.rules.kind, learned.rules.fresh_until) == (RulesKind.RULES, 5000 + 86_400_000)
+    moved = polite.learn(robots, answered(302, location="/elsewhere"), None, 5000, WALL)
+    assert moved == RobotsRedirect(f"{ORIGIN}/elsewhere", 1)
+
+
+def test_a_user_agent_that_cannot_be_sent_is_refused() -> None:
+    """P6: told before anything is asked."""
+    with pytest.raises(UsageError):
+        StandardPoliteness(PolitenessSettings(), RobotsSettings(), FrontierSettings(), "Nephila\r\nX: y")
