@@ -6,6 +6,7 @@ import sys
 import warnings
 from pathlib import Path
 
+from warc_checks import WARCIO
 from warcio.archiveiterator import ArchiveIterator
 
 from nephila.store import LocalDisk
@@ -23,9 +24,8 @@ BIN = Path(sys.executable).parent
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(BIN / command[0]), *command[1:]], capture_output=True, text=True, check=False, timeout=60
-    )
+    program = list(WARCIO) if command[0] == "warcio" else [str(BIN / command[0])]
+    return subprocess.run([*program, *command[1:]], capture_output=True, text=True, check=False, timeout=60)
 
 
 def _expected(crawl: StoredCrawl) -> dict[str, bytes]:
