@@ -1,7 +1,7 @@
 """The header block of an answer: where it ends, what it says, and how the body after it is framed.
 
 Read by libcurl's rules, which decades of bad servers have shaped; the conformance tests hold them against libcurl
-itself. llhttp, with every leniency on, disagrees with libcurl on a fifth of the same raw answers and cannot tell where
+itself. llhttp, with every leniency on, disagrees with libcurl on 27 % of the same raw answers and cannot tell where
 a message ended, so the reading is our own. Lenient: bare LF, folded lines, odd names, a missing reason, repeated equal
 Content-Length. Strict, because the alternatives smuggle: NUL and bare CR, a line without a colon, Content-Length
 values that differ or are no numbers, any transfer coding but ``chunked`` at the end. The block itself is kept verbatim

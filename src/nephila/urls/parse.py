@@ -4,7 +4,7 @@ A link means what a browser makes of it, so no step here is our own: white space
 missing slashes, IDNA, IPv4 in octal, dot segments are all the standard's business. A page's base is parsed once and all
 its links are joined to that (`Base`), because parsing the base again for every link would double the cost.
 
-Two bindings of the same library do the work. can_ada is five times faster and carries an older release of it; ada_url
+Two bindings of the same library do the work. can_ada is three times faster and carries an older release of it; ada_url
 follows the standard to the letter. So can_ada is asked first, and ada_url decides where the older release is known to
 lag: links that it refuses (mostly rightly) and links that hold one of `_LAGGING`.
 
