@@ -8,7 +8,6 @@ import os
 import select
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -164,7 +163,6 @@ def test_interrupting_a_step_ends_its_children_too(environment: Environment) -> 
     os.close(end)
 
 
-@pytest.mark.skipif(find_spec("ensurepip") is None, reason="this Python cannot make environments")
 def test_two_first_starts_at_once_make_one_environment(
     checkout: Path, tmp_path: Path, clean_environment: dict[str, str]
 ) -> None:

@@ -7,7 +7,6 @@ import os
 import sys
 import zipfile
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,6 @@ import pytest
 import bootstrap
 from bootstrap import Environment
 from setup_failures import SetupError, explain_os_error, explain_output
-
-needs_pip = pytest.mark.skipif(find_spec("pip") is None, reason="this environment was made without pip")
 
 PIP = [sys.executable, "-I", "-m", "pip"]
 SOME_HASH = "sha256:" + "0" * 64
@@ -51,14 +48,12 @@ def failure_of(pip: list[str], line: str, environment: Environment, lock: int) -
     return caught.value
 
 
-@needs_pip
 def test_no_network(environment: Environment, lock: int) -> None:
     failure = failure_of(PIP, "nosuchthing==1.0", environment, lock)
     assert "cannot be reached" in str(failure)
     assert failure.untouched
 
 
-@needs_pip
 def test_nothing_for_this_platform(environment: Environment, lock: int, monkeypatch: pytest.MonkeyPatch) -> None:
     (environment.root / "wheels").mkdir()
     (environment.root / "wheels" / "thing-1.0-cp39-cp39-plan9_vax.whl").touch()
@@ -70,7 +65,6 @@ def test_nothing_for_this_platform(environment: Environment, lock: int, monkeypa
     assert failure.untouched
 
 
-@needs_pip
 def test_a_file_that_is_not_the_one_that_was_locked(
     environment: Environment, lock: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import socket
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import unquote
@@ -86,7 +87,7 @@ def _masked(url: str) -> str:
     return f"...@{rest}" if separator and scheme else url
 
 
-class TunnelReader:
+class TunnelReader(ABC):
     """Reads bytes until a given answer is whole; the end and the deadline leave `detail` behind."""
 
     def __init__(self) -> None:
@@ -94,9 +95,9 @@ class TunnelReader:
         self.detail = ""
         self.data = bytearray()
 
+    @abstractmethod
     def whole(self) -> bool:
         """Whether the answer is there."""
-        raise NotImplementedError
 
     def feed(self, data: bytes) -> bool:
         """Gather."""
