@@ -1,8 +1,9 @@
 """The fetcher: one exchange from URL to answer, over connections of our own.
 
-The order is always the same: spell the request, take a kept connection or open one (`connect`), converse, undo the
-codings, say what came. One request leaves per fetch, whatever happens: a kept connection that closes under a request
-may have delivered it. What is recorded as sent is what was sent, except that a proxy's password is left out of it.
+The order is always the same: spell the request, take a kept connection or open one (`connect`), each with a turn at its
+address (`turns`), converse, undo the codings, say what came. One request leaves per fetch, whatever happens: a kept
+connection that closes under a request may have delivered it. What is recorded as sent is what was sent, except that a
+proxy's password is left out of it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
+from nephila.interfaces.addresses import AddressBusy, AddressLedger
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.network import Dialer, Resolver
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest, Truncation
@@ -18,12 +20,13 @@ from nephila.model.settings import FetchSettings
 from .answer import AnswerReader, Limits, Sniff, Wanted
 from .budget import ByteBudget
 from .coding import Undecodable, codings_of, decode
-from .connect import Connector, NoConnection
+from .connect import Connector, NoConnection, no_turn
 from .connection import Connection
 from .guard import AddressGuard
 from .pool import ConnectionPool
 from .request import RequestSpelling, Target, target_of
 from .tls import TlsContexts
+from .turns import AddressTurns
 
 
 class _Exchange(NamedTuple):
@@ -47,6 +50,7 @@ class HttpFetcher:
         clock: Clock,
         sniff: Sniff,
         tls: TlsContexts | None = None,
+        addresses: AddressLedger | None = None,
     ) -> None:
         """`sniff` tells a media type by a Content-Type value and first bytes. Bad settings raise `UsageError`."""
         self._settings = settings
@@ -56,7 +60,8 @@ class HttpFetcher:
         self._requests = RequestSpelling(settings.user_agent, keep_alive=settings.keep_alive_s > 0)
         self._budget = ByteBudget(settings.max_in_flight_bytes)
         self._pool = ConnectionPool(settings.keep_alive_s, settings.concurrency)
-        self._connector = Connector(settings, resolver, dialer, guard, tls or TlsContexts(), self._budget)
+        self._turns = AddressTurns(addresses, clock)
+        self._connector = Connector(settings, resolver, dialer, guard, tls or TlsContexts(), self._budget, self._turns)
 
     async def fetch(self, request: FetchRequest) -> Answer:
         """The answer or the failure, within the whole-fetch limit."""
@@ -75,6 +80,7 @@ class HttpFetcher:
                 started_at,
                 self._clock.wall_ms(),
                 self._clock.steady_ms() - started_ms,
+                outcome.wait_ms,
             )
         reader, connection = outcome.reader, outcome.connection
         if reader.reusable:
@@ -91,9 +97,9 @@ class HttpFetcher:
         """The request as sent, and as recorded."""
         proxy = self._connector.proxy
         if proxy is None or not self._connector.forwards(target):
-            plain = self._requests.spell(target, request.headers)
+            plain = self._requests.spell(target, request.headers, user_agent=request.user_agent)
             return plain, plain
-        recorded = self._requests.spell(target, request.headers, absolute=True)
+        recorded = self._requests.spell(target, request.headers, user_agent=request.user_agent, absolute=True)
         return recorded[:-2] + proxy.authorization().encode("ascii") + b"\r\n", recorded
 
     async def _exchange(
@@ -101,13 +107,18 @@ class HttpFetcher:
     ) -> _Exchange | NoConnection:
         # A kept connection that dies under our request is not tried again on another one: the server may well have
         # seen the request, and a second one at once would be impolite. It is a failure like any other, and retried.
-        kept = self._pool.take(target.origin)
-        if kept is not None:
-            return await self._converse(kept, request, sent, deadline)
-        fresh = await self._connector.connect(target, deadline)
-        if isinstance(fresh, NoConnection):
-            return fresh
-        return await self._converse(fresh, request, sent, deadline)
+        connection = self._pool.take(target.origin)
+        if connection is None:
+            fresh = await self._connector.connect(target, deadline)
+            if isinstance(fresh, NoConnection):
+                return fresh
+            return await self._converse(fresh, request, sent, deadline)
+        permit = self._turns.ask(connection.far_address, target.host)
+        if isinstance(permit, AddressBusy):
+            self._pool.put_back(target.origin, connection)
+            return no_turn(connection.far_address, permit)
+        connection.permit = permit
+        return await self._converse(connection, request, sent, deadline)
 
     async def _converse(self, connection: Connection, request: FetchRequest, sent: bytes, deadline: float) -> _Exchange:
         limits = self._limits
@@ -116,7 +127,12 @@ class HttpFetcher:
         wanted = None if request.accept_types is None else Wanted(request.accept_types, self._sniff)
         reader = AnswerReader(limits, wanted)
         exchange = _Exchange(reader, connection, self._clock.wall_ms(), self._clock.steady_ms())
-        await connection.converse(sent, reader, deadline)
+        try:
+            await connection.converse(sent, reader, deadline)
+        finally:
+            whole = reader.finished and reader.kind is None and reader.truncated is None and not reader.unwanted
+            self._turns.end(connection.permit, broken_off=not whole)
+            connection.permit = None
         return exchange
 
     def _answer(self, target: Target, request: FetchRequest, recorded: bytes, exchange: _Exchange) -> Answer:

@@ -2,7 +2,8 @@
 
 The guard is asked of every address right before it is dialled, and the dialler gets that very literal: between
 judgement and connection there is no name left that could change (H6). At most four addresses are tried within the
-connect limit, each with its share of what is left, in the order that the resolver gave.
+connect limit, each with its share of what is left, in the order that the resolver gave. Each is asked for a turn before
+it is dialled (P2); one that has none to give ends the matter, for the next one is no way round it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import ssl
 import zlib
 from dataclasses import dataclass
 
+from nephila.interfaces.addresses import AddressBusy
 from nephila.interfaces.network import Dialer, Resolver, Unresolved
 from nephila.model.errors import UsageError
 from nephila.model.exchange import FailureKind
@@ -23,9 +25,13 @@ from .guard import AddressGuard, is_address
 from .proxy import Proxy, ProxyKind, open_tunnel, read_proxy
 from .request import Target
 from .tls import TlsContexts, may_be_forgiven, tell
+from .turns import AddressTurns
 
 MAX_ADDRESSES = 4
 """Addresses of one name that are tried before its host counts as unreachable."""
+
+_FINAL = frozenset({FailureKind.TLS, FailureKind.ADDRESS_BUSY})
+"""Failures after which no other address is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,14 @@ class NoConnection:
     address: str = ""
     reached: bool = False
     """The host was reached, and only then things went wrong."""
+    wait_ms: int = 0
+    """When to come back to an address that is busy."""
+
+
+def no_turn(address: str, busy: AddressBusy) -> NoConnection:
+    """The address has had enough for now."""
+    detail = f"{address} has no turn for {busy.wait_ms} ms"
+    return NoConnection(FailureKind.ADDRESS_BUSY, detail, address, wait_ms=busy.wait_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,7 @@ class Connector:
         guard: AddressGuard,
         tls: TlsContexts,
         budget: ByteBudget,
+        turns: AddressTurns,
     ) -> None:
         self._connect_timeout_s = settings.connect_timeout_s
         self._bad_certificates = settings.bad_certificates
@@ -70,6 +85,7 @@ class Connector:
         self._guard = guard
         self._tls = tls
         self._budget = budget
+        self._turns = turns
         self.proxy: Proxy | None = read_proxy(settings.proxy)
         for source in self._sources:
             if not is_address(source):
@@ -145,17 +161,33 @@ class Connector:
             share = loop.time() + (by - loop.time()) / left
             route = _Route(target, address, proxy_address, share)
             if left == 1:
-                return await self._attempt(route)
+                return await self._attempt_in_turn(route)
             try:
                 async with asyncio.timeout_at(share):
-                    outcome = await self._attempt(route)
+                    outcome = await self._attempt_in_turn(route)
             except TimeoutError:
                 failure = NoConnection(FailureKind.TIMEOUT, f"{address} did not answer in time", address)
                 continue
-            if isinstance(outcome, Connection) or outcome.kind is FailureKind.TLS:
+            if isinstance(outcome, Connection) or outcome.kind in _FINAL:
                 return outcome
             failure = outcome
         return failure
+
+    async def _attempt_in_turn(self, route: _Route) -> Connection | NoConnection:
+        """One address, if it has a turn for us; the connection keeps the permit for its first exchange."""
+        asked = "" if self.forwards(route.target) else route.address
+        permit = self._turns.ask(asked, route.target.host)
+        if isinstance(permit, AddressBusy):
+            return no_turn(asked, permit)
+        outcome = None
+        try:
+            outcome = await self._attempt(route)
+        finally:
+            if not isinstance(outcome, Connection):
+                self._turns.end(permit)
+        if isinstance(outcome, Connection):
+            outcome.far_address, outcome.permit = asked, permit
+        return outcome
 
     async def _attempt(self, route: _Route) -> Connection | NoConnection:
         """One address; where bad certificates are allowed, a second time without verification."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol, cast
 
+from nephila.interfaces.addresses import AddressPermit
+
 from .budget import ByteBudget
 
 _TICK_S = 0.001
@@ -48,7 +50,9 @@ class Connection(asyncio.Protocol):
         "_waiter",
         "address",
         "bad_certificate",
+        "far_address",
         "idle_until",
+        "permit",
         "transport",
     )
 
@@ -64,6 +68,10 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.address = ""
         self.bad_certificate = ""
+        self.far_address = ""
+        """The host's own address, which limits are counted by; empty where a proxy finds it."""
+        self.permit: AddressPermit | None = None
+        """For the exchange that is to come or going on."""
         self.idle_until = 0.0
 
     @property

@@ -51,8 +51,11 @@ class ConnectionPool:
             return
         if self._count >= self._size:
             self._evict()
-        loop = asyncio.get_running_loop()
-        connection.idle_until = loop.time() + keep_s
+        connection.idle_until = asyncio.get_running_loop().time() + keep_s
+        self.put_back(origin, connection)
+
+    def put_back(self, origin: str, connection: Connection) -> None:
+        """Return a connection that was taken and not used: it is kept no longer than it would have been."""
         self._idle.setdefault(origin, []).append(connection)
         self._count += 1
         if self._sweeper is None:

@@ -74,17 +74,28 @@ class RequestSpelling:
     """Spells requests; what is the same for all of them is checked and encoded once."""
 
     def __init__(self, user_agent: str, *, keep_alive: bool) -> None:
+        self._agent = _line("User-Agent", user_agent)
         self._fixed = (
-            _line("User-Agent", user_agent)
-            + _line("Accept", ACCEPT)
+            _line("Accept", ACCEPT)
             + _line("Accept-Encoding", ACCEPT_ENCODING)
             + _line("Connection", "keep-alive" if keep_alive else "close")
         )
 
-    def spell(self, target: Target, headers: tuple[tuple[str, str], ...] = (), *, absolute: bool = False) -> bytes:
-        """The request, whole; in absolute form for a proxy. Raises `UsageError` for a header that cannot be sent."""
+    def spell(
+        self,
+        target: Target,
+        headers: tuple[tuple[str, str], ...] = (),
+        *,
+        user_agent: str = "",
+        absolute: bool = False,
+    ) -> bytes:
+        """The request, whole; in absolute form for a proxy. Raises `UsageError` for a header that cannot be sent.
+
+        `user_agent` is said instead of our own where it is given.
+        """
+        agent = _line("User-Agent", user_agent) if user_agent else self._agent
         where = f"{target.origin}{target.path}" if absolute else target.path
-        lines = f"GET {where} HTTP/1.1\r\nHost: {target.authority}\r\n{self._fixed}"
+        lines = f"GET {where} HTTP/1.1\r\nHost: {target.authority}\r\n{agent}{self._fixed}"
         for name, value in headers:
             lines += _line(name, value)
         return (lines + "\r\n").encode("latin-1")

@@ -11,6 +11,8 @@ rules, in this order; the first that speaks decides:
 4. ``excluded``: an *exclude* pattern matches; the detail is the pattern.
 5. ``excluded_builtin``: a whole path segment that leads to forms, sessions or shopping carts.
 6. ``extension``: the path ends like a file that is no page.
+7. ``repeated_segments``: one path segment, or a short sequence of them, stands so often in a row that the path can only
+   have come of relative links that nest for ever (T1).
 
 Robots rules and the limits on a URL's own shape (U4) are other people's and are not overridden by an include.
 
@@ -50,6 +52,9 @@ _FORMAT = "nephila-scope 1\n"
 
 Refused = tuple[str, str]
 """Reason and detail: the last two fields of a `Refusal`."""
+
+_LONGEST_BLOCK = 4
+"""Segments of a sequence that is looked for in a row; our own choice, the parts of a site that nest are short."""
 
 _UNKNOWN: Refused = ("", "")
 _MAX_KNOWN = 16_384
@@ -98,8 +103,11 @@ _NO_SEEDS = ScopeSeeds()
 class Scope:
     """Judges links. Not shared between threads or processes: each has its own, and they exchange `ScopeSeeds`."""
 
-    def __init__(self, settings: ScopeSettings, max_depth: int = 0, seeds: ScopeSeeds = _NO_SEEDS) -> None:
+    def __init__(
+        self, settings: ScopeSettings, max_depth: int = 0, seeds: ScopeSeeds = _NO_SEEDS, repeated_segments: int = 3
+    ) -> None:
         """UsageError for a bad pattern, an unknown mode or a domain that is none."""
+        self._repeats = repeated_segments
         self._max_depth = max_depth if max_depth > 0 else 1 << 30
         self._include = tuple(pattern.search for pattern in _compiled(settings.include, "include"))
         self._exclude = _compiled(settings.exclude, "exclude")
@@ -256,16 +264,30 @@ class Scope:
         if ";" in path:
             path = re.sub(r";[^/]*", "", path)
         segments = path.split("/")
+        repeated = len(segments) - len(set(segments)) + 1 >= self._repeats and _repeated(segments[3:], self._repeats)
         if "." in segments[-1]:
             stem, _, extension = segments[-1].rpartition(".")
             if extension in self._extensions and not _is_wiki_title(segments):
                 return "extension", f".{extension} ({self._extensions[extension]})"
             segments[-1] = stem
-        if self._segments.isdisjoint(segments):
-            return None
-        # The first three parts are the scheme, nothing, and the host, which may be called what it likes.
-        segment = next((segment for segment in segments[3:] if segment in self._segments), None)
-        return None if segment is None else ("excluded_builtin", f"/{segment} ({BUILTIN_EXCLUDES[segment]})")
+        if not self._segments.isdisjoint(segments):
+            # The first three parts are the scheme, nothing, and the host, which may be called what it likes.
+            segment = next((segment for segment in segments[3:] if segment in self._segments), None)
+            if segment is not None:
+                return "excluded_builtin", f"/{segment} ({BUILTIN_EXCLUDES[segment]})"
+        return ("repeated_segments", f"/{repeated} {self._repeats} times in a row") if repeated else None
+
+
+def _repeated(segments: list[str], times: int) -> str:
+    """The shortest sequence of segments that stands so often in a row, empty when none does; empty ones do not count."""
+    found = [segment for segment in segments if segment]
+    for size in range(1, min(_LONGEST_BLOCK, len(found) // times) + 1):
+        run = 0
+        for at in range(size, len(found)):
+            run = run + 1 if found[at] == found[at - size] else 0
+            if run == size * (times - 1):
+                return "/".join(found[at - size + 1 : at + 1])
+    return ""
 
 
 def _prefix_of(address: Address) -> str:

@@ -68,6 +68,20 @@ class FrontierSnapshot:
     """How long until something can be claimed; 0 when it can now, None when nothing waits for a time."""
     waiting_for: Mapping[str, int] = field(default_factory=dict)
     """Queued URLs of hosts that are put off as a whole, by reason."""
+    due_again: Mapping[str, int] = field(default_factory=dict)
+    """Of those in the queues, URLs that were fetched before, by level name."""
+    parked: Mapping[str, int] = field(default_factory=dict)
+    """URLs that are known and not queued, by reason: over budget, in a trap, put off for coverage."""
+    planned: int = 0
+    """Fetched URLs whose next visit is planned (R2)."""
+    urls: int = 0
+    """URLs that are known, refused ones apart."""
+    gone: int = 0
+    traps: int = 0
+    """URL skeletons that are slowed or quarantined (T2)."""
+    reserved: int = 0
+    """Fetches that went to starving hosts (F7)."""
+    draws: int = 0
 
 
 class Frontier(Protocol):
@@ -103,7 +117,7 @@ class UrlStory:
     fingerprint: Fingerprint
     host: str
     state: str
-    """queued, in_progress, delayed, stored_pending, completed, dropped, dead_letter, refused."""
+    """queued, in_progress, delayed, parked, stored_pending, completed, dropped, dead_letter, refused."""
     level: Level
     depth: int
     via: str
@@ -123,6 +137,11 @@ class UrlStory:
     segment: str = ""
     offset: int = -1
     digest: bytes = b""
+    rank: int = 0
+    """Its importance by the links that were met so far, 0..127 (R1)."""
+    visits: int = 0
+    changes: int = 0
+    """Visits that found its content changed (R2)."""
 
 
 class FrontierView(Protocol):

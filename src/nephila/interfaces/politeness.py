@@ -29,20 +29,26 @@ class RobotsRedirect:
 
 
 class Politeness(Protocol):
-    """The rules of good conduct (P1-P3, H5)."""
+    """The rules of good conduct (P1-P3, H5).
 
-    def permits(self, rules: OriginRules | None, url: str) -> Permission:
-        """Whether our agent may fetch a URL under these rules."""
+    `user_agent` is what a policy has us say to a host (R4); empty stands for the crawl's own. Rules are those that a
+    robots.txt has for the product that it begins with.
+    """
 
-    def signals(self, rules: OriginRules | None) -> str:
-        """The Content-Signal and AI-preference lines in force for our agent (X2)."""
+    def permits(self, rules: OriginRules | None, url: str, user_agent: str = "") -> Permission:
+        """Whether the agent may fetch a URL under these rules."""
+
+    def signals(self, rules: OriginRules | None, user_agent: str = "") -> str:
+        """The Content-Signal and AI-preference lines in force for the agent (X2)."""
 
     def learn(
         self, task: RobotsTask, answer: Answer, last: OriginRules | None, now: int, wall_ms: int
     ) -> RulesLearned | RobotsRedirect:
         """What the answer to a robots.txt request comes to; `now` is on the frontier's timeline."""
 
-    def release(self, pace: Pace, answer: Answer | None, rules: OriginRules | None, wall_ms: int) -> Release:
+    def release(
+        self, pace: Pace, answer: Answer | None, rules: OriginRules | None, wall_ms: int, user_agent: str = ""
+    ) -> Release:
         """How long the host rests after an exchange (or after none, when nothing was sent)."""
 
     def retry(self, task: PageTask, kind: str, detail: str) -> Retry | Dead:

@@ -26,6 +26,8 @@ class FailureKind(StrEnum):
     """The content coding cannot be decoded."""
     ADDRESS = "address"
     """The address is not one that we may connect to (H6)."""
+    ADDRESS_BUSY = "address_busy"
+    """The address has had enough for now (P2). No failure of anybody: nothing was sent, and it is no error."""
     PROXY = "proxy"
 
 
@@ -62,6 +64,8 @@ class FetchRequest:
     """Media types whose body is wanted; None means any. Applies to 2xx answers only."""
     max_body_bytes: int | None = None
     """Another limit than the fetcher's own, e.g. robots.txt's 500 KiB."""
+    user_agent: str = ""
+    """Said instead of the fetcher's own, where a policy of the domain wants it (R4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,8 @@ class FetchFailed:
     started_at: int = 0
     ended_at: int = 0
     elapsed_ms: int = 0
+    wait_ms: int = 0
+    """When to come back, where `kind` is ADDRESS_BUSY."""
 
 
 Answer = Fetched | FetchFailed

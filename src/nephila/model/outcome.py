@@ -25,6 +25,22 @@ class DeferReason(StrEnum):
     STOPPED = "stopped"
     RETRY = "retry"
     HOST_LIMIT = "host_limit"
+    PAUSED = "paused"
+    """By a person, for its domain (R4)."""
+    BLOCKED = "blocked"
+    """By a person, with a reason (T7)."""
+    HOURS = "hours"
+    """Its domain may be asked at other hours of the day only (R4)."""
+    ERRORS = "domain_errors"
+    """Too many errors of its domain: paused for an hour (P4)."""
+    BUDGET = "over_budget"
+    """More than its host, or than its domain's number of hosts, has earned (F5)."""
+    TRAP = "trap"
+    """URLs of its shape stopped bringing anything new (T2)."""
+    COVERAGE = "coverage"
+    """Its domain is known, and others are looked for first (S4)."""
+    DUE = "due"
+    """Fetched; its next visit is planned (R2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +57,14 @@ class Done:
     """Counts as a page: a 2xx answer of a wanted type, or a 304."""
     lied: bool = False
     """The content differs under the validators of the last capture: a 304 from that host would prove nothing (H3)."""
+    duplicate: bool = False
+    """The same content was stored from another URL (D2)."""
+    text: bytes = b""
+    """Eight bytes that stand for the text of the page without its links; empty when it has none."""
+    shape: bytes = b""
+    """The same with every word left out that holds a digit: equal for pages that differ in numbers only (T2)."""
+    outlinks: int = 0
+    """All links of the page, followed or not: its rank is shared among so many (R1)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,3 +42,7 @@ class Page:
     language: str = ""
     hreflang: tuple[tuple[str, str], ...] = ()
     """Pairs of language and URL."""
+    text_hash: bytes = b""
+    """Eight bytes that stand for the text without that of links; empty when there is none."""
+    shape_hash: bytes = b""
+    """The same without words that hold a digit and without names of months and days: equal for a calendar's pages."""

@@ -54,6 +54,12 @@ class LimitSettings:
     max_domains: int = setting(0, "registrable domains in all", flag="max-domains", low=0)
     max_total_bytes: int = setting(0, "bytes on the wire in all", flag="max-total-bytes", low=0)
     max_time_s: float = setting(0.0, "seconds of wall time", flag="max-time", low=0)
+    target_domains: int = setting(
+        0,
+        "coverage mode: until so many registrable domains were fetched, queue only links that add one (S4)",
+        flag="target-domains",
+        low=0,
+    )
     max_wait_s: float = setting(120.0, "end when nothing can run within so many seconds", flag="max-wait", low=0)
 
 
@@ -85,6 +91,19 @@ class PolitenessSettings:
     fast_below_s: float = setting(0.5, "an answer faster than this shortens the delay towards the base", low=0)
     fast_factor: float = setting(0.8, "by this factor", low=0, high=1)
     max_crawl_delay_s: float = setting(300.0, "a longer Crawl-delay parks the host", low=0)
+    address_concurrency: int = setting(
+        4, "requests at once to one IP address (IPv6: one /64), whatever the host; not under --delay 0", low=1
+    )
+    address_rate: float = setting(10.0, "requests a second to one IP address (IPv6: one /64)", low=0.001)
+    address_limits: tuple[str, ...] = setting(
+        (), "ranges with limits of their own, each as CIDR=CONCURRENCY/RATE (content networks serve many hosts)"
+    )
+    pause_window: int = setting(
+        100, "requests of a domain that are looked back on for its errors (P4)", low=10, high=1000
+    )
+    pause_share: float = setting(0.5, "a larger share of errors among them pauses the domain", low=0, high=1)
+    pause_s: float = setting(3600.0, "seconds of that pause", low=1)
+    demote_after: int = setting(5, "answers with 5xx in a row after which a domain's class drops one level", low=1)
     max_retry_after_s: float = setting(86_400.0, "a longer Retry-After counts as this", low=0)
 
 
@@ -171,6 +190,76 @@ class FrontierSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PrioritySettings:
+    """What goes first (R1, F1, F4, F7): points of a URL's score, and how the classes share the fetches."""
+
+    authority: int = setting(40, "points for the highest rank of page and domain", low=0, high=100)
+    depth: int = setting(20, "points of a seed; each hop from it costs depth_step", low=0, high=100)
+    depth_step: int = setting(2, "points that a hop costs", low=0, high=100)
+    freshness: int = setting(
+        20, "points for a page that is known to have changed since its last visit", low=0, high=100
+    )
+    news: int = setting(20, "points for news", low=0, high=100)
+    sitemap: int = setting(15, "points for being listed in a sitemap", low=0, high=100)
+    document: int = setting(-10, "points for a PDF", low=-100, high=0)
+    other: int = setting(-20, "points for what is neither HTML nor PDF", low=-100, high=0)
+    high_from: int = setting(45, "a score from here on is of the class high", low=0, high=101)
+    medium_from: int = setting(20, "and from here on of the class medium", low=0, high=101)
+    high_share: int = setting(80, "weight of the class high in the draw", low=1)
+    medium_share: int = setting(15, "weight of the class medium", low=1)
+    low_share: int = setting(5, "weight of the class low", low=1)
+    new_share: int = setting(30, "weight of URLs that were never fetched, against those due again", low=1)
+    due_share: int = setting(70, "weight of URLs that are due again", low=1)
+    ageing_s: float = setting(30 * 86_400.0, "seconds of waiting after which any URL has the highest priority", low=60)
+    starving_s: float = setting(86_400.0, "a host with work that waits so many seconds is starving", low=1)
+    reserve: float = setting(0.2, "share of the fetches that is kept for starving hosts", low=0, high=1)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSettings:
+    """How much of a host is taken on before it has shown what it is worth (F5, T1)."""
+
+    queued_per_host: int = setting(
+        100_000, "URLs of one host that are queued at once; the rest is parked on disk", low=1
+    )
+    first_urls: int = setting(1_000, "URLs that an unknown host may have queued in all", low=1)
+    urls_per_page: int = setting(50, "further ones that it earns by a page with new content", low=0)
+    urls_per_referrer: int = setting(1_000, "and by being linked from another registrable domain", low=0)
+    first_hosts: int = setting(50, "hosts of an unknown registrable domain that are taken on", low=1)
+    hosts_per_useful_host: int = setting(2, "further ones that it earns by a host with new content", low=0)
+    hosts_per_referrer: int = setting(10, "and by being linked from another registrable domain", low=0)
+    queued_per_prefix: int = setting(20_000, "URLs queued under one first path segment of a host (T1)", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class TrapSettings:
+    """What is taken for a trap (T1, T2, T5)."""
+
+    repeated_segments: int = setting(3, "a path in which one segment stands so often in a row is refused", low=2)
+    slow_after: int = setting(20, "fetches of one URL skeleton in a row without new content until it is slowed", low=1)
+    stop_after: int = setting(50, "and until it is quarantined", low=2)
+    slow_s: float = setting(60.0, "seconds between two fetches of a slowed skeleton", low=0)
+    probe_s: float = setting(7 * 86_400.0, "seconds until one page of a quarantined skeleton is tried again", low=1)
+    poured_per_hour: int = setting(10_000, "new URLs an hour that pages of one skeleton may bring", low=1)
+    times_its_like: float = setting(100.0, "a domain with so many times the URLs of the median is looked at", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RecrawlSettings:
+    """When a page is fetched again (R2, R5)."""
+
+    enabled: bool = setting(True, "plan the next visit of every page", flag="recrawl")
+    first_s: float = setting(7 * 86_400.0, "seconds until the second visit of an ordinary page", low=1)
+    news_home_s: float = setting(900.0, "and of the home page of a news domain", low=1)
+    min_s: float = setting(900.0, "the shortest interval", low=1)
+    max_s: float = setting(30 * 86_400.0, "the longest interval", low=1)
+    factor: float = setting(2.0, "the interval is divided by this when the content changed, else multiplied", low=1)
+    gone_after: int = setting(3, "answers of 404 or 410 in a row that prove a page gone", low=1)
+    gone_over_s: float = setting(3 * 86_400.0, "if they are spread over at least so many seconds", low=0)
+    gone_max_s: float = setting(180 * 86_400.0, "the longest interval at which a gone page is asked for", low=1)
+
+
+@dataclass(frozen=True, slots=True)
 class ArchiveSettings:
     """WARC files (W1)."""
 
@@ -202,6 +291,10 @@ class Settings:
     fetch: FetchSettings = FetchSettings()
     dns: DnsSettings = DnsSettings()
     frontier: FrontierSettings = FrontierSettings()
+    priority: PrioritySettings = PrioritySettings()
+    budget: BudgetSettings = BudgetSettings()
+    traps: TrapSettings = TrapSettings()
+    recrawl: RecrawlSettings = RecrawlSettings()
     archive: ArchiveSettings = ArchiveSettings()
     observe: ObserveSettings = ObserveSettings()
     random_seed: int = setting(0, "seed of every draw; the same seed gives the same order", flag="random-seed", low=0)

@@ -31,9 +31,12 @@ class Candidate(NamedTuple):
 
     address: Address
     depth: int
-    level: Level = Level.MEDIUM
+    level: Level | None = None
+    """The class it is to have whatever its score; None leaves it to the score (R1)."""
     hops: int = 0
     """Redirects followed to come here without a page in between (H2)."""
+    bonus: int = 0
+    """Points of its score for what is known of it: news, listed in a sitemap, no HTML."""
 
 
 class Refusal(NamedTuple):
@@ -100,6 +103,8 @@ class Pace:
     """The adaptive delay in force (P3)."""
     crawl_delay_ms: int = 0
     """What its robots.txt asks for; binds when longer."""
+    base_ms: int = -1
+    """The base delay that a policy of its domain sets (R4); -1 leaves it to the settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +123,5 @@ class Lease:
     claimed_at: int = 0
     rules_at: int = 0
     """When the origin's robots rules were stored: the version to load through `FrontierView.rules`."""
+    user_agent: str = ""
+    """What a policy of the domain has us say instead of the crawl's own User-Agent (R4)."""

@@ -21,8 +21,10 @@ from nephila.fetch import (
 )
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Policy
+from nephila.frontier.schedule import SimpleRecrawl
 from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.frontier.sieve import ScopeSieve
+from nephila.interfaces.addresses import AddressLedger
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.network import Dialer, Resolver
@@ -36,7 +38,7 @@ from nephila.model.task import Lease, Token
 from nephila.observe import Fanout, JsonlEventSink, Tally
 from nephila.parse import MAX_BYTES, links_that_matter, media_type, parse_html
 from nephila.pipeline import Conduct, CrawledPage, Judge, Pipeline, Stages
-from nephila.politeness import StandardPoliteness
+from nephila.politeness import StandardPoliteness, address_ledger
 from nephila.store import CrawlIdentity, Disk, LocalArchive, LocalDisk, SqliteCatalogue
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
 
@@ -102,6 +104,12 @@ def policy_of(settings: Settings) -> Policy:
         verify_every=settings.fetch.verify_unchanged_every,
         ordered=settings.fetch.concurrency == 1,
         ordered_wait_ms=int(min(settings.limits.max_wait_s, 120) * 1000),
+        priority=settings.priority,
+        budget=settings.budget,
+        traps=settings.traps,
+        politeness=settings.politeness,
+        recrawl=SimpleRecrawl(settings.recrawl) if settings.recrawl.enabled else None,
+        target_domains=settings.limits.target_domains,
     )
 
 
@@ -135,7 +143,8 @@ async def build(
     stack.callback(catalogue.close)
     archive = _archive(directory, settings, ground, frontier.secret)
     bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, _indexer(archive, catalogue))
-    fetcher = _fetcher(settings, ground)
+    resumed_at = clock.steady_ms() if frontier.snapshot().hosts else None
+    fetcher = _fetcher(settings, ground, address_ledger(settings.politeness, resumed_at))
     stack.push_async_callback(fetcher.close)
     politeness = StandardPoliteness(
         settings.politeness, settings.robots, settings.frontier, settings.fetch.user_agent, settings.random_seed
@@ -235,11 +244,12 @@ def _indexer(archive: LocalArchive, catalogue: SqliteCatalogue) -> Callable[[Seg
     return lambda segment: archive.write_index(segment, catalogue.captures(segment))
 
 
-def _fetcher(settings: Settings, ground: Ground) -> HttpFetcher:
+def _fetcher(settings: Settings, ground: Ground, addresses: AddressLedger | None) -> HttpFetcher:
     guard = AddressGuard(settings.fetch.allow_addresses)
     resolver = ground.resolver or DnsResolver(settings.dns, ground.clock)
     tls = TlsContexts(read_authorities(settings.fetch.authorities))
-    return HttpFetcher(settings.fetch, resolver, ground.dialer or SocketDialer(), guard, ground.clock, media_type, tls)
+    dialer = ground.dialer or SocketDialer()
+    return HttpFetcher(settings.fetch, resolver, dialer, guard, ground.clock, media_type, tls, addresses)
 
 
 def _reader(settings: Settings) -> Callable[[Fetched], Page | None]:

@@ -10,6 +10,7 @@ each once, without fragment.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from nephila.model.page import Link, Page
 from nephila.urls.parse import Base
@@ -17,6 +18,7 @@ from nephila.urls.parse import Base
 from .attributes import header_links
 from .charset import decide_charset, decode
 from .directives import directives_of
+from .signature import sign
 from .tree import elements
 from .walk import DOCUMENT_TAGS, IMAGE_TAGS, Findings, Reference, outranked, walk
 
@@ -79,7 +81,10 @@ def parse_html(
     """
     body = body[:max_bytes]
     charset = decide_charset(body, content_type)
-    found = walk(elements(decode(body, charset), DOCUMENT_TAGS + IMAGE_TAGS if images else DOCUMENT_TAGS))
+    tree = elements(decode(body, charset), DOCUMENT_TAGS + IMAGE_TAGS if images else DOCUMENT_TAGS)
+    root = next(tree)  # the html element: every document has one, and it comes first
+    found = walk(chain((root,), tree))
+    signature = sign(root)
     document = Base.parse(url) or Base.parse(_NOWHERE)
     assert document is not None  # noqa: S101 - about:blank can be parsed
     base = _base_of(found, document)
@@ -101,4 +106,6 @@ def parse_html(
         canonical=canonical,
         language=found.language or found.default_language,
         hreflang=tuple(dict.fromkeys(pair for pair in hreflang if pair[1])),
+        text_hash=signature.text,
+        shape_hash=signature.shape,
     )

@@ -2,6 +2,7 @@
 
 from .judgement import Judge, Judgement
 from .listing import capture_row, robots_row
-from .sentence import Conduct, CrawledPage, Pipeline, Stages
+from .parts import Conduct, CrawledPage, Stages
+from .sentence import Pipeline
 
 __all__ = ["Conduct", "CrawledPage", "Judge", "Judgement", "Pipeline", "Stages", "capture_row", "robots_row"]

@@ -83,11 +83,11 @@ class Judge:
             return Judgement(_ends(ending), error=kind)
         if 200 <= status < 300:
             return self._answered(task, fetched)
-        return Judgement(_done(fetched, page=False), error=HTTP_4XX if 400 <= status < 500 else "")
+        return Judgement(_done(fetched), error=HTTP_4XX if 400 <= status < 500 else "")
 
     def _unchanged(self, task: PageTask, fetched: Fetched) -> Judgement:
         if not task.validators:  # nobody asked whether it has changed: there is no page behind this answer
-            return Judgement(_done(fetched, page=False), error=FailureKind.PROTOCOL)
+            return Judgement(_done(fetched), error=FailureKind.PROTOCOL)
         validators = _validators(fetched)
         kept = Validators(
             validators.etag or task.validators.etag, validators.last_modified or task.validators.last_modified
@@ -103,9 +103,9 @@ class Judge:
         location = fetched.header("location")
         target = self._sieve.target(location, task)
         if target is None:
-            return Judgement(_done(fetched, page=False), location=location)
+            return Judgement(_done(fetched), location=location)
         if isinstance(target, Refusal):
-            return Judgement(_done(fetched, page=False), sifted=Sifted(refused=[target]), location=target.address.url)
+            return Judgement(_done(fetched), sifted=Sifted(refused=[target]), location=target.address.url)
         if task.hops + 1 > self._max_hops:
             ending = Dropped("too_many_redirects", f"more than {self._max_hops} in a row, last to {target.url}")
             return Judgement(_ends(ending), error="redirect", location=target.url)
@@ -119,11 +119,11 @@ class Judge:
                 sifted = Sifted(refused=[refusal])
             case candidate:
                 sifted = Sifted(candidates=[candidate])
-        return Judgement(_done(fetched, page=False), sifted=sifted, location=target.url)
+        return Judgement(_done(fetched), sifted=sifted, location=target.url)
 
     def _answered(self, task: PageTask, fetched: Fetched) -> Judgement:
         if fetched.unwanted:
-            return Judgement(_done(fetched, page=False))
+            return Judgement(_done(fetched))
         cut = fetched.truncated
         if cut in {Truncation.TIME, Truncation.DISCONNECT}:
             ending = self._politeness.retry(task, _cut_kind(fetched), f"answer cut ({cut})")
@@ -133,11 +133,11 @@ class Judge:
         page = self._read(fetched)
         sifted = self._sieve.sift(page, task.depth) if page is not None else Sifted()
         if cut is not None or not fetched.body:
-            return Judgement(_done(fetched, page=True, whole=cut is None), page=page, sifted=sifted)
+            return Judgement(_partial(fetched, page, whole=cut is None), page=page, sifted=sifted)
         digest = hashlib.sha256(fetched.body).digest()
         original = self._duplicates.find(digest)
         return Judgement(
-            _whole(task, fetched, digest),
+            _whole(task, fetched, digest, page, original),
             page=page,
             digest=digest,
             original=original,
@@ -147,7 +147,7 @@ class Judge:
     def known(self, task: PageTask, fetched: Fetched, page: Page, digest: bytes, original: Original) -> Judgement:
         """The judgement of a revisit that was stored earlier, from what was written down of it."""
         return Judgement(
-            _whole(task, fetched, digest),
+            _whole(task, fetched, digest, page, original),
             page=page,
             digest=digest,
             original=original,
@@ -155,12 +155,32 @@ class Judge:
         )
 
 
-def _whole(task: PageTask, fetched: Fetched, digest: bytes) -> Callable[[RecordRef], Outcome]:
+def _whole(
+    task: PageTask, fetched: Fetched, digest: bytes, page: Page | None, original: Original | None
+) -> Callable[[RecordRef], Outcome]:
     """The end of a task that got a whole page."""
     validators = _validators(fetched)
     changed = digest != task.digest
     lied = changed and bool(task.digest) and _same(task.validators, validators)
-    return lambda ref: Done(ref, fetched.status, digest, validators, changed=changed, lied=lied)
+    duplicate = original is not None and original.url != task.url
+    text, shape, outlinks = _brought(page)
+    return lambda ref: Done(
+        ref,
+        fetched.status,
+        digest,
+        validators,
+        changed=changed,
+        lied=lied,
+        duplicate=duplicate,
+        text=text,
+        shape=shape,
+        outlinks=outlinks,
+    )
+
+
+def _brought(page: Page | None) -> tuple[bytes, bytes, int]:
+    """What a page says, as two hashes, and how many links it has: nothing of what could not be read."""
+    return (b"", b"", 0) if page is None else (page.text_hash, page.shape_hash, len(page.links))
 
 
 def _same(old: Validators, new: Validators) -> bool:
@@ -178,10 +198,17 @@ def _validators(fetched: Fetched) -> Validators:
     return Validators(fetched.header("etag")[:512], fetched.header("last-modified")[:64])
 
 
-def _done(fetched: Fetched, *, page: bool, whole: bool = True) -> Callable[[RecordRef], Outcome]:
+def _done(fetched: Fetched) -> Callable[[RecordRef], Outcome]:
+    """The end of a task whose answer was no page."""
+    return lambda ref: Done(ref, fetched.status, page=False)
+
+
+def _partial(fetched: Fetched, page: Page | None, *, whole: bool) -> Callable[[RecordRef], Outcome]:
+    """The end of a task that got a page of which no digest is taken: it was cut, or has no body."""
     # Only a whole page is asked for conditionally: a 304 must never stand for a redirect, an error or half a page.
-    validators = _validators(fetched) if page and whole else Validators()
-    return lambda ref: Done(ref, fetched.status, b"", validators, page=page)
+    validators = _validators(fetched) if whole else Validators()
+    text, shape, outlinks = _brought(page)
+    return lambda ref: Done(ref, fetched.status, b"", validators, text=text, shape=shape, outlinks=outlinks)
 
 
 def _ends(outcome: Outcome) -> Callable[[RecordRef], Outcome]:

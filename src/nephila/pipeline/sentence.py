@@ -12,19 +12,11 @@ is a bug, caught in this one place, told, and paid for with one lease.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from nephila.interfaces.archive import Archive
-from nephila.interfaces.clock import Clock
-from nephila.interfaces.duplicates import DigestIndex
-from nephila.interfaces.events import EventSink
-from nephila.interfaces.fetcher import Fetcher
-from nephila.interfaces.frontier import Frontier, FrontierView
-from nephila.interfaces.ledger import Ledger
-from nephila.interfaces.politeness import Politeness, RobotsRedirect
-from nephila.model.errors import FrontierError, NephilaError, StorageError
+from nephila.model.errors import FrontierError, StorageError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
 from nephila.model.outcome import (
     Dead,
@@ -40,14 +32,16 @@ from nephila.model.outcome import (
     RulesMoved,
     Settlement,
 )
-from nephila.model.page import Page
 from nephila.model.record import Capture, Original, StoredCapture
 from nephila.model.task import Candidate, Lease, Pace, PageTask, RobotsTask, Task
-from nephila.urls import Address, origin_of
+from nephila.urls import origin_of
 
-from .judgement import Judge, Judgement
-from .listing import capture_row, robots_row
+from .deferral import deferral, is_put_off, until_its_turn
+from .judgement import Judgement
+from .listing import capture_row
 from .narration import Narrator
+from .parts import Conduct, CrawledPage, Stages
+from .robots import RobotsClause
 
 T = TypeVar("T")
 
@@ -62,64 +56,6 @@ BROKEN_OFF_MS = 250
 
 RULES_REMEMBERED = 1024
 """Origins whose rules are kept at hand: reading half a megabyte from the store for every page would be felt."""
-
-
-@dataclass(frozen=True, slots=True)
-class CrawledPage:
-    """A page that was stored, as a listener gets it."""
-
-    task: PageTask
-    fetched: Fetched
-    page: Page | None
-    duplicate_of: str
-
-
-class Allowance(Protocol):
-    """How many pages may still be asked for (S3)."""
-
-    def take(self) -> bool:
-        """One more request is to be sent; False when it might be one page too many."""
-
-    def give(self) -> None:
-        """That request has ended, and is counted if it was a page."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stages:
-    """Who does which verb of the sentence."""
-
-    frontier: Frontier
-    view: FrontierView
-    fetcher: Fetcher
-    judge: Judge
-    politeness: Politeness
-    archive: Archive
-    duplicates: DigestIndex
-    ledger: Ledger
-    events: EventSink
-    clock: Clock
-
-
-@dataclass(frozen=True, slots=True)
-class Conduct:
-    """The settings of a worker."""
-
-    fetch_limit_ms: int
-    """What a fetch may take: the lease must outlast it when the request leaves."""
-    types: tuple[str, ...] | None
-    """Media types whose bodies are read; None means all."""
-    robots_max_bytes: int
-    now: Callable[[], int]
-    """The frontier's timeline."""
-    identify: Callable[[str], Address | None]
-    expires_at: Callable[[Lease], int]
-    """When a lease ends, renewals included."""
-    allowance: Allowance
-    twins: Callable[[str, FailureKind], Sequence[Candidate]] = lambda _origin, _kind: ()
-    """Seeds to try over http when an https origin cannot be reached."""
-    deliver: Callable[[CrawledPage], Awaitable[None]] | None = None
-    fatal: Callable[[NephilaError], None] = lambda _: None
-    """Our own failure, such as a full disk: ends the crawl."""
 
 
 @dataclass(slots=True)
@@ -145,6 +81,7 @@ class Pipeline:
         self._to = stages
         self._conduct = conduct
         self._narrator = Narrator(stages.events, stages.ledger, stages.clock)
+        self._robots = RobotsClause(stages, conduct, self._narrator)
         self._rules: dict[str, OriginRules] = {}
         self.stopping = False
         self.sending: set[asyncio.Task[None]] = set()
@@ -174,7 +111,7 @@ class Pipeline:
             last = attempt == len(lease.tasks) - 1
             under_way.task = task
             if isinstance(task, PageTask):
-                verdict = self._forbidden(task, rules)
+                verdict = self._forbidden(task, rules, lease.user_agent)
                 if verdict is not None:
                     await self._settle(lease, task, verdict, self._unsent(under_way) if last else None)
                     continue
@@ -182,23 +119,41 @@ class Pipeline:
                 await self._give_back(lease, under_way)
                 return
             if isinstance(task, RobotsTask):
-                under_way.sent = True
-                await self._robots(lease, task)
+                await self._do_robots(lease, under_way, task)
                 return
             if not self._conduct.allowance.take():
                 await self._give_back(lease, under_way)
                 return
             try:
-                under_way.sent = True
-                answer = await self._interruptibly(self._fetch(task))
-                release = self._to.politeness.release(under_way.pace, answer, rules, self._to.clock.wall_ms())
-                rests = last or self.stopping or release.wait_ms > HOLD_MS
-                await self._conclude(lease, task, attempt, answer, rules, release if rests else None)
+                release = await self._do_page(lease, under_way, task, attempt, rules)
             finally:
                 self._conduct.allowance.give()
-            if rests:
+            if release is None:
                 return
             under_way.rest(release.pace, self._conduct.now() + release.wait_ms + (release.wait_ms > 0))
+
+    async def _do_robots(self, lease: Lease, under_way: _UnderWay, task: RobotsTask) -> None:
+        """One robots.txt; the lease ends with it."""
+        under_way.sent = True
+        answer = await self._interruptibly(self._robots.fetch(lease, task))
+        if is_put_off(answer):
+            await self._put_off(lease, under_way, task, answer)
+        else:
+            await self._robots.conclude(lease, task, answer)
+
+    async def _do_page(
+        self, lease: Lease, under_way: _UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
+    ) -> Release | None:
+        """One page; how the host rests until the next task of the lease, None when the lease has ended."""
+        under_way.sent = True
+        answer = await self._interruptibly(self._fetch(lease, task))
+        if is_put_off(answer):
+            await self._put_off(lease, under_way, task, answer)
+            return None
+        release = self._rest(under_way.pace, answer, rules, lease)
+        ends = attempt == len(lease.tasks) - 1 or self.stopping or release.wait_ms > HOLD_MS
+        await self._conclude(lease, task, attempt, answer, rules, release if ends else None)
+        return None if ends else release
 
     def _rules_of(self, lease: Lease) -> OriginRules | None:
         """The rules in force for a lease on pages, None where none are obeyed; the last few are remembered."""
@@ -236,7 +191,7 @@ class Pipeline:
             lease
         )
 
-    def _forbidden(self, task: PageTask, rules: OriginRules | None) -> Outcome | None:
+    def _forbidden(self, task: PageTask, rules: OriginRules | None, user_agent: str) -> Outcome | None:
         """How a task ends that may not be sent at all; None when it may."""
         if rules is None:
             return None
@@ -244,13 +199,14 @@ class Pipeline:
             if rules.detail.startswith(FailureKind.ADDRESS):
                 return Dropped("address", rules.detail)
             return Dead(FailureKind.NO_SUCH_NAME, rules.detail)
-        permission = self._to.politeness.permits(rules, task.url)
+        permission = self._to.politeness.permits(rules, task.url, user_agent)
         if permission.allowed:
             return None
         return Dropped("robots", f"line {permission.line} of {rules.origin}/robots.txt: {permission.rule}")
 
-    async def _fetch(self, task: PageTask) -> Answer:
-        return await self._to.fetcher.fetch(FetchRequest(task.url, self._conditions(task), self._conduct.types))
+    async def _fetch(self, lease: Lease, task: PageTask) -> Answer:
+        headers, types = self._conditions(task), self._conduct.types
+        return await self._to.fetcher.fetch(FetchRequest(task.url, headers, types, user_agent=lease.user_agent))
 
     def _conditions(self, task: PageTask) -> tuple[tuple[str, str], ...]:
         """The headers of a conditional request (H3); none where a 304 would prove nothing, or have no body to show."""
@@ -310,7 +266,7 @@ class Pipeline:
             answer,
             judged,
             stored,
-            signals=self._to.politeness.signals(rules),
+            signals=self._to.politeness.signals(rules, lease.user_agent),
             wall_offset=self._wall_offset(),
         )
         ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
@@ -348,51 +304,11 @@ class Pipeline:
             notes=tuple(notes),
         )
 
-    # robots.txt
-
-    async def _robots(self, lease: Lease, task: RobotsTask) -> None:
-        """Fetch the robots.txt of an origin and settle what it came to."""
-        request = FetchRequest(task.url, accept_types=None, max_body_bytes=self._conduct.robots_max_bytes)
-        answer = await self._interruptibly(self._to.fetcher.fetch(request))
-        outcome, release = self.learn(lease, task, answer)
-        if isinstance(answer, FetchFailed):
-            links = self._conduct.twins(origin_of(task.url), answer.kind)
-            settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
-            self._narrator.robots(lease, task, answer, outcome, settled)
-            return
-        rules = outcome.rules if isinstance(outcome, RulesLearned) else None
-        body = rules.body if rules and rules.kind is RulesKind.RULES and answer.status < 300 else None
-        stored = self._to.archive.append(Capture(task, lease.token, 0, answer, rules=body))
-        await self.settle_robots(lease, task, answer, outcome, stored, release)
+    # What recovery needs, too
 
     def learn(self, lease: Lease, task: RobotsTask, answer: Answer) -> tuple[RulesLearned | RulesMoved, Release]:
         """What an answer to a robots.txt request comes to, and how long the host that was asked rests."""
-        outcome = self._outcome_of_rules(task, answer)
-        rules = outcome.rules if isinstance(outcome, RulesLearned) else None
-        # A robots.txt that was found on another host speaks for its origin, not for the host that it lies on.
-        own = rules if origin_of(task.url) == task.origin else None
-        if isinstance(outcome, RulesLearned) and own is None:
-            asked = self._to.politeness.release(Pace(0), None, rules, self._to.clock.wall_ms()).pace.crawl_delay_ms
-            outcome = replace(outcome, crawl_delay_ms=asked)
-        return outcome, self.rest_after(lease, answer, own)
-
-    def rest_after(self, lease: Lease, answer: Answer, rules: OriginRules | None) -> Release:
-        """How long a host rests after an answer under these rules."""
-        return self._to.politeness.release(lease.pace, answer, rules, self._to.clock.wall_ms())
-
-    def _outcome_of_rules(self, task: RobotsTask, answer: Answer) -> RulesLearned | RulesMoved:
-        """As of the time when the answer came."""
-        last, wall, now = self._to.view.rules(task.origin), self._to.clock.wall_ms(), self._conduct.now()
-        age = max(0, wall - answer.ended_at) if answer.ended_at else 0
-        learned = self._to.politeness.learn(task, answer, last, now - age, wall - age)
-        if isinstance(learned, RobotsRedirect):
-            address = self._conduct.identify(learned.url)
-            if address is not None:
-                return RulesMoved(task.origin, address, learned.hops)
-            fresh = self._conduct.now() + 86_400_000
-            detail = f"redirects to {learned.url}, which is no address"
-            return RulesLearned(OriginRules(task.origin, RulesKind.ALLOW_ALL, b"", wall, fresh, detail=detail))
-        return learned
+        return self._robots.learn(lease, task, answer)
 
     async def settle_robots(
         self,
@@ -404,22 +320,14 @@ class Pipeline:
         release: Release | None,
     ) -> bool:
         """Settle a robots.txt that lies in the archive; whether that was accepted."""
-        ref = stored.ref
-        self._to.ledger.appended(ref.segment, ref.offset)
-        settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome)], release)
-        learned = outcome.rules if isinstance(outcome, RulesLearned) else None
-        row = robots_row(
-            lease,
-            task,
-            answer,
-            stored,
-            crawl_delay_ms=(release.pace if release else lease.pace).crawl_delay_ms,
-            text=learned.body if learned else b"",
-            wall_offset=self._wall_offset(),
-        )
-        self._to.ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
-        self._narrator.robots(lease, task, answer, outcome, settled)
-        return settled.accepted
+        return await self._robots.settle_stored(lease, task, answer, outcome, stored, release)
+
+    def rest_after(self, lease: Lease, answer: Answer, rules: OriginRules | None) -> Release:
+        """How long a host rests after an answer under these rules."""
+        return self._rest(lease.pace, answer, rules, lease)
+
+    def _rest(self, pace: Pace, answer: Answer, rules: OriginRules | None, lease: Lease) -> Release:
+        return self._to.politeness.release(pace, answer, rules, self._to.clock.wall_ms(), lease.user_agent)
 
     def _wall_offset(self) -> int:
         return self._to.clock.wall_ms() - self._conduct.now()
@@ -445,6 +353,14 @@ class Pipeline:
         """Return what is left of a lease; the host rests as long as it must."""
         await self._to.frontier.settle(lease.token, [], self._unsent(under_way))
 
+    async def _put_off(self, lease: Lease, under_way: _UnderWay, task: Task, answer: FetchFailed) -> None:
+        """Give the host back until its turn at its address: nothing was sent, nothing is used up (P2)."""
+        under_way.sent = False
+        release = until_its_turn(self._unsent(under_way), answer)
+        settled = await self._to.frontier.settle(lease.token, [], release)
+        if settled.accepted:
+            self._to.events.emit(deferral(lease, task, release, self._to.clock.wall_ms()))
+
     async def _give_up(self, lease: Lease, under_way: _UnderWay, error: Exception) -> None:
         """End a lease on which we broke: its page is given up, a robots.txt waits before it is tried again."""
         release = self._unsent(under_way)
@@ -461,5 +377,5 @@ class Pipeline:
         """How long a host rests whose next task is not finished: a full delay if it was asked, else what was due."""
         pace = under_way.pace
         if under_way.sent:
-            return Release(max(pace.delay_ms, pace.crawl_delay_ms) + BROKEN_OFF_MS, pace)
+            return Release(max(pace.delay_ms, pace.crawl_delay_ms, pace.base_ms) + BROKEN_OFF_MS, pace)
         return Release(max(0, under_way.not_before - self._conduct.now()), pace)

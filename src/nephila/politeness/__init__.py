@@ -1,9 +1,12 @@
-"""When we may ask a host, and for what: robots.txt, pace, retries. Pure decisions; nothing here waits or fetches."""
+"""When we may ask a host, and for what: robots.txt, pace, addresses, retries. Pure decisions; nothing here waits."""
 
+from .address_limits import AddressLimit, AddressLimits
+from .addresses import AddressFigures, MemoryAddressLedger, address_ledger
 from .agent import check_user_agent, names_contact, product_token
 from .conduct import StandardPoliteness
 from .pace import (
     Observation,
+    base_delay_ms,
     first_pace,
     next_pace,
     observe,
@@ -18,11 +21,17 @@ from .robots_answer import judge_robots
 from .robots_match import Rules, Verdict
 
 __all__ = [
+    "AddressFigures",
+    "AddressLimit",
+    "AddressLimits",
+    "MemoryAddressLedger",
     "Observation",
     "RobotsFile",
     "Rules",
     "StandardPoliteness",
     "Verdict",
+    "address_ledger",
+    "base_delay_ms",
     "check_user_agent",
     "first_pace",
     "judge_robots",

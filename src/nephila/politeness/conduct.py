@@ -48,24 +48,24 @@ class StandardPoliteness:
         self._politeness = politeness
         self._robots = robots
         self._frontier = frontier
-        self._agent = product_token(user_agent)
+        self._user_agent = user_agent
         self._random = Random(random_seed)  # noqa: S311 - jitter, not secrets
-        self._parsed: OrderedDict[tuple[str, int, int], Rules] = OrderedDict()
+        self._parsed: OrderedDict[tuple[str, int, str, int], Rules] = OrderedDict()
         self._remembered_bytes = 0
 
-    def permits(self, rules: OriginRules | None, url: str) -> Permission:
-        """Whether our agent may fetch a URL under these rules."""
+    def permits(self, rules: OriginRules | None, url: str, user_agent: str = "") -> Permission:
+        """Whether our agent, or another that a policy has us use, may fetch a URL under these rules."""
         if rules is None or rules.kind is RulesKind.ALLOW_ALL:
             return _ALLOWED
         if rules.kind is not RulesKind.RULES:
             return Permission(allowed=False, rule=f"robots.txt is unavailable: {rules.detail}")
         path = url[url.find("/", 8) :]
-        verdict = self._rules(rules).allows(path)
+        verdict = self._rules(rules, user_agent).allows(path)
         return Permission(verdict.allowed, verdict.line, verdict.rule)
 
-    def signals(self, rules: OriginRules | None) -> str:
-        """The Content-Signal and AI-preference lines in force for our agent."""
-        return "" if rules is None else "\n".join(self._rules(rules).signals)
+    def signals(self, rules: OriginRules | None, user_agent: str = "") -> str:
+        """The Content-Signal and AI-preference lines in force for the agent."""
+        return "" if rules is None else "\n".join(self._rules(rules, user_agent).signals)
 
     def learn(
         self, task: RobotsTask, answer: Answer, last: OriginRules | None, now: int, wall_ms: int
@@ -73,10 +73,12 @@ class StandardPoliteness:
         """What the answer to a robots.txt request comes to."""
         return judge_robots(task, answer, last, self._robots, now, wall_ms)
 
-    def release(self, pace: Pace, answer: Answer | None, rules: OriginRules | None, wall_ms: int) -> Release:
+    def release(
+        self, pace: Pace, answer: Answer | None, rules: OriginRules | None, wall_ms: int, user_agent: str = ""
+    ) -> Release:
         """How long the host rests after an exchange."""
         if rules is not None:
-            pace = with_crawl_delay(pace, self._rules(rules).crawl_delay_s)
+            pace = with_crawl_delay(pace, self._rules(rules, user_agent).crawl_delay_s)
         asked = None
         if answer is not None:
             pace = next_pace(pace, observe(answer), self._politeness)
@@ -95,16 +97,18 @@ class StandardPoliteness:
         wait = retry_wait_ms(task.retries, self._frontier, self._random.random())
         return Dead(kind, detail) if wait is None else Retry(wait, kind, detail)
 
-    def _rules(self, rules: OriginRules) -> Rules:
+    def _rules(self, rules: OriginRules, user_agent: str) -> Rules:
+        """What a robots.txt says to an agent; remembered by version and agent."""
         if rules.kind is not RulesKind.RULES:
             return _NO_RULES
-        key = (rules.origin, rules.stored_at, len(rules.body))
+        agent = product_token(user_agent or self._user_agent)
+        key = (rules.origin, rules.stored_at, agent, len(rules.body))
         parsed = self._parsed.get(key)
         if parsed is None:
-            parsed = self._parsed[key] = parse_robots(rules.body).rules_for(self._agent)
+            parsed = self._parsed[key] = parse_robots(rules.body).rules_for(agent)
             self._remembered_bytes += len(rules.body)
             while self._remembered_bytes > REMEMBERED_BYTES and len(self._parsed) > 1:
-                (_, _, size), _ = self._parsed.popitem(last=False)
+                (*_, size), _ = self._parsed.popitem(last=False)
                 self._remembered_bytes -= size
         else:
             self._parsed.move_to_end(key)

@@ -4,6 +4,9 @@ A host that answers slowly, or not at all, is asked more slowly; one that says i
 slowly; one that answers fast comes back towards the base delay in small steps. The site's own wish, Crawl-delay, binds
 whenever it is longer, and Retry-After postpones the next request.
 
+The base delay is the settings', or what a policy of the host's domain says (R4), higher or lower. A raised base binds
+at once; under a lowered one the delay in force comes down as after a slow answer, step by step with fast ones.
+
 What must stay true: the delay is never under the base delay, and no answer raises it above the ceiling of its kind; a
 ceiling never lowers it. Under a base delay of 0 (a crawl of one's own server) slow answers change nothing, because no
 factor does, but 429 and 503 still bring a delay.
@@ -51,9 +54,14 @@ def first_pace(settings: PolitenessSettings) -> Pace:
     return Pace(delay_ms=round(settings.delay_s * 1000))
 
 
+def base_delay_ms(pace: Pace, settings: PolitenessSettings) -> int:
+    """The least delay of a host: its policy's, where there is one (P2, R4)."""
+    return pace.base_ms if pace.base_ms >= 0 else round(settings.delay_s * 1000)
+
+
 def next_pace(pace: Pace, seen: Observation, settings: PolitenessSettings) -> Pace:
     """The pace after an exchange (P3)."""
-    base_ms = round(settings.delay_s * 1000)
+    base_ms = base_delay_ms(pace, settings)
     delay_ms = max(pace.delay_ms, base_ms)
     if seen.status in _BUSY:
         wanted = max(delay_ms * settings.busy_factor, BUSY_FLOOR_MS)
@@ -73,7 +81,7 @@ def with_crawl_delay(pace: Pace, crawl_delay_s: float | None) -> Pace:
 def wait_ms(pace: Pace, settings: PolitenessSettings, retry_after_ms: int | None = None) -> int:
     """How long after the end of an answer the next request may leave."""
     asked_ms = min(retry_after_ms or 0, round(settings.max_retry_after_s * 1000))
-    return max(pace.delay_ms, pace.crawl_delay_ms, asked_ms, round(settings.delay_s * 1000))
+    return max(pace.delay_ms, pace.crawl_delay_ms, asked_ms, base_delay_ms(pace, settings))
 
 
 def parks(pace: Pace, settings: PolitenessSettings) -> bool:

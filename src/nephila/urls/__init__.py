@@ -7,6 +7,7 @@ from .identity import Identifier, RefusalReason, UrlLimits, UrlRefused
 from .mask import mask_secrets
 from .normal import NormalForm, NormalRules
 from .parse import Base, resolve, resolve_location
+from .skeleton import is_open, skeleton
 
 __all__ = [
     "SECRET_BITS",
@@ -20,9 +21,11 @@ __all__ = [
     "UrlLimits",
     "UrlRefused",
     "fingerprint",
+    "is_open",
     "mask_secrets",
     "origin_of",
     "registrable_domain",
     "resolve",
     "resolve_location",
+    "skeleton",
 ]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from nephila.fetch import AddressGuard, HttpFetcher
+from nephila.interfaces.addresses import AddressBusy, AddressPermit
 from nephila.interfaces.network import Resolved, Unresolved
 from nephila.model.exchange import Answer, FailureKind, FetchRequest
 from nephila.model.settings import FetchSettings
@@ -152,6 +153,29 @@ class ListedResolver:
         return Resolved(addresses, 60.0)
 
 
+@dataclass
+class ScriptedLedger:
+    """An `AddressLedger` that refuses by its script: the waits of the next questions, 0 grants; then it grants all."""
+
+    waits: list[int]
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    out: list[AddressPermit] = field(default_factory=list)
+    notices: list[int] = field(default_factory=list)
+
+    def ask(self, address: str, host: str, now_ms: int) -> AddressPermit | AddressBusy:
+        self.asked.append((address, host))
+        wait_ms = self.waits.pop(0) if self.waits else 0
+        if wait_ms:
+            return AddressBusy(wait_ms)
+        permit = AddressPermit(address, now_ms)
+        self.out.append(permit)
+        return permit
+
+    def give_back(self, permit: AddressPermit, now_ms: int, *, notice_ms: int = 0) -> None:
+        self.out.remove(permit)
+        self.notices.append(notice_ms)
+
+
 PUBLIC = "93.184.216.34"
 NAMES: dict[str, tuple[str, ...] | None] = {"a.example": (PUBLIC,), "b.example": (PUBLIC,)}
 
@@ -164,6 +188,7 @@ class Bench:
     resolver: ListedResolver
     fetcher: HttpFetcher
     clock: VirtualClock
+    ledger: ScriptedLedger
 
     async def get(self, url: str = "http://a.example/", **options: Any) -> Answer:
         return await self.fetcher.fetch(FetchRequest(url, **options))
@@ -176,17 +201,20 @@ def declared_type(content_type: str, first: bytes) -> str:
     return "text/html" if b"<html" in first else "application/octet-stream"
 
 
-def make_bench(scripts: list[Any], names: dict[str, Any] | None = None, **settings: Any) -> Bench:
-    clock = VirtualClock()
+def make_bench(
+    scripts: list[Any], names: dict[str, Any] | None = None, waits: Sequence[int] = (), **settings: Any
+) -> Bench:
+    clock, ledger = VirtualClock(), ScriptedLedger(list(waits))
     chosen = replace(FetchSettings(), **settings)
     dialer, resolver = ScriptedDialer(scripts), ListedResolver(NAMES if names is None else names)
     guard = AddressGuard(chosen.allow_addresses)
-    return Bench(dialer, resolver, HttpFetcher(chosen, resolver, dialer, guard, clock, declared_type), clock)
+    fetcher = HttpFetcher(chosen, resolver, dialer, guard, clock, declared_type, addresses=ledger)
+    return Bench(dialer, resolver, fetcher, clock, ledger)
 
 
 def fetch_once(scripts: list[Any], url: str = "http://a.example/", **options: Any) -> tuple[Answer, Bench]:
     """One exchange on a new fetcher; `options` are those of the request, settings under ``settings``."""
-    bench = make_bench(scripts, options.pop("names", None), **options.pop("settings", {}))
+    bench = make_bench(scripts, options.pop("names", None), options.pop("waits", ()), **options.pop("settings", {}))
 
     async def run() -> Answer:
         try:

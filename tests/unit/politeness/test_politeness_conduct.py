@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,8 +24,8 @@ TEXT = (
 )
 
 
-def politeness(**settings: float) -> StandardPoliteness:
-    return StandardPoliteness(PolitenessSettings(**settings), RobotsSettings(), FrontierSettings(), AGENT)
+def politeness(**settings: Any) -> StandardPoliteness:
+    return StandardPoliteness(replace(PolitenessSettings(), **settings), RobotsSettings(), FrontierSettings(), AGENT)
 
 
 def rules(body: bytes = TEXT, kind: RulesKind = RulesKind.RULES, origin: str = ORIGIN) -> OriginRules:
@@ -96,7 +97,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for number, text in enumerate(texts):
         given = rules(text, origin=f"https://h{number}.example")
         assert not polite.permits(given, f"{given.origin}/{number}").allowed
-        assert polite._remembered_bytes == sum(size for _, _, size in polite._parsed) <= 100
+        assert polite._remembered_bytes == sum(size for *_, size in polite._parsed) <= 100
     polite.permits(rules(b"User-agent: *\n" + b"#" * 500), f"{ORIGIN}/x")
     assert len(polite._parsed) == 1
 
@@ -191,3 +192,32 @@ def test_a_user_agent_that_cannot_be_sent_is_refused() -> None:
     """P6: told before anything is asked."""
     with pytest.raises(UsageError):
         StandardPoliteness(PolitenessSettings(), RobotsSettings(), FrontierSettings(), "Nephila\r\nX: y")
+
+
+# Another agent, by a policy
+
+
+def test_another_agent_is_judged_by_its_own_group() -> None:
+    """R4, P1, P6, X2: permission, Crawl-delay and signals; what was parsed for one is not used for the other."""
+    text = TEXT + b"\nUser-agent: otherbot\nCrawl-delay: 3\nDisallow: /other\nContent-Signal: search=yes\n"
+    other = "OtherBot/2 (+https://nephila.invalid/other)"
+    polite = politeness()
+    for _ in range(2):
+        assert [polite.permits(rules(text), f"{ORIGIN}{path}").allowed for path in ("/no", "/other")] == [False, True]
+        found = [polite.permits(rules(text), f"{ORIGIN}{path}", other).allowed for path in ("/no", "/other")]
+        assert found == [True, False]
+        assert (polite.signals(rules(text)), polite.signals(rules(text), other)) == (
+            "content-signal: ai-train=no",
+            "content-signal: search=yes",
+        )
+        assert polite.release(Pace(1000), answered(), rules(text), WALL).wait_ms == 7000
+        assert polite.release(Pace(1000), answered(), rules(text), WALL, other).wait_ms == 3000
+    stranger = polite.permits(rules(text), f"{ORIGIN}/x", "Somebody/1")
+    assert (stranger.allowed, stranger.rule) == (False, "Disallow: /")
+    assert len(polite._parsed) == 3
+
+
+def test_the_base_delay_of_a_policy_stays_with_the_pace() -> None:
+    """R4, P2: from one lease to the next."""
+    release = politeness().release(Pace(1000, base_ms=4000), answered(elapsed_ms=10), None, WALL)
+    assert (release.wait_ms, release.pace) == (4000, Pace(4000, base_ms=4000))

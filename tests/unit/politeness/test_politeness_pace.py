@@ -164,3 +164,39 @@ def test_the_delay_stays_within_its_bounds(history: list[Observation], base_s: f
     for _ in range(60):
         pace = next_pace(pace, Observation(1, 200), polite)
     assert pace.delay_ms == base_ms
+
+
+# The base delay of a policy
+
+
+def test_a_raised_base_binds_at_once() -> None:
+    """R4, P2: before the next answer, and after it."""
+    raised = Pace(1000, base_ms=5000)
+    assert wait_ms(raised, STANDARD) == 5000
+    assert next_pace(raised, Observation(10, 200), STANDARD) == Pace(5000, base_ms=5000)
+    assert next_pace(raised, Observation(10, 503), STANDARD).delay_ms == 10_000
+
+
+def test_under_a_lowered_base_the_delay_comes_down_with_fast_answers() -> None:
+    """R4, P3: towards the new base, not under it; 0 is a base like any other."""
+    pace, found = Pace(1000, base_ms=500), []
+    for _ in range(5):
+        pace = next_pace(pace, Observation(10, 200), STANDARD)
+        found.append((pace.delay_ms, wait_ms(pace, STANDARD)))
+    assert found == [(800, 800), (640, 640), (512, 512), (500, 500), (500, 500)]
+    free = Pace(0, base_ms=0)
+    assert (wait_ms(free, STANDARD), next_pace(free, Observation(10, 200), STANDARD).delay_ms) == (0, 0)
+
+
+@given(
+    delay=st.integers(0, 90_000),
+    base=st.integers(-1, 20_000),
+    seen=st.builds(Observation, st.integers(0, 40_000), st.sampled_from([0, 200, 304, 404, 429, 500, 503])),
+)
+def test_the_delay_is_never_under_the_base_in_force(delay: int, base: int, seen: Observation) -> None:
+    """R4, P2: the policy's where there is one, the settings' otherwise."""
+    after = next_pace(Pace(delay, base_ms=base), seen, STANDARD)
+    least = base if base >= 0 else 1000
+    assert after.base_ms == base
+    assert after.delay_ms >= least
+    assert wait_ms(Pace(delay, base_ms=base), STANDARD) >= least

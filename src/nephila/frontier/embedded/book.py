@@ -1,8 +1,9 @@
 """One open transaction, with everything a verb needs while it runs: tables, time, totals, settings.
 
-The verbs (`admission`, `claiming`, `settling`, `upkeep`) are plain functions on a book. They decide synchronously; the
-book is written back once, when the group commits. Host states are decoded once a book and written once, however many
-verbs touch them.
+The verbs (`admission`, `claiming`, `settling`, `upkeep`, `shelving`) are plain functions on a book. They decide
+synchronously; the book is written back once, when the group commits. The states of hosts and domains are decoded once a
+book and written once, and only if they changed, however many verbs touch them: a page of the store that need not be
+written is the cheapest one.
 """
 
 from __future__ import annotations
@@ -13,10 +14,21 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nephila.frontier import order
+from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.timeline import Anchor, Timeline
-from nephila.model.settings import FrontierSettings
+from nephila.interfaces.recrawl import RecrawlPolicy
+from nephila.model.policy import Block, DomainPolicy
+from nephila.model.settings import (
+    BudgetSettings,
+    FrontierSettings,
+    PolitenessSettings,
+    PrioritySettings,
+    TrapSettings,
+)
+from nephila.urls import registrable_domain
 
 from .records import (
+    DomainState,
     HostState,
     LeaseRecord,
     OriginNote,
@@ -26,7 +38,7 @@ from .records import (
     Totals,
     UrlRecord,
 )
-from .tables import HOST_KEY_BYTES, Tables, lengthen
+from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, QUEUE, ROBOTS, STATE, Tables
 
 if TYPE_CHECKING:
     from .tables import Txn
@@ -34,12 +46,24 @@ if TYPE_CHECKING:
 pack = msgspec.msgpack.Encoder().encode
 read_url = msgspec.msgpack.Decoder(UrlRecord).decode
 read_host = msgspec.msgpack.Decoder(HostState).decode
+read_domain = msgspec.msgpack.Decoder(DomainState).decode
 read_lease = msgspec.msgpack.Decoder(LeaseRecord).decode
 read_robots = msgspec.msgpack.Decoder(RobotsEntry).decode
 read_origin = msgspec.msgpack.Decoder(OriginNote).decode
 read_refusal = msgspec.msgpack.Decoder(RefusalNote).decode
 read_totals = msgspec.msgpack.Decoder(Totals).decode
+read_ages = msgspec.msgpack.Decoder(dict[int, list[int]]).decode
 read_anchor = msgspec.msgpack.Decoder(Anchor).decode
+read_policy = msgspec.msgpack.Decoder(DomainPolicy).decode
+read_block = msgspec.msgpack.Decoder(Block).decode
+
+NO_HOST = bytes(HOST_KEY_BYTES - DOMAIN_KEY_BYTES)
+"""Stands where a host's half of the key would: the state of the domain itself."""
+
+AGE_STEP_S = 4 * 3600
+"""Queued URLs are counted by the time they were admitted, in steps of four hours: 180 figures a month."""
+
+_ORDINARY = DomainPolicy()
 
 
 def time_key(moment: int) -> bytes:
@@ -65,43 +89,78 @@ class Policy:
     the order (F6)."""
     ordered_wait_ms: int = 120_000
     """In that mode a host that must rest longer than this is left for later."""
+    priority: PrioritySettings = PrioritySettings()
+    budget: BudgetSettings = BudgetSettings()
+    traps: TrapSettings = TrapSettings()
+    politeness: PolitenessSettings = PolitenessSettings()
+    recrawl: RecrawlPolicy | None = None
+    """Plans the next visits; None when pages are fetched once a cycle and no more."""
+    target_domains: int = 0
+    """Until so many registrable domains were fetched, only links that add one are queued (S4)."""
 
 
 class Book:
     """A write transaction and its context."""
 
-    __slots__ = ("_hosts", "db", "now", "policy", "tables", "timeline", "totals", "txn", "wall_s")
+    __slots__ = (
+        "_domain_states", "_domains_read", "_hosts_read", "_leased", "_policies", "ages", "cursor", "db", "hosts",
+        "now", "policy", "scores", "step", "tables", "timeline", "totals", "txn", "wall_s", "web",
+    )  # fmt: skip
 
     def __init__(self, txn: Txn, tables: Tables, timeline: Timeline, policy: Policy, wall_s: int) -> None:
         self.txn = txn
         self.tables = tables
         self.db = tables.db
+        self.web = tables.web
+        self.cursor = txn.cursor(db=tables.web)
+        """For looking up and writing many at once."""
         self.timeline = timeline
-        self.now = timeline.now()
-        self.wall_s = wall_s
         self.policy = policy
+        self.now = timeline.now()
+        self.step = 0 if policy.ordered else self.now // order.step_ms(policy.priority)
+        self.wall_s = wall_s
         raw = txn.get(b"totals", db=self.db["meta"])
         self.totals = Totals() if raw is None else read_totals(raw)
-        self._hosts: dict[bytes, HostState] = {}
+        raw = txn.get(b"ages", db=self.db["meta"])
+        self.ages: dict[int, list[int]] = {} if raw is None else read_ages(raw)
+        self.hosts: dict[bytes, HostState] = {}
+        self._hosts_read: dict[bytes, bytes] = {}
+        self._domain_states: dict[bytes, DomainState] = {}
+        self._domains_read: dict[bytes, bytes] = {}
+        self.scores: dict[tuple[int, int, int, int], int] = {}
+        """What URLs that were never fetched score, by what that depends on."""
+        self._leased: dict[bytes, int] = {}
+        self._policies: dict[str, DomainPolicy] = {}
 
     def write_back(self) -> None:
-        """Write the host states, the totals and the timeline's anchor."""
-        for key, host in self._hosts.items():
-            self.txn.put(key, pack(host), db=self.db["hosts"])
+        """Write what changed of hosts and domains, the totals and the timeline's anchor."""
+        changed: list[tuple[bytes, bytes]] = []
+        for key, domain in self._domain_states.items():
+            raw = pack(domain)
+            if raw != self._domains_read.get(key):
+                changed.append((key + NO_HOST + STATE, raw))
+        for key, host in self.hosts.items():
+            raw = pack(host)
+            if raw != self._hosts_read.get(key):
+                changed.append((key + STATE, raw))
+        changed.sort()
+        self.cursor.putmulti(changed)
         meta = self.db["meta"]
         self.txn.put(b"totals", pack(self.totals), db=meta)
+        self.txn.put(b"ages", pack({age: counts for age, counts in self.ages.items() if any(counts)}), db=meta)
         self.txn.put(b"anchor", pack(self.timeline.anchor()), db=meta)
 
-    # Hosts
+    # Hosts and domains
 
     def host(self, key: bytes) -> HostState | None:
         """The state of a host, shared by all verbs of this book."""
-        host = self._hosts.get(key)
+        host = self.hosts.get(key)
         if host is None:
-            raw = self.txn.get(key, db=self.db["hosts"])
+            raw = self.txn.get(key + STATE, db=self.web)
             if raw is None:
                 return None
-            host = self._hosts[key] = read_host(raw)
+            host = self.hosts[key] = read_host(raw)
+            self._hosts_read[key] = raw
         return host
 
     def known_host(self, key: bytes) -> HostState:
@@ -111,47 +170,97 @@ class Book:
             raise KeyError(key)
         return host
 
-    def host_or_new(self, key: bytes, name: str, domain: str) -> HostState:
+    def host_or_new(self, key: bytes, name: str) -> HostState:
         """The state of a host, made when it is met for the first time."""
         host = self.host(key)
         if host is None:
-            host = self._hosts[key] = HostState(name, domain, [0, 0, 0, 0])
+            host = self.hosts[key] = HostState(name, [0] * order.LANES)
             self.totals.hosts += 1
         return host
 
-    def delay_of(self, host: HostState) -> int:
+    def domain(self, key: bytes, name: str = "") -> DomainState:
+        """The state of the registrable domain that a host key (or the key of a domain) belongs to."""
+        key = key[:DOMAIN_KEY_BYTES]
+        domain = self._domain_states.get(key)
+        if domain is None:
+            raw = self.txn.get(key + NO_HOST + STATE, db=self.web)
+            if raw is None:
+                domain = DomainState(name)
+                self.totals.domains_met += 1
+            else:
+                domain = read_domain(raw)
+                self._domains_read[key] = raw
+            self._domain_states[key] = domain
+        return domain
+
+    def policy_of(self, domain: DomainState) -> DomainPolicy:
+        """What holds for a domain by a person's word (R4)."""
+        if not domain.policed:
+            return _ORDINARY
+        policy = self._policies.get(domain.name)
+        if policy is None:
+            raw = self.txn.get(domain.name.encode(), db=self.db["policies"])
+            policy = self._policies[domain.name] = _ORDINARY if raw is None else read_policy(raw)
+        return policy
+
+    def forget_policies(self) -> None:
+        """A policy was changed in this book."""
+        self._policies.clear()
+
+    def blocklist(self) -> Blocklist:
+        """What may not be asked for (T7); read again when it was changed, by whomever."""
+        version, blocks = self.tables.blocklist
+        if version != self.totals.orders:
+            with self.txn.cursor(db=self.db["blocks"]) as cursor:
+                blocks = Blocklist(read_block(raw) for _, raw in cursor)
+            self.tables.blocklist = (self.totals.orders, blocks)
+        return blocks
+
+    def base_delay_ms(self, key: bytes) -> int:
+        """The base delay of a host."""
+        wanted = self.policy_of(self.domain(key)).delay_s
+        return self.policy.base_delay_ms if wanted is None else int(wanted * 1000)
+
+    def delay_of(self, key: bytes, host: HostState) -> int:
         """The delay that a host is owed now, milliseconds."""
-        delay = self.policy.base_delay_ms if host.delay_ms < 0 else host.delay_ms
-        return max(delay, host.crawl_delay_ms)
-
-    def domain_count(self, domain: str) -> int:
-        """Pages fetched from a registrable domain."""
-        raw = self.txn.get(self.tables.domain_key(domain), db=self.db["domains"])
-        return 0 if raw is None else int.from_bytes(raw, "big")
-
-    def count_page(self, domain: str) -> None:
-        """One more page of a registrable domain."""
-        count = self.domain_count(domain)
-        if count == 0:
-            self.totals.domains += 1
-        self.txn.put(self.tables.domain_key(domain), (count + 1).to_bytes(4, "big"), db=self.db["domains"])
+        base = self.base_delay_ms(key)
+        return max(base if host.delay_ms < 0 else host.delay_ms, host.crawl_delay_ms)
 
     # Places of hosts: every move takes the host out of where it was
 
+    def token_of(self, key: bytes) -> int:
+        """The token of the lease that a host is under; 0 when it is under none."""
+        token = self._leased.get(key)
+        if token is None:
+            raw = self.txn.get(key, db=self.db["leased"])
+            token = self._leased[key] = 0 if raw is None else int.from_bytes(raw, "big")
+        return token
+
+    def lease(self, key: bytes, host: HostState, token: int) -> None:
+        """Put a ready host among the leased ones. Its state stays as it is: whoever frees it takes it from there."""
+        self._unready(key, host)
+        self.txn.put(key, token.to_bytes(8, "big"), db=self.db["leased"])
+        self._leased[key] = token
+        self.totals.hosts_ready -= 1
+        self.totals.hosts_leased += 1
+
+    def free(self, key: bytes, host: HostState) -> None:
+        """End the lease on a host; it is nowhere then."""
+        self.txn.delete(key, db=self.db["leased"])
+        self._leased[key] = 0
+        self.totals.hosts_leased -= 1
+        host.place, host.ready = Place.IDLE, []
+
     def leave(self, key: bytes, host: HostState) -> None:
-        """Take a host out of the index it is in."""
+        """Take a host that is not leased out of the index it is in."""
         match host.place:
             case Place.WAITING:
                 self.txn.delete(time_key(host.next_at) + key, db=self.db["waiting"])
                 self.totals.hosts_waiting -= 1
             case Place.READY:
-                for place in host.ready:
-                    self.txn.delete(place + key, db=self.db["ready"])
+                self._unready(key, host)
                 host.ready = []
                 self.totals.hosts_ready -= 1
-            case Place.LEASED:
-                self.totals.hosts_leased -= 1
-                host.token = 0
             case Place.PARKED:
                 self.txn.delete(key, db=self.db["parked"])
             case Place.IDLE:
@@ -177,95 +286,97 @@ class Book:
         self._count_put_off(host, 1)
 
     def make_ready(self, key: bytes, host: HostState) -> None:
-        """Put a host among the ready ones, once for each level it has work in."""
-        heads = self.heads(key)
+        """Put a host among the ready ones, once for each lane it has work in, and once by how long it has had work."""
+        heads = self.heads(key, host)
         self.leave(key, host)
         if not heads:
+            host.work_since = 0
             return
-        count = self.domain_count(host.domain)
-        host.ready = [order.ready_key(count, head) for head in heads]
+        domain = self.domain(key)
+        host.work_since = host.work_since or max(1, self.now)
+        since = 0 if self.policy.ordered else host.work_since
+        host.ready = [order.ready_key(lane, domain.pages, place, since) for lane, place in heads.items()]
+        host.ready.append(bytes((order.STARVING_LANE,)) + time_key(host.work_since))
         for place in host.ready:
             self.txn.put(place + key, b"", db=self.db["ready"])
+            self.totals.ready[place[0]] += 1
         host.place = Place.READY
         self.totals.hosts_ready += 1
 
-    def lease(self, key: bytes, host: HostState, token: int) -> None:
-        """Put a host among the leased ones."""
-        self.leave(key, host)
-        host.place, host.token = Place.LEASED, token
-        self.totals.hosts_leased += 1
+    def _unready(self, key: bytes, host: HostState) -> None:
+        """Take a host out of the ready index."""
+        for place in host.ready:
+            self.txn.delete(place + key, db=self.db["ready"])
+            self.totals.ready[place[0]] -= 1
 
     def rest(self, key: bytes, host: HostState) -> None:
         """Put a free host where it belongs: waiting until it may be asked, or idle when it has no work."""
-        if sum(host.queued) or self.first_robots(key):
+        if any(host.queued) or host.robots:
             self.wait(key, host, host.free_at)
+        elif host.trap_at:
+            self.wait(key, host, max(host.free_at, host.trap_at), "trap")
         else:
             self.leave(key, host)
+            host.work_since = 0
 
     def _count_put_off(self, host: HostState, sign: int) -> None:
         if host.reason:
             total = self.totals.put_off.get(host.reason, 0) + sign * max(1, sum(host.queued))
             self.totals.put_off[host.reason] = max(0, total)
 
-    # Queues
+    # The first of a host's queue
 
-    def heads(self, key: bytes) -> list[bytes]:
-        """The first queue place of each level that a host has work in; robots.txt counts as immediate work."""
-        robots = self.first_robots(key)
-        if robots is not None:
-            return [order.queue_key(0, 0, robots[1].url, bytes(8), self.policy.random_seed)]
-        heads: list[bytes] = []
-        with self.txn.cursor(db=self.db["queue"]) as cursor:
-            found = cursor.set_range(key)
-            while found:
-                place = cursor.key()
-                if place[:HOST_KEY_BYTES] != key:
+    def heads(self, key: bytes, host: HostState) -> dict[int, bytes]:
+        """The best place of each lane that a host has work in by now; robots.txt counts as immediate work."""
+        if host.robots:
+            return {0: order.pack_place(0, 0, 0, order.tie_of(host.name.encode(), self.policy.random_seed))}
+        lowered = self.domain(key).health.lowered
+        heads: dict[int, bytes] = {}
+        cursor = self.cursor
+        for lane, count in enumerate(host.queued):
+            if count and cursor.set_range(key + QUEUE + bytes((lane,))):
+                found = cursor.key()
+                if found[: HOST_KEY_BYTES + 1] != key + QUEUE:
                     break
-                heads.append(place[HOST_KEY_BYTES:])
-                found = cursor.set_range(key + bytes((place[HOST_KEY_BYTES] + 1,)))
+                place = found[HOST_KEY_BYTES + 1 :]
+                stored, step, _, _ = order.read_place(place)
+                now_lane = order.effective_lane(stored, step, self.step, self.policy.priority, lowered)
+                if now_lane not in heads or place[1:] < heads[now_lane][1:]:
+                    heads[now_lane] = place
         return heads
 
     def first_robots(self, key: bytes) -> tuple[bytes, RobotsEntry] | None:
         """The robots.txt that waits in this host's queue."""
-        with self.txn.cursor(db=self.db["robots"]) as cursor:
-            if cursor.set_range(key) and cursor.key()[:HOST_KEY_BYTES] == key:
-                return cursor.key(), read_robots(cursor.value())
+        prefix = key + ROBOTS
+        if self.cursor.set_range(prefix) and self.cursor.key().startswith(prefix):
+            return self.cursor.key(), read_robots(self.cursor.value())
         return None
 
-    def enqueue(self, key: bytes, host: HostState, place: bytes) -> None:
-        """Add a URL's place to a host's queue. The host's own place is the caller's business."""
-        self.txn.put(key + place, b"", db=self.db["queue"])
-        self._shift(host, place[0], 1)
-
-    def dequeue(self, key: bytes, host: HostState, place: bytes) -> bool:
-        """Take a URL's place out of a host's queue."""
-        if self.txn.delete(key + place, db=self.db["queue"]):
-            self._shift(host, place[0], -1)
-            return True
-        return False
-
-    def _shift(self, host: HostState, level: int, by: int) -> None:
-        self._count_put_off(host, -1)
-        host.queued[level] += by
-        self.totals.queued[level] += by
-        self._count_put_off(host, 1)
-
-    def place_of(self, host: HostState, record: UrlRecord, fingerprint: bytes) -> bytes:
-        """Where a URL stands in its host's queue."""
-        return order.queue_key(
-            record.level, record.depth, f"{host.name} {record.tail}", fingerprint, self.policy.random_seed
-        )
+    def count_queued(self, host: HostState, lane: int, by: int, admitted_s: int) -> None:
+        """URLs came into a host's queue, or left it."""
+        if host.reason:
+            self._count_put_off(host, -1)
+        host.queued[lane] += by
+        self.totals.queued[lane] += by
+        counts = self.ages.setdefault(admitted_s // AGE_STEP_S, [0, 0, 0, 0])
+        counts[order.level_of_lane(lane)] += by
+        if host.reason:
+            self._count_put_off(host, 1)
+        if by > 0 and not host.work_since:
+            host.work_since = max(1, self.now)
 
     # Waiting for a time
 
     def delay(self, url_key: bytes, record: UrlRecord, until: int, reason: str) -> None:
         """Put a URL into the time index."""
-        record.due_at, record.reason = until, reason
-        self.txn.put(time_key(until) + url_key, reason.encode(), db=self.db["due"])
+        record.due_at = max(1, until)
+        self.txn.put(time_key(record.due_at) + url_key, reason.encode(), db=self.db["due"])
         self.totals.delayed[reason] = self.totals.delayed.get(reason, 0) + 1
 
     def end_delay(self, url_key: bytes, record: UrlRecord) -> None:
         """Take a URL out of the time index."""
+        if not record.due_at:
+            return
         raw = self.txn.pop(time_key(record.due_at) + url_key, db=self.db["due"])
         if raw is not None:
             reason = raw.decode()
@@ -274,25 +385,11 @@ class Book:
 
     # URLs
 
-    def url(self, url_key: bytes) -> UrlRecord:
-        """The record of a URL that must exist."""
-        raw = self.txn.get(url_key, db=self.db["urls"])
-        if raw is None:
-            raise KeyError(url_key)
-        return read_url(raw)
-
-    def find(self, key_prefix: bytes) -> tuple[bytes, UrlRecord] | None:
-        """The record whose key begins with a host key and eight bytes of fingerprint."""
-        with self.txn.cursor(db=self.db["urls"]) as cursor:
-            if cursor.set_range(key_prefix) and cursor.key()[: len(key_prefix)] == key_prefix:
-                return cursor.key(), read_url(cursor.value())
-        return None
-
-    def url_at(self, key_prefix: bytes) -> str:
-        """The URL whose key begins so; empty when there is none."""
-        found = self.find(key_prefix) if key_prefix else None
-        return "" if found is None else lengthen(found[1].tail, self.known_host(key_prefix[:HOST_KEY_BYTES]).name)
-
     def put_url(self, url_key: bytes, record: UrlRecord) -> None:
         """Write a URL's record."""
-        self.txn.put(url_key, pack(record), db=self.db["urls"])
+        self.txn.put(url_key, pack(record), db=self.web)
+
+
+def domain_name(host: HostState) -> str:
+    """The registrable domain of a host."""
+    return registrable_domain(host.name)

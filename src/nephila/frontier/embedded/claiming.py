@@ -3,26 +3,32 @@
 Nothing leaves its queue here: a lease names the places it covers, and only a settle under its token takes them out. So
 a crashed worker costs its hosts one delay and nothing else.
 
-robots.txt is work like any other. A page is leased only while rules for its origin are in force; where there are none,
-the lease is on the robots.txt instead, and the pages come later.
+Before a host is leased, what holds for its domain is asked anew: a policy, a block or a pause takes effect with the next
+claim. robots.txt is work like any other: a page is leased only while rules for its origin are in force; where there are
+none, the lease is on the robots.txt instead, and the pages come later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from xxhash import xxh3_64_digest
 
 from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 from nephila.model.outcome import DeferReason, RulesKind
-from nephila.model.task import Lease, Level, Pace, PageTask, RobotsTask, Task, Token, Validators
-from nephila.urls import Fingerprint, origin_of
+from nephila.model.policy import DomainPolicy
+from nephila.model.task import Lease, Pace, PageTask, RobotsTask, Task, Token, Validators
+from nephila.urls import Fingerprint, origin_of, registrable_domain
 
-from .admission import wake
-from .book import Book, pack, read_origin
-from .records import HostState, LeaseRecord, OriginNote, RobotsEntry, UrlRecord
-from .tables import HOST_KEY_BYTES, lengthen
+from . import trapping
+from .admission import put_back, requeue, wake
+from .book import Book, pack, read_origin, read_url
+from .endings import drop
+from .queueing import Work, work_of
+from .records import DomainState, HostState, LeaseRecord, OriginNote, Place, RobotsEntry
+from .shelving import RELEASED_AT_ONCE, shelf_code, unshelve
+from .tables import HOST_KEY_BYTES, PREFIX_BYTES, ROBOTS, URL, lengthen
 from .upkeep import sweep
 
 PROMOTIONS_PER_CLAIM = 2_000
@@ -32,11 +38,14 @@ SHORT_DELAY_MS = 50
 """Hosts with a longer delay are leased for one URL: holding a lease through its delays would keep a worker's place
 busy with waiting, and the store keeps the time as well."""
 
-ORIGINS_LOOKED_AT = 5_000
-"""How many queued URLs are looked at for one whose origin is not blocked."""
+LOOKED_AT = 5_000
+"""How many queued URLs are looked at for one that may be fetched: whose origin is not blocked, that is in no trap."""
 
 RECOUNTS_PER_PICK = 16
 """Hosts whose place is corrected before one is taken: a domain of ten thousand hosts must not stop the claim."""
+
+SHELVES_PER_CLAIM = 50
+"""Hosts whose coverage shelf is emptied by one claim, once the wanted number of domains is reached."""
 
 MOVED_POLL_MS = 2_000
 MOVED_LIMIT_MS = 600_000
@@ -46,6 +55,7 @@ MOVED_LIMIT_MS = 600_000
 def claim(book: Book, hosts: int, lease_ms: int) -> list[Lease]:
     """Lease up to `hosts` hosts, best first by the comparator of `order`."""
     sweep(book)
+    _empty_coverage_shelves(book)
     _promote(book)
     leases: list[Lease] = []
     while len(leases) < hosts:
@@ -91,7 +101,7 @@ def promote_waiting(book: Book, ahead_ms: int, *, waiting_for_rules: bool = True
             found = cursor.next()
     for key in due:
         host = book.known_host(key)
-        _rest_after_reboot(book, host)
+        _rest_after_reboot(book, key, host)
         if host.free_at > horizon:
             book.wait(key, host, host.free_at)
         elif host.reason == DeferReason.ROBOTS and not waiting_for_rules:
@@ -100,7 +110,7 @@ def promote_waiting(book: Book, ahead_ms: int, *, waiting_for_rules: bool = True
             book.make_ready(key, host)
 
 
-def _rest_after_reboot(book: Book, host: HostState) -> None:
+def _rest_after_reboot(book: Book, key: bytes, host: HostState) -> None:
     """The clock that knew how long a host has rested is gone with the last boot: it rests one full delay anew.
 
     Nor does the time that only the wall clock has seen pass count towards its rest: a Retry-After is kept.
@@ -108,7 +118,7 @@ def _rest_after_reboot(book: Book, host: HostState) -> None:
     timeline = book.timeline
     if timeline.rebooted_at and 0 < host.released_at <= timeline.rebooted_at:
         rested_at = host.free_at + timeline.slept_ms - host.slept_ms
-        host.free_at = max(rested_at, timeline.rebooted_at + book.delay_of(host))
+        host.free_at = max(rested_at, timeline.rebooted_at + book.delay_of(key, host))
         host.slept_ms = timeline.slept_ms
 
 
@@ -122,92 +132,184 @@ def promote_due(book: Book, ahead_ms: int) -> None:
             due.append(cursor.key()[8:])
             found = cursor.next()
     for url_key in due:
-        record = book.url(url_key)
+        raw = book.txn.get(url_key, db=book.web)
+        if raw is None:
+            raise KeyError(url_key)
+        record = read_url(raw)
         due_at = record.due_at
-        book.end_delay(url_key, record)
-        record.state = State.QUEUED
         key = url_key[:HOST_KEY_BYTES]
         host = book.known_host(key)
-        _rest_after_reboot(book, host)
-        host.free_at = max(host.free_at, due_at)  # promoted ahead of its time, it must not be asked for before it
-        place = book.place_of(host, record, url_key[HOST_KEY_BYTES:])
-        book.enqueue(key, host, place)
-        book.put_url(url_key, record)
+        if record.state is State.DONE:
+            place = requeue(book, key, host, url_key, record)
+        else:
+            book.end_delay(url_key, record)
+            place = put_back(book, key, host, url_key, record)
+        if not book.token_of(key):
+            _rest_after_reboot(book, key, host)
+            host.free_at = max(host.free_at, due_at)  # promoted ahead of its time, it must not be asked for before it
         wake(book, key, host, (place,))
 
 
+def _empty_coverage_shelves(book: Book) -> None:
+    """Let what was put off for coverage come back, some hosts a claim, once enough domains were fetched (S4)."""
+    if not book.totals.covered or not book.totals.shelved.get(DeferReason.COVERAGE):
+        return
+    with book.txn.cursor(db=book.db["shelves"]) as cursor:
+        code = shelf_code(DeferReason.COVERAGE)
+        keys: list[bytes] = []
+        going = cursor.set_range(code)
+        while going and cursor.key().startswith(code) and len(keys) < SHELVES_PER_CLAIM:
+            keys.append(cursor.key()[1:])
+            going = cursor.next()
+    for key in keys:
+        host = book.known_host(key)
+        host.admitted += unshelve(book, key, host, DeferReason.COVERAGE, RELEASED_AT_ONCE)
+        wake(book, key, host, ())
+        if host.place is Place.READY and not book.token_of(key):
+            book.make_ready(key, host)
+
+
 def _pick(book: Book) -> tuple[bytes, HostState, int] | None:
-    """The next host by the comparator, with the level it was picked for."""
-    with book.txn.cursor(db=book.db["ready"]) as cursor:
-        present = [level for level in Level if cursor.set_range(bytes((level,))) and cursor.key()[0] == level]
+    """The next host by the comparator of `order`, with the lane it was picked for."""
+    policy, totals = book.policy, book.totals
+    present = [lane for lane in range(order.LANES) if totals.ready[lane]]
     if not present:
         return None
-    level = order.draw_level(present, book.policy.random_seed, book.totals.draws)
-    book.totals.draws += 1
+    totals.draws += 1
+    if present[0] != 0 and order.reserved(totals.draws, policy.random_seed, policy.priority):
+        starving = _starving(book)
+        if starving is not None:
+            return starving
+    lane = order.draw_lane(present, totals.draws, policy.random_seed, policy.priority)
     for recounts in range(RECOUNTS_PER_PICK + 1):
         with book.txn.cursor(db=book.db["ready"]) as cursor:
-            if not cursor.set_range(bytes((level,))):
+            if not cursor.set_range(bytes((lane,))):
                 break
             entry = cursor.key()
         key = entry[order.READY_KEY_BYTES :]
         host = book.known_host(key)
-        if recounts == RECOUNTS_PER_PICK or order.count_in_ready_key(entry) >= book.domain_count(host.domain):
-            return key, host, level
+        if recounts == RECOUNTS_PER_PICK or order.count_in_ready_key(entry) >= book.domain(key).pages:
+            return key, host, lane
         # Its domain was asked since. Counts only grow, so putting it back with the true count is exact; only where one
         # domain has very many ready hosts is the order a little behind the counts for a while.
         book.make_ready(key, host)
     return None
 
 
-def _lease(book: Book, key: bytes, host: HostState, level: int, lease_ms: int) -> Lease | None:
+def _starving(book: Book) -> tuple[bytes, HostState, int] | None:
+    """The ready host that has had work for longest, if that is too long (F7)."""
+    with book.txn.cursor(db=book.db["ready"]) as cursor:
+        if not cursor.set_range(bytes((order.STARVING_LANE,))):
+            return None
+        entry = cursor.key()
+    if int.from_bytes(entry[1:9], "big") > book.now - book.policy.priority.starving_s * 1000:
+        return None
+    key = entry[9:]
+    host = book.known_host(key)
+    book.totals.reserved += 1
+    return key, host, min(ready[0] for ready in host.ready)
+
+
+def _lease(book: Book, key: bytes, host: HostState, lane: int, lease_ms: int) -> Lease | None:
     """Lease a ready host, or put it off and return None."""
-    _rest_after_reboot(book, host)
+    _rest_after_reboot(book, key, host)
+    domain = book.domain(key)
     if host.free_at > book.now + _ahead_ms(book):
         book.wait(key, host, host.free_at)
         return None
-    robots = book.first_robots(key)
+    if _put_off(book, key, host, domain):
+        return None
+    robots = book.first_robots(key) if host.robots else None
     if robots is not None:
         return _robots_lease(book, key, host, robots[1], lease_ms)
     if _pages_left(book, host) == 0:
         book.park(key, host, DeferReason.HOST_LIMIT)
         return None
-    found = _first_unblocked(book, key, level)
+    found = _first_unblocked(book, key, host, domain, lane)
+    if found is None:
+        book.rest(key, host)
+        return None
     if isinstance(found, int):
         book.wait(key, host, max(found, host.free_at), DeferReason.ROBOTS)
         return None
     origin, note, work = found
     if note is None:
         entry = RobotsEntry(origin, f"{origin}/robots.txt", 0)
-        put_robots(book, key, entry)
+        put_robots(book, key, host, entry)
         return _robots_lease(book, key, host, entry, lease_ms)
-    tasks = tuple(
-        page_task(url_key, record, host, book.url_at(record.via), verify=_verifies(book, host, record))
-        for _, url_key, record in work
-    )
-    places = [place for place, _, _ in work]
+    tasks = tuple(page_task(book, key, host, one) for one in work)
+    places = [one.entry for one in work]
     return _make(book, key, host, tasks, LeaseRecord(key, book.now + lease_ms, places), note.stored_at)
+
+
+def _put_off(book: Book, key: bytes, host: HostState, domain: DomainState) -> bool:
+    """Put a host off as a whole, where its domain may not be asked now (P4, R4, T7)."""
+    if domain.paused_until > book.now:
+        book.wait(key, host, max(host.free_at, domain.paused_until), DeferReason.ERRORS)
+        return True
+    if (blocks := book.blocklist()) and blocks.of_host(host.name) is not None:
+        book.park(key, host, DeferReason.BLOCKED)
+        return True
+    if not domain.policed:
+        return False
+    policy = book.policy_of(domain)
+    if policy.paused:
+        book.park(key, host, DeferReason.PAUSED)
+        return True
+    opens_in_s = opens_in(policy, book.wall_s)
+    if opens_in_s > 0:
+        book.wait(key, host, max(host.free_at, book.now + opens_in_s * 1000), DeferReason.HOURS)
+        return True
+    due_at = host.released_at + max(0, book.delay_of(key, host))
+    if host.released_at and policy.delay_s is not None and due_at > max(book.now, host.free_at) + _ahead_ms(book):
+        host.free_at = due_at + 1
+        book.wait(key, host, host.free_at)
+        return True
+    return False
+
+
+def opens_in(policy: DomainPolicy, wall_s: int) -> int:
+    """Seconds until a domain may be asked by the hours of its policy; 0 when it may be now."""
+    if not policy.hours:
+        return 0
+    moment = datetime.fromtimestamp(wall_s, UTC)
+    for ahead in range(25):
+        hour = (moment.hour + ahead) % 24
+        if any(_holds(first, last, hour) for first, last in policy.hours):
+            return 0 if ahead == 0 else ahead * 3600 - moment.minute * 60 - moment.second
+    return 86_400
+
+
+def _holds(first: int, last: int, hour: int) -> bool:
+    return first <= hour < last if first < last else hour >= first or hour < last
 
 
 def _pages_left(book: Book, host: HostState) -> int | None:
     """How many pages of a host may still be fetched in this cycle; None when there is no limit."""
-    if host.cycle != book.totals.cycle:
-        host.cycle, host.fetched_in_cycle = book.totals.cycle, 0
     limit = book.policy.max_pages_per_host
-    return max(0, limit - host.fetched_in_cycle) if limit else None
+    fetched = host.fetched_in_cycle if host.cycle == book.totals.cycle else 0
+    return max(0, limit - fetched) if limit else None
 
 
-Work = tuple[bytes, bytes, UrlRecord]
+def _first_unblocked(
+    book: Book, key: bytes, host: HostState, domain: DomainState, lane: int
+) -> int | tuple[str, OriginNote | None, list[Work]] | None:
+    """The next pages of one origin whose rules are known or may be fetched; else the time when that may change.
 
-
-def _first_unblocked(book: Book, key: bytes, level: int) -> int | tuple[str, OriginNote | None, list[Work]]:
-    """The next pages of one origin whose rules are known or may be fetched; else the time when that may change."""
-    host = book.known_host(key)
-    wanted = book.policy.settings.urls_per_lease if book.delay_of(host) < SHORT_DELAY_MS else 1
+    None when the host has no work left: all of it was put on shelves or ended on the way.
+    """
+    wanted = book.policy.settings.urls_per_lease if book.delay_of(key, host) < SHORT_DELAY_MS else 1
     wanted = min(wanted, _pages_left(book, host) or wanted)
     blocked: dict[str, int] = {}
     origin, note, work = "", None, list[Work]()
-    for place, url_key, record in _queued(book, key, level):
-        its_origin = origin_of(lengthen(record.tail, host.name))
+    trapping.take_probe(book, key, host)
+    for looked_at, one in enumerate(work_of(book, key, host, lane)):
+        if looked_at >= LOOKED_AT:
+            break
+        url = lengthen(one.tail.decode(), host.name)
+        if _ends_here(book, key, host, domain, one, url):
+            continue
+        its_origin = origin_of(url)
         if work and its_origin != origin:
             break
         if not work:
@@ -221,29 +323,26 @@ def _first_unblocked(book: Book, key: bytes, level: int) -> int | tuple[str, Ori
             if book.policy.robots and (note is None or note.fresh_until <= book.now):
                 return its_origin, None, []
             origin = its_origin
-        work.append((place, url_key, record))
+        work.append(one)
         if len(work) >= wanted:
             break
     if work:
         return origin, note, work
-    return min(blocked.values(), default=book.now + MOVED_POLL_MS)
+    if blocked or any(host.queued):
+        return min(blocked.values(), default=book.now + MOVED_POLL_MS)
+    return None
 
 
-def _queued(book: Book, key: bytes, level: int) -> Iterator[Work]:
-    """The first queued URLs of a host, beginning with the level it was picked for; each read when it is asked for."""
-    for start, stop in ((bytes((level,)), b"\xff"), (b"", bytes((level,)))):
-        place = start
-        for _ in range(ORIGINS_LOOKED_AT):
-            with book.txn.cursor(db=book.db["queue"]) as cursor:
-                if not cursor.set_range(key + place) or cursor.key()[:HOST_KEY_BYTES] != key:
-                    break
-                place = cursor.key()[HOST_KEY_BYTES:]
-            if place >= stop:
-                break
-            found = book.find(key + order.prefix_of(place))
-            if found is not None:
-                yield place, *found
-            place += b"\0"
+def _ends_here(book: Book, key: bytes, host: HostState, domain: DomainState, one: Work, url: str) -> bool:
+    """Whether a queued URL is not fetched after all: blocked or too deep by a person's word, or in a trap by now."""
+    if (blocks := book.blocklist()) and (block := blocks.of_url(url)) is not None:
+        drop(book, key, host, one, "blocked", f"{block.pattern}: {block.reason}")
+        return True
+    if domain.policed and (deepest := book.policy_of(domain).max_depth) is not None and one.place[4] > deepest:
+        detail = f"depth {one.place[4]}, the policy of {domain.name} allows {deepest}"
+        drop(book, key, host, one, "policy_depth", detail)
+        return True
+    return bool(host.flagged) and trapping.catch(book, key, host, one, url)
 
 
 def _blocked_until(book: Book, note: OriginNote | None) -> int | None:
@@ -263,14 +362,22 @@ def origin_note(book: Book, origin: str) -> OriginNote | None:
     return None if raw is None else read_origin(raw)
 
 
-def put_robots(book: Book, key: bytes, entry: RobotsEntry) -> None:
+def put_robots(book: Book, key: bytes, host: HostState, entry: RobotsEntry) -> None:
     """Put a robots.txt first into a host's queue."""
-    book.txn.put(robots_key(key, entry.origin), pack(entry), db=book.db["robots"])
+    if book.txn.get(robots_key(key, entry.origin), db=book.web) is None:
+        host.robots += 1
+    book.txn.put(robots_key(key, entry.origin), pack(entry), db=book.web)
+
+
+def remove_robots(book: Book, key: bytes, host: HostState, origin: str) -> None:
+    """Take a robots.txt out of a host's queue."""
+    if book.txn.delete(robots_key(key, origin), db=book.web):
+        host.robots -= 1
 
 
 def robots_key(key: bytes, origin: str) -> bytes:
     """The key of a robots.txt in a host's queue."""
-    return key + xxh3_64_digest(origin.encode())
+    return key + ROBOTS + xxh3_64_digest(origin.encode())
 
 
 def _robots_lease(book: Book, key: bytes, host: HostState, entry: RobotsEntry, lease_ms: int) -> Lease:
@@ -285,21 +392,25 @@ def _make(
     book.totals.next_token += 1
     book.lease(key, host, token)
     book.txn.put(token.to_bytes(8, "big"), pack(record), db=book.db["leases"])
-    delay = book.policy.base_delay_ms if host.delay_ms < 0 else host.delay_ms
+    domain = book.domain(key)
+    policy = book.policy_of(domain)
+    base = -1 if policy.delay_s is None else int(policy.delay_s * 1000)
+    delay = book.base_delay_ms(key) if host.delay_ms < 0 else host.delay_ms
     return Lease(
         token=Token(token),
         host=host.name,
-        domain=host.domain,
+        domain=domain.name,
         tasks=tasks,
         not_before=max(book.now, host.free_at),
         expires_at=record.expires_at,
-        pace=Pace(delay, host.crawl_delay_ms),
+        pace=Pace(delay, host.crawl_delay_ms, base),
         claimed_at=book.now,
         rules_at=rules_at,
+        user_agent=policy.user_agent,
     )
 
 
-def _verifies(book: Book, host: HostState, record: UrlRecord) -> bool:
+def _verifies(book: Book, host: HostState, tail: str) -> bool:
     """Whether a page is to be asked for in full although it has validators: see `order.is_sample`.
 
     A host that was caught is asked in full for the rest of that cycle and for the whole next one, which shows whether
@@ -309,23 +420,35 @@ def _verifies(book: Book, host: HostState, record: UrlRecord) -> bool:
     if not every:
         return False
     caught = bool(host.lied_in) and cycle <= host.lied_in + 1
-    return caught or order.is_sample(f"{host.name} {record.tail}", cycle, every, book.policy.random_seed)
+    return caught or order.is_sample(f"{host.name} {tail}", cycle, every, book.policy.random_seed)
 
 
-def page_task(url_key: bytes, record: UrlRecord, host: HostState, via: str, *, verify: bool = False) -> PageTask:
-    """A URL's record as a task."""
-    capture = record.capture
+def page_task(book: Book, key: bytes, host: HostState, one: Work) -> PageTask:
+    """A queued URL as a task."""
+    tail, record, head = one.tail.decode(), one.record, one.head
+    fate = record.fate if record else None
+    capture = fate.capture if fate else None
     return PageTask(
-        fingerprint=Fingerprint(url_key[HOST_KEY_BYTES:]),
-        url=lengthen(record.tail, host.name),
-        depth=record.depth,
-        level=record.level,
-        hops=record.hops,
-        retries=record.retries,
-        cycle=record.cycle,
+        fingerprint=Fingerprint(one.fingerprint),
+        url=lengthen(tail, host.name),
+        depth=one.place[4],
+        level=record.level if record else order.level_of_lane(one.place[0]),
+        hops=record.hops if record else head.hops,
+        retries=record.retries if record else 0,
+        cycle=record.cycle if record else head.cycle,
         validators=Validators(capture.etag, capture.last_modified) if capture else Validators(),
         digest=capture.digest if capture else b"",
-        via=via,
-        verify=verify,
-        trail=record.trail,
+        via=url_at(book, record.via if record else head.via),
+        verify=capture is not None and _verifies(book, host, tail),
+        trail=fate.trail if fate else (),
     )
+
+
+def url_at(book: Book, url_key: bytes) -> str:
+    """The URL with that key; empty when there is none, or when nothing but its key is known."""
+    if not url_key:
+        return ""
+    raw = book.txn.get(url_key, db=book.web)
+    if raw is None or raw[0] < 2:
+        return ""
+    return lengthen(read_url(raw).tail, book.known_host(url_key[:HOST_KEY_BYTES]).name)

@@ -7,18 +7,21 @@ from pathlib import Path
 
 import lmdb
 
+from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 from nephila.frontier.timeline import Timeline
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import Admission, FrontierSnapshot, Settled, UrlStory
-from nephila.model.outcome import OriginRules, Release, Settlement
+from nephila.model.outcome import DeferReason, OriginRules, Release, Settlement
+from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
 from nephila.model.task import Candidate, Lease, Level, Refusal, Token
-from nephila.urls import Fingerprint, registrable_domain
+from nephila.urls import Fingerprint
 
-from . import admission, claiming, settling, upkeep
+from . import admission, claiming, orders, settling, trapping, upkeep
 from .book import Book, Policy, read_anchor, read_url
 from .group import GroupCommitter
+from .queueing import PARKED
 from .records import Totals
 from .tables import open_tables, pending_key, refused
 from .view import LmdbFrontierView
@@ -137,10 +140,10 @@ class LmdbFrontier:
         def verb(book: Book) -> int:
             count = 0
             for story in stories:
-                key = book.tables.host_key(story.host, registrable_domain(story.host))
-                url_key = key + story.fingerprint
-                raw = book.txn.get(url_key, db=book.db["urls"])
-                if raw is None or (record := read_url(raw)).state is not State.DEAD:
+                key = book.tables.host_key(story.host)
+                url_key = book.tables.url_key(story.host, story.fingerprint)
+                raw = book.txn.get(url_key, db=book.web)
+                if raw is None or raw[0] <= PARKED or (record := read_url(raw)).state is not State.DEAD:
                     continue
                 host = book.known_host(key)
                 admission.wake(book, key, host, (admission.requeue(book, key, host, url_key, record),))
@@ -148,6 +151,22 @@ class LmdbFrontier:
             return count
 
         return await self._group.run(verb)
+
+    async def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
+        """Let a policy hold for a registrable domain from the next claim on; None takes it back (R4)."""
+        await self._group.run(lambda book: orders.set_policy(book, domain, policy))
+
+    async def block(self, block: Block) -> None:
+        """Ask no more for a domain, a host or a part of it (T7)."""
+        await self._group.run(lambda book: orders.block(book, block))
+
+    async def unblock(self, pattern: str) -> bool:
+        """Take a block back; False when there was none."""
+        return await self._group.run(lambda book: orders.unblock(book, pattern))
+
+    async def release_trap(self, host: str, skeleton_key: bytes) -> int:
+        """Let a quarantined or slowed skeleton start anew; how many URLs come back (T2)."""
+        return await self._group.run(lambda book: trapping.release(book, book.tables.host_key(host), skeleton_key))
 
     async def close(self) -> None:
         """Finish what was handed in, sync and close."""
@@ -169,11 +188,18 @@ def _observe(book: Book) -> tuple[Totals, int | None]:
 
 def snapshot_of(totals: Totals, now: int, next_moment: int | None) -> FrontierSnapshot:
     """The totals as the interface's record."""
+    queued, due = dict.fromkeys((level.name.lower() for level in Level), 0), dict[str, int]()
+    for lane, count in enumerate(totals.queued):
+        name = order.level_of_lane(lane).name.lower()
+        queued[name] += count
+        if order.supply_of_lane(lane) is order.Supply.DUE:
+            due[name] = count
+    planned = totals.delayed.get(DeferReason.DUE, 0)
     return FrontierSnapshot(
         now=now,
         cycle=totals.cycle,
-        queued={level.name.lower(): totals.queued[level] for level in Level},
-        delayed={reason: count for reason, count in totals.delayed.items() if count},
+        queued=queued,
+        delayed={reason: count for reason, count in totals.delayed.items() if count and reason != DeferReason.DUE},
         states={
             "pending": totals.pending,
             "completed": totals.completed,
@@ -190,4 +216,12 @@ def snapshot_of(totals: Totals, now: int, next_moment: int | None) -> FrontierSn
         pages_in_cycle=totals.pages_in_cycle,
         next_in_ms=None if next_moment is None else max(0, next_moment - now),
         waiting_for={reason: count for reason, count in totals.put_off.items() if count},
+        due_again=due,
+        parked={reason: count for reason, count in totals.shelved.items() if count},
+        planned=planned,
+        urls=totals.urls,
+        gone=totals.gone,
+        traps=totals.traps,
+        reserved=totals.reserved,
+        draws=totals.draws,
     )

@@ -1,6 +1,8 @@
 """settle: end tasks under their token, links included, in one act.
 
-A settle with an old token changes nothing. A page that is done is pending on its archive segment until `confirm`.
+A settle with an old token changes nothing. A page that is done is pending on its archive segment until `confirm`. What the
+answer shows is written down in the same act: of the domain's health (P4), of the worth of its host (F5) and of the shape
+of its URL (T2), when to come back (R2), and what its links bring their targets (R1).
 """
 
 from __future__ import annotations
@@ -8,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from nephila.frontier.lifecycle import after
+from xxhash import xxh3_64_intdigest
+
+from nephila.frontier import health, rank as ranks
+from nephila.frontier.lifecycle import State, after
 from nephila.interfaces.frontier import Admission, Settled
+from nephila.interfaces.recrawl import Visit
 from nephila.model.errors import FrontierError
+from nephila.model.exchange import FailureKind
 from nephila.model.outcome import (
     Dead,
     DeferReason,
@@ -18,6 +25,7 @@ from nephila.model.outcome import (
     Done,
     Dropped,
     OriginRules,
+    Outcome,
     Release,
     Respelled,
     Retry,
@@ -26,17 +34,28 @@ from nephila.model.outcome import (
     RulesMoved,
     Settlement,
 )
-from nephila.model.task import PageTask, RobotsTask, Token
-from nephila.urls import registrable_domain
+from nephila.model.task import Candidate, PageTask, RobotsTask, Token
 
-from .admission import admit, note_refused
+from . import trapping
+from .admission import SEEDS, Source, admit, host_and_domain, note_refused, put_back, wake
 from .book import Book, pack, read_lease
-from .claiming import origin_note, put_robots, robots_key
-from .records import CaptureNote, HostState, LeaseRecord, OriginNote, Place, RobotsEntry, UrlRecord
-from .tables import HOST_KEY_BYTES, pending_key, shorten
+from .claiming import origin_note, put_robots, remove_robots
+from .endings import fate_of, take_out
+from .records import CaptureNote, DomainState, HostState, LeaseRecord, OriginNote, Place, RobotsEntry, UrlRecord
+from .shelving import refill, take_on_hosts, unshelve
+from .tables import pending_key, shorten
 
 MEAN_WEIGHT = 8
 """The host's mean answer time moves by an eighth of each new one, as TCP's round-trip estimate does (RFC 6298)."""
+
+USEFUL_AFTER = 3
+"""Pages with new content that make a host count for its domain's budget of hosts: one is easily minted."""
+
+LONGEST_GAP_S = 30 * 86_400
+"""The gap between two visits that makes the second a whole vote again (see `rank.weight_of`); R2's longest interval."""
+
+GONE = "gone"
+_STRAINED = frozenset({FailureKind.TIMEOUT, FailureKind.RESET, FailureKind.CONNECT, "http_429"})
 
 
 def settle(book: Book, token: Token, settlements: Sequence[Settlement], release: Release | None) -> Settled:
@@ -46,107 +65,223 @@ def settle(book: Book, token: Token, settlements: Sequence[Settlement], release:
     if raw is None:
         return Settled(accepted=False)
     lease = read_lease(raw)
-    host = book.known_host(lease.host_key)
-    places = _places(lease, settlements)
-    if host.token != token or places is None:
+    key = lease.host_key
+    host = book.known_host(key)
+    entries = _entries(lease, settlements)
+    if book.token_of(key) != token or entries is None:
         return Settled(accepted=False)
     added = known = cooling = 0
-    for settlement, place in zip(settlements, places, strict=True):
-        via = _end(book, lease, host, settlement, place)
-        admission = admit(book, settlement.links, via)
-        note_refused(book, settlement.refused, via)
+    for settlement, entry in zip(settlements, entries, strict=True):
+        admission = _end(book, lease, host, settlement, entry)
         added, known, cooling = added + admission.added, known + admission.known, cooling + admission.cooling
     if release is None:
         book.txn.put(token_key, pack(lease), db=book.db["leases"])
     else:
         book.txn.delete(token_key, db=book.db["leases"])
-        _free(book, lease.host_key, host, release)
+        if any(isinstance(settlement.task, PageTask) for settlement in settlements):
+            host.work_since = max(1, book.now)  # it was served; its robots.txt alone is no service
+        _free(book, key, host, release)
     return Settled(True, Admission(added, known, cooling))
 
 
-def _places(lease: LeaseRecord, settlements: Sequence[Settlement]) -> list[bytes] | None:
-    """The queue place of each task; None when one of them is not (any more) this lease's to settle."""
-    places: list[bytes] = []
+def _entries(lease: LeaseRecord, settlements: Sequence[Settlement]) -> list[bytes] | None:
+    """How the lease names each task; None when one of them is not (any more) this lease's to settle."""
+    entries: list[bytes] = []
     for settlement in settlements:
         match settlement.task:
             case PageTask() as task:
-                prefix = task.fingerprint[:8]
-                place = next((entry for entry in lease.entries if entry[-8:] == prefix), None)
-                if place is None or place in places:
+                entry = next((entry for entry in lease.entries if entry[-16:] == task.fingerprint), None)
+                if entry is None or entry in entries:
                     return None
-                places.append(place)
+                entries.append(entry)
             case RobotsTask() as task:
                 if lease.origin != task.origin:
                     return None
-                places.append(b"")
-    return places
+                entries.append(b"")
+    return entries
 
 
-def _end(book: Book, lease: LeaseRecord, host: HostState, settlement: Settlement, place: bytes) -> bytes:
-    """Apply one outcome; returns the key under which its links were found."""
+def _end(book: Book, lease: LeaseRecord, host: HostState, settlement: Settlement, entry: bytes) -> Admission:
+    """Apply one outcome and admit the links that it brought."""
     key = lease.host_key
     match settlement.task:
         case PageTask() as task:
-            url_key = key + task.fingerprint
-            record = book.url(url_key)
-            lease.entries.remove(place)
-            _end_page(book, key, host, url_key, record, settlement, place)
-            return url_key[: HOST_KEY_BYTES + 8]
+            lease.entries.remove(entry)
+            url_key, record = take_out(book, key, host, entry[:-16], task.fingerprint)
+            domain = book.domain(key)
+            source = _end_page(book, key, host, domain, url_key, record, settlement)
+            new: list[Candidate] = []
+            admission = admit(book, settlement.links, source, new)
+            note_refused(book, settlement.refused, url_key)
+            _check_health(book, domain, settlement.outcome)
+            capture = record.fate.capture if record.fate else None
+            first = capture is not None and capture.count == 1
+            if trapping.observe(book, key, host, settlement, new, first=first):
+                _earn(book, key, host, domain)
+            if book.policy.target_domains and not book.totals.covered:
+                _look_further(book, key, host, domain, settlement.outcome)
+            if host.shelved:
+                refill(book, key, host)
+            return admission
         case RobotsTask() as task:
             lease.origin = ""
-            _end_robots(book, key, task, settlement)
-            return b""
+            _end_robots(book, key, host, task, settlement)
+            return admit(book, settlement.links, SEEDS)
 
 
 def _end_page(
-    book: Book, key: bytes, host: HostState, url_key: bytes, record: UrlRecord, settlement: Settlement, place: bytes
-) -> None:
+    book: Book,
+    key: bytes,
+    host: HostState,
+    domain: DomainState,
+    url_key: bytes,
+    record: UrlRecord,
+    settlement: Settlement,
+) -> Source:
+    """Write what became of a page; returns it as the source of its links."""
     outcome, totals = settlement.outcome, book.totals
+    source = Source(url_key)
     record.state = after(record.state, outcome)
-    record.settled_s = book.wall_s
     record.cycle = totals.cycle  # it may have been queued in an earlier one; this is the cycle that it was asked in
-    record.reason = record.detail = ""
-    book.dequeue(key, host, place)
+    fate = fate_of(record)
+    was_gone = fate.reason == GONE
+    fate.settled_s, fate.reason, fate.detail = book.wall_s, "", ""
     match outcome:
         case Done():
+            source = _share_out(book, domain, url_key, record, settlement, outcome)
             _store(book, url_key, record, outcome)
-            host.fetched += 1
-            if outcome.lied:
-                host.lied_in = totals.cycle
-            if outcome.page:
-                host.fetched_in_cycle += 1
-                book.count_page(host.domain)
-                totals.pages += 1
-                totals.pages_in_cycle += 1
+            _count(book, host, domain, outcome)
+            _plan(book, domain, url_key, record, outcome, was_gone=was_gone)
         case Retry():
             record.retries += 1
-            record.detail = f"{outcome.kind}: {outcome.detail}" if outcome.detail else outcome.kind
+            fate.reason = DeferReason.RETRY
+            fate.detail = f"{outcome.kind}: {outcome.detail}" if outcome.detail else outcome.kind
             book.delay(url_key, record, book.now + outcome.wait_ms, DeferReason.RETRY)
         case Deferred():
+            fate.reason = outcome.reason
             book.delay(url_key, record, book.now + outcome.wait_ms, outcome.reason)
         case Dropped():
-            record.reason, record.detail = outcome.reason, outcome.detail
+            fate.reason, fate.detail = outcome.reason, outcome.detail
             totals.dropped += 1
         case Dead():
-            record.reason, record.detail = outcome.kind, outcome.detail
+            fate.reason, fate.detail = outcome.kind, outcome.detail
             book.txn.put(url_key, b"", db=book.db["dead"])
             totals.dead += 1
         case Respelled():
-            record.trail = (*record.trail, settlement.task.url)
+            fate.trail = (*fate.trail, settlement.task.url)
             record.hops += 1
             record.tail = shorten(outcome.address.url, host.name)
-            book.enqueue(key, host, book.place_of(host, record, url_key[HOST_KEY_BYTES:]))
+            put_back(book, key, host, url_key, record, record.level)
+            return source
         case RulesLearned() | RulesMoved():
             raise FrontierError("a page cannot end with the rules of an origin")
         case _:
             assert_never(outcome)
     book.put_url(url_key, record)
+    return source
+
+
+def _share_out(
+    book: Book, domain: DomainState, url_key: bytes, record: UrlRecord, settlement: Settlement, done: Done
+) -> Source:
+    """What the links of a page bring their targets, and what is left to the page (R1)."""
+    fate = fate_of(record)
+    visits, weight = fate.capture.count if fate.capture else 0, 1.0
+    salt = ranks.salt_of(settlement.task.url.encode(), visits)
+    outlinks = max(done.outlinks, len(settlement.links))
+    name = xxh3_64_intdigest(domain.name.encode())
+    if not outlinks:  # a 304, or a page that was not read: nothing is handed on
+        return Source(url_key, None, salt, name)
+    if visits:
+        weight = ranks.weight_of(book.wall_s - fate.history.last_s, LONGEST_GAP_S)
+    share = ranks.share(record.rank, outlinks, domain.pages + 1, weight)
+    if visits:
+        record.rank = ranks.kept(record.rank, weight, salt)
+    return Source(url_key, share, salt, name)
+
+
+def _count(book: Book, host: HostState, domain: DomainState, done: Done) -> None:
+    totals = book.totals
+    host.fetched += 1
+    if done.lied:
+        host.lied_in = totals.cycle
+    if not done.page:
+        return
+    if host.cycle != totals.cycle:
+        host.cycle, host.fetched_in_cycle = totals.cycle, 0
+    host.fetched_in_cycle += 1
+    domain.pages += 1
+    totals.domains += domain.pages == 1
+    totals.pages += 1
+    totals.pages_in_cycle += 1
+    if book.policy.target_domains and totals.domains >= book.policy.target_domains:
+        totals.covered = True
+
+
+def _plan(book: Book, domain: DomainState, url_key: bytes, record: UrlRecord, done: Done, *, was_gone: bool) -> None:
+    """Plan the next visit (R2), and tell what is gone (R5)."""
+    if book.policy.recrawl is None:
+        return
+    policy, fate = book.policy_of(domain), fate_of(record)
+    home = record.tail in {"s/", "h/"}
+    visit = Visit(book.wall_s, done.status, done.changed, home, policy.tier, policy.recrawl_s)
+    planned = book.policy.recrawl.plan(fate.history, visit)
+    fate.history = planned.history
+    book.totals.gone += planned.gone - was_gone
+    if planned.gone:
+        fate.reason = GONE
+    book.delay(url_key, record, book.now + planned.wait_s * 1000, DeferReason.DUE)
+
+
+def _check_health(book: Book, domain: DomainState, outcome: Outcome) -> None:
+    """What an answer shows of its domain: too many errors pause it (P4)."""
+    seen = _seen(outcome)
+    if seen is not None:
+        domain.health, pause = health.after(domain.health, seen, book.policy.politeness)
+        if pause:
+            domain.paused_until = book.now + int(book.policy.politeness.pause_s * 1000)
+
+
+def _earn(book: Book, key: bytes, host: HostState, domain: DomainState) -> None:
+    """A page with new content earns its host a larger budget, and its domain further hosts (F5)."""
+    host.fresh += 1
+    if host.fresh == USEFUL_AFTER:
+        domain.useful += 1
+        if domain.hosts_over:
+            take_on_hosts(book, key, lambda other_key, other: wake(book, other_key, other, ()))
+
+
+def _look_further(book: Book, key: bytes, host: HostState, domain: DomainState, outcome: Outcome) -> None:
+    """In coverage mode, try another URL of a domain whose only one brought no page (S4)."""
+    if isinstance(outcome, Retry | Deferred | Respelled):
+        return
+    domain.queued = max(0, domain.queued - 1)
+    if domain.pages == 0 and domain.queued == 0:
+        moved = unshelve(book, key, host, DeferReason.COVERAGE, 1)
+        domain.queued += moved
+        host.admitted += moved
+
+
+def _seen(outcome: Outcome) -> health.Seen | None:
+    """What an outcome says of a server's health; None when the server was not asked."""
+    match outcome:
+        case Done() | Respelled():
+            return health.Seen.OK
+        case Retry(kind=kind) | Dead(kind=kind):
+            if kind == "http_5xx":
+                return health.Seen.SERVER_ERROR
+            return health.Seen.ERROR if kind in _STRAINED else None
+        case RulesLearned(rules=rules):
+            return health.Seen.ERROR if rules.kind is RulesKind.UNAVAILABLE else health.Seen.OK
+        case _:
+            return None
 
 
 def _store(book: Book, url_key: bytes, record: UrlRecord, done: Done) -> None:
-    old = record.capture
+    fate = fate_of(record)
+    old = fate.capture
     kept = done.digest or (old.digest if old and not done.changed else b"")
-    record.capture = CaptureNote(
+    fate.capture = CaptureNote(
         status=done.status,
         segment=done.ref.segment,
         offset=done.ref.offset,
@@ -162,24 +297,24 @@ def _store(book: Book, url_key: bytes, record: UrlRecord, done: Done) -> None:
     book.totals.pending += 1
 
 
-def _end_robots(book: Book, key: bytes, task: RobotsTask, settlement: Settlement) -> None:
+def _end_robots(book: Book, key: bytes, host: HostState, task: RobotsTask, settlement: Settlement) -> None:
     match settlement.outcome:
         case RulesLearned(rules, crawl_delay_ms):
-            book.txn.delete(robots_key(key, task.origin), db=book.db["robots"])
+            remove_robots(book, key, host, task.origin)
             _put_rules(book, rules)
             _wake_origin(book, task.origin, crawl_delay_ms)
+            _check_health(book, book.domain(key), settlement.outcome)
         case RulesMoved(origin, address, hops):
-            book.txn.delete(robots_key(key, origin), db=book.db["robots"])
+            remove_robots(book, key, host, origin)
             note = origin_note(book, origin) or OriginNote(RulesKind.UNAVAILABLE, 0, 0)
             moved = OriginNote(
                 note.kind, note.stored_at, 0, note.status, note.failing_since, note.detail, max(1, book.now)
             )
             book.txn.put(origin.encode(), pack(moved), db=book.db["origins"])
-            domain = registrable_domain(address.host)
-            target_key = book.tables.host_key(address.host, domain)
-            target = book.host_or_new(target_key, address.host, domain)
-            put_robots(book, target_key, RobotsEntry(origin, address.url, hops))
-            if target.place is not Place.LEASED:
+            target_key = book.tables.host_key(address.host)
+            target, _ = host_and_domain(book, target_key, address.host)
+            put_robots(book, target_key, target, RobotsEntry(origin, address.url, hops))
+            if not book.token_of(target_key) and target.place is not Place.PARKED:
                 book.rest(target_key, target)
         case Deferred():
             pass  # stays first in its host's queue
@@ -197,9 +332,9 @@ def _wake_origin(book: Book, origin: str, crawl_delay_ms: int) -> None:
     """Let a host go on that waited for rules which were found on another host."""
     name = origin.split("://", 1)[1].rstrip(".")
     name = name if name.endswith("]") else name.rsplit(":", 1)[0]
-    key = book.tables.host_key(name, registrable_domain(name))
+    key = book.tables.host_key(name)
     host = book.host(key)
-    if host is None or host.place is Place.LEASED:
+    if host is None or book.token_of(key):
         return
     if crawl_delay_ms:
         host.crawl_delay_ms = crawl_delay_ms
@@ -210,6 +345,7 @@ def _wake_origin(book: Book, origin: str, crawl_delay_ms: int) -> None:
 
 def _free(book: Book, key: bytes, host: HostState, release: Release) -> None:
     """Let the host rest."""
+    book.free(key, host)
     host.delay_ms = release.pace.delay_ms
     host.crawl_delay_ms = release.pace.crawl_delay_ms
     # The answer ended within this millisecond, not at its beginning: round up.

@@ -1,28 +1,40 @@
 """The named databases of the LMDB environment, and how their keys are made.
 
-A host key is nine bytes: its shard (a hash of the registrable domain into 256 slots), then 64 bits of the host name.
-All that a shard needs to decide alone lies under its first byte. Host-first keys keep a page's links, which mostly stay
-on its host, in the same few leaves: twice as fast as random keys (DESIGN section 3).
+All that concerns one host lies together in one database, `web`: its state, its URLs, its queue. A page's links mostly
+stay on its host, so that settling a page touches a leaf or two, and a link to a host that is not at hand touches one.
+(A page of the store that is written costs as much as twenty look-ups; that decides what a crawled page costs once the
+frontier is larger than a group of commits: see docs/decisions/0015.)
+
+A host key is twelve bytes: 48 bits of its registrable domain, 48 bits of the host name, both hashed with the crawl's
+secret. The hosts of a domain are neighbours, the domain's own state comes right before them (with a host of zeros), and
+the first byte is the shard.
 
 | database | key | value |
 |---|---|---|
-| meta | name | format, secret, totals, timeline anchor, marks |
-| urls | host key, fingerprint | UrlRecord |
-| queue | host key, level, depth, fingerprint prefix | - |
-| hosts | host key | HostState |
-| domains | domain key | pages fetched |
+| meta | name | format, secret, totals, ages, timeline anchor |
+| web | domain, zeros, 0 | DomainState |
+| | host key, 0 | HostState |
+| | host key, 1, fingerprint prefix | a URL: where it is queued or parked, or its whole UrlRecord |
+| | host key, 2, place | a bundle of queued URLs |
+| | host key, 3, reason, group, place | a bundle of parked URLs |
+| | host key, 4, hash of origin | RobotsEntry |
+| | host key, 5, hash of skeleton | SkeletonTally |
 | waiting | time, host key | - |
-| ready | level, domain count, depth, fingerprint prefix, host key | - |
-| due | time, host key, fingerprint | reason |
+| ready | lane, domain count, step, depth, time, tie, host key | - |
+| due | time, URL key | reason |
 | leases | token | LeaseRecord |
-| robots | host key, hash of origin | RobotsEntry |
+| leased | host key | token |
 | origins | origin | OriginNote |
 | rules | origin | text of robots.txt |
-| pending | segment, end | host key, fingerprint |
+| pending | segment, end | URL key |
 | marks | segment | confirmed up to |
-| dead | host key, fingerprint | - |
+| dead | URL key | - |
 | parked | host key | reason |
-| refused | host key, fingerprint | RefusalNote |
+| shelves | reason, host key | - |
+| trapped | host key, hash of skeleton | - |
+| policies | domain | DomainPolicy |
+| blocks | pattern | Block |
+| refused | URL key | RefusalNote |
 | orphans | segment, offset | - |
 """
 
@@ -36,37 +48,33 @@ from typing import TYPE_CHECKING
 import lmdb
 from xxhash import xxh3_64_digest
 
+from nephila.frontier.blocklist import Blocklist
 from nephila.model.errors import FrontierError, StorageError
+from nephila.urls import registrable_domain
 
 if TYPE_CHECKING:
     from lmdb import _Database as Database
 
     Txn = lmdb.Transaction[bytes]
 
-FORMAT = b"nephila-frontier-1"
+FORMAT = b"nephila-frontier-2"
 
 NAMES = (
-    "meta",
-    "urls",
-    "queue",
-    "hosts",
-    "domains",
-    "waiting",
-    "ready",
-    "due",
-    "leases",
-    "robots",
-    "origins",
-    "rules",
-    "pending",
-    "marks",
-    "dead",
-    "parked",
-    "refused",
-    "orphans",
+    *("meta", "web", "waiting", "ready", "due", "leases", "leased", "origins", "rules", "pending", "marks", "dead"),
+    *("parked", "shelves", "trapped", "policies", "blocks", "refused", "orphans"),
 )
 
-HOST_KEY_BYTES = 9
+DOMAIN_KEY_BYTES = 6
+HOST_KEY_BYTES = 12
+PREFIX_BYTES = 8
+"""Of a fingerprint in a URL's key: within one host, 64 bits take a new URL for a known one less than once in 10^12."""
+URL_KEY_BYTES = HOST_KEY_BYTES + 1 + PREFIX_BYTES
+
+STATE, URL, QUEUE, SHELF, ROBOTS, SKELETON = (bytes((kind,)) for kind in range(6))
+"""What follows a host key in `web`."""
+
+HOST_KEYS_REMEMBERED = 50_000
+"""Some ten megabytes."""
 
 LOCK_BYTES = 64 * 1024
 """Of LMDB's lock file: a thousand readers of 64 bytes."""
@@ -75,29 +83,34 @@ LOCK_BYTES = 64 * 1024
 class Tables:
     """The open environment: a handle per database, and the secret that keys are made with."""
 
-    __slots__ = ("_host_keys", "db", "env", "secret")
+    __slots__ = ("_host_keys", "blocklist", "db", "env", "secret", "web")
 
     def __init__(self, env: lmdb.Environment, db: dict[str, Database], secret: int) -> None:
         self.env = env
         self.db = db
+        self.web = db["web"]
         self.secret = secret
+        self.blocklist = (0, Blocklist())
+        """As it was read last, and the count of `Totals.orders` at that time."""
         self._host_keys: dict[str, bytes] = {}
 
-    def host_key(self, host: str, domain: str) -> bytes:
-        """The key of a host; `domain` is its registrable domain."""
+    def host_key(self, host: str) -> bytes:
+        """The key of a host."""
         key = self._host_keys.get(host)
         if key is None:
-            shard = xxh3_64_digest(domain.encode(), self.secret)[:1]
-            key = shard + xxh3_64_digest(host.encode(), self.secret)
-            if len(self._host_keys) >= 200_000:
+            key = self.domain_key(registrable_domain(host)) + xxh3_64_digest(host.encode(), self.secret)[:6]
+            if len(self._host_keys) >= HOST_KEYS_REMEMBERED:
                 self._host_keys.clear()
             self._host_keys[host] = key
         return key
 
     def domain_key(self, domain: str) -> bytes:
-        """The key of a registrable domain."""
-        digest = xxh3_64_digest(domain.encode(), self.secret)
-        return digest[:1] + digest
+        """The key of a registrable domain: the first half of its hosts' keys."""
+        return xxh3_64_digest(domain.encode(), self.secret)[:DOMAIN_KEY_BYTES]
+
+    def url_key(self, host: str, fingerprint: bytes) -> bytes:
+        """The key of a URL."""
+        return self.host_key(host) + URL + fingerprint[:PREFIX_BYTES]
 
     def close(self) -> None:
         """Close the environment; nothing of it may be used afterwards."""

@@ -9,10 +9,12 @@ from nephila.model.outcome import DeferReason
 from nephila.model.record import SegmentId
 from nephila.model.task import Token
 
-from .admission import cooling_s, requeue, wake
-from .book import Book, pack, read_lease
-from .records import LeaseRecord
-from .tables import HOST_KEY_BYTES
+from .admission import cooling_s, end_state, requeue, wake
+from .book import Book, pack, read_lease, read_url
+from .endings import fate_of
+from .queueing import PARKED
+from .records import LeaseRecord, UrlRecord
+from .tables import HOST_KEY_BYTES, URL
 
 SWEEP_STEP = 500
 """URLs that one claim looks at while a new cycle begins: no claim is O(frontier)."""
@@ -42,11 +44,13 @@ def reap(book: Book, *, everything: bool = False) -> int:
                 ended.append((token_key, lease))
     for token_key, lease in ended:
         book.txn.delete(token_key, db=book.db["leases"])
-        host = book.known_host(lease.host_key)
-        if host.token == int.from_bytes(token_key, "big"):
-            host.free_at = book.now + book.delay_of(host) + 1
+        key = lease.host_key
+        if book.token_of(key) == int.from_bytes(token_key, "big"):
+            host = book.known_host(key)
+            book.free(key, host)
+            host.free_at = book.now + book.delay_of(key, host) + 1
             host.released_at, host.slept_ms = book.now, book.timeline.slept_ms
-            book.rest(lease.host_key, host)
+            book.rest(key, host)
     return len(ended)
 
 
@@ -77,8 +81,8 @@ def lose(book: Book, segment: SegmentId, valid_end: int) -> int:
             found = cursor.next()
     for url_key in lost:
         key = url_key[:HOST_KEY_BYTES]
-        host, record = book.known_host(key), book.url(url_key)
-        if record.capture and record.capture.page:
+        host, record = book.known_host(key), record_at(book, url_key)
+        if record.fate and record.fate.capture and record.fate.capture.page:
             book.totals.pages -= 1
             if record.cycle == book.totals.cycle:
                 book.totals.pages_in_cycle -= 1
@@ -107,37 +111,55 @@ def sweep(book: Book, step: int = SWEEP_STEP) -> None:
     """Take the sweep of a new cycle a step further: queue URLs that ended in an earlier one."""
     if book.totals.sweep is None:
         return
-    found_urls: list[bytes] = []
-    with book.txn.cursor(db=book.db["urls"]) as cursor:
-        found = cursor.set_range(book.totals.sweep)
-        while found and len(found_urls) < step:
-            found_urls.append(cursor.key())
-            found = cursor.next()
+    ended: list[bytes] = []
+    looked_at, at = 0, book.totals.sweep
+    with book.txn.cursor(db=book.web) as cursor:
+        found = cursor.set_range(at)
+        while found and looked_at < step:
+            found_key = cursor.key()
+            kind = found_key[HOST_KEY_BYTES : HOST_KEY_BYTES + 1]
+            if kind < URL:
+                found = cursor.set_range(found_key[:HOST_KEY_BYTES] + URL)
+            elif kind > URL:
+                found = cursor.set_range(found_key[:HOST_KEY_BYTES] + b"\xff")  # the next host
+            else:
+                looked_at += 1
+                if cursor.value()[0] > PARKED:
+                    ended.append(found_key)
+                found = cursor.next()
         book.totals.sweep = cursor.key() if found else None
-    for url_key in found_urls:
-        record = book.url(url_key)
+    for url_key in ended:
+        record = record_at(book, url_key)
         if not may_return(record.state, url_cycle=record.cycle, cycle=book.totals.cycle):
             continue
         key = url_key[:HOST_KEY_BYTES]
         host = book.known_host(key)
         rest_s = cooling_s(book, record)
-        place = requeue(book, key, host, url_key, record)
         if rest_s > 0:
-            book.dequeue(key, host, place)
-            record.state = State.DELAYED
+            end_state(book, url_key, record)
+            record.state, record.cycle, record.retries, record.hops = State.DELAYED, book.totals.cycle, 0, 0
+            fate_of(record).reason = DeferReason.COOLING
             book.delay(url_key, record, book.now + int(rest_s * 1000), DeferReason.COOLING)
             book.put_url(url_key, record)
         else:
-            wake(book, key, host, (place,))
+            wake(book, key, host, (requeue(book, key, host, url_key, record),))
+
+
+def record_at(book: Book, url_key: bytes) -> UrlRecord:
+    """The record of a URL that must have one."""
+    raw = book.txn.get(url_key, db=book.web)
+    if raw is None or raw[0] <= PARKED:
+        raise KeyError(url_key)
+    return read_url(raw)
 
 
 def unpark(book: Book) -> int:
     """Let parked hosts be judged again: a limit may have been raised since."""
+    over_budget = DeferReason.BUDGET.encode()
     with book.txn.cursor(db=book.db["parked"]) as cursor:
-        keys = [key for key, _ in cursor]
+        keys = [key for key, reason in cursor if reason != over_budget]
     for key in keys:
-        host = book.known_host(key)
-        book.wait(key, host, host.free_at)
+        book.rest(key, book.known_host(key))
     return len(keys)
 
 

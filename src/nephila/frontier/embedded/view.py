@@ -5,19 +5,36 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 from nephila.frontier.timeline import Timeline
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import FrontierSnapshot, UrlStory
 from nephila.model.outcome import OriginRules
+from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
-from nephila.model.task import Level, PageTask, Token
-from nephila.urls import Fingerprint, registrable_domain
+from nephila.model.task import Level, PageTask, Token, Validators
+from nephila.urls import Fingerprint
 
-from .book import read_anchor, read_host, read_lease, read_origin, read_refusal, read_totals, read_url
-from .claiming import page_task
-from .records import HostState, Place, Totals, UrlRecord
-from .tables import HOST_KEY_BYTES, Tables, lengthen, open_tables, pending_key
+from .book import (
+    NO_HOST,
+    read_ages,
+    read_anchor,
+    read_block,
+    read_domain,
+    read_host,
+    read_lease,
+    read_origin,
+    read_policy,
+    read_refusal,
+    read_totals,
+    read_url,
+)
+from .bundle import entries_of, read_head
+from .queueing import PARKED, place_in
+from .records import DomainState, Fate, HostState, Place, Totals, UrlRecord
+from .shelving import reason_in
+from .tables import HOST_KEY_BYTES, PREFIX_BYTES, QUEUE, SHELF, STATE, URL, Tables, lengthen, open_tables, pending_key
 
 if TYPE_CHECKING:
     from .tables import Txn
@@ -37,6 +54,7 @@ class LmdbFrontierView:
     def __init__(self, tables: Tables, timeline: Timeline) -> None:
         self._tables = tables
         self._db = tables.db
+        self._web = tables.web
         self.timeline = timeline
 
     @classmethod
@@ -123,16 +141,15 @@ class LmdbFrontierView:
         lease = read_lease(raw)
         if fingerprint is None:
             return lease.origin == origin
-        return any(entry[-8:] == fingerprint[:8] for entry in lease.entries)
+        return any(entry[-16:] == fingerprint for entry in lease.entries)
 
     def story(self, host: str, fingerprint: Fingerprint) -> UrlStory | None:
         """What is known of a URL."""
-        key = self._tables.host_key(host, registrable_domain(host))
-        url_key = key + fingerprint
+        url_key = self._tables.url_key(host, fingerprint)
         with self._tables.env.begin() as txn:
-            raw = txn.get(url_key, db=self._db["urls"])
+            raw = txn.get(url_key, db=self._web)
             if raw is not None:
-                return self._tell(txn, url_key, read_url(raw))
+                return self._tell(txn, url_key, *self._record(txn, url_key, raw, fingerprint))
             raw = txn.get(url_key, db=self._db["refused"])
             if raw is None:
                 return None
@@ -154,15 +171,61 @@ class LmdbFrontierView:
                 detail=note.detail,
             )
 
+    def _record(self, txn: Txn, url_key: bytes, raw: bytes, fingerprint: bytes) -> tuple[UrlRecord, str]:
+        """The record of a URL, put together from its bundle where it has none; and why it is parked, if it is."""
+        if raw[0] > PARKED:
+            return read_url(raw), ""
+        key, place = url_key[:HOST_KEY_BYTES], place_in(raw)
+        parked = raw[0] == PARKED
+        bundle_key = key + (SHELF + raw[11:20] + place if parked else QUEUE + place)
+        value = txn.get(bundle_key, db=self._web)
+        entry = None
+        if value is not None:
+            entry = next(
+                (one for one in entries_of(value) if one[1][:PREFIX_BYTES] == fingerprint[:PREFIX_BYTES]), None
+            )
+        if value is None or entry is None:
+            raise KeyError(url_key)
+        head = read_head(value, key, URL)
+        lane, _, depth, _ = order.read_place(place)
+        record = UrlRecord(
+            State.QUEUED,
+            raw[1 + order.PLACE_BYTES],
+            order.level_of_lane(lane),
+            depth,
+            head.hops,
+            0,
+            head.cycle,
+            head.admitted_s,
+            entry[0].decode(),
+            entry[1][PREFIX_BYTES:],
+            head.via,
+            place,
+        )
+        return record, reason_in(raw) if parked else ""
+
     def task(self, host: str, fingerprint: Fingerprint) -> PageTask | None:
         """A known URL as a task: what recovery settles from the archive."""
-        url_key = self._tables.host_key(host, registrable_domain(host)) + fingerprint
+        url_key = self._tables.url_key(host, fingerprint)
         with self._tables.env.begin() as txn:
-            raw = txn.get(url_key, db=self._db["urls"])
+            raw = txn.get(url_key, db=self._web)
             if raw is None:
                 return None
-            record = read_url(raw)
-            return page_task(url_key, record, self._host_at(txn, url_key), self._url_at(txn, record.via))
+            record, _ = self._record(txn, url_key, raw, fingerprint)
+            capture = record.fate.capture if record.fate else None
+            return PageTask(
+                fingerprint=fingerprint,
+                url=lengthen(record.tail, host),
+                depth=record.depth,
+                level=record.level,
+                hops=record.hops,
+                retries=record.retries,
+                cycle=record.cycle,
+                validators=Validators(capture.etag, capture.last_modified) if capture else Validators(),
+                digest=capture.digest if capture else b"",
+                via=self._url_at(txn, record.via),
+                trail=record.fate.trail if record.fate else (),
+            )
 
     def dead(self, limit: int, after: bytes = b"") -> list[UrlStory]:
         """Dead letters in key order; `after` is the (host key and) fingerprint key of the last one seen."""
@@ -170,32 +233,61 @@ class LmdbFrontierView:
         with self._tables.env.begin() as txn, txn.cursor(db=self._db["dead"]) as cursor:
             found = cursor.set_range(after + b"\0") if after else cursor.first()
             while found and len(stories) < limit:
-                raw = txn.get(cursor.key(), db=self._db["urls"])
-                if raw is not None:
+                raw = txn.get(cursor.key(), db=self._web)
+                if raw is not None and raw[0] > PARKED:
                     stories.append(self._tell(txn, cursor.key(), read_url(raw)))
                 found = cursor.next()
         return stories
 
     def key_of(self, story: UrlStory) -> bytes:
         """Where a page of `dead` ended, for the next one."""
-        return self._tables.host_key(story.host, registrable_domain(story.host)) + story.fingerprint
+        return self._tables.url_key(story.host, story.fingerprint)
 
     def host(self, name: str) -> HostState | None:
         """The state of one host."""
-        key = self._tables.host_key(name, registrable_domain(name))
         with self._tables.env.begin() as txn:
-            raw = txn.get(key, db=self._db["hosts"])
+            raw = txn.get(self._tables.host_key(name) + STATE, db=self._web)
         return None if raw is None else read_host(raw)
 
-    def _tell(self, txn: Txn, url_key: bytes, record: UrlRecord) -> UrlStory:
+    def domain(self, name: str) -> DomainState | None:
+        """The state of one registrable domain."""
+        with self._tables.env.begin() as txn:
+            raw = txn.get(self._tables.domain_key(name) + NO_HOST + STATE, db=self._web)
+        return None if raw is None else read_domain(raw)
+
+    def ages(self) -> dict[int, list[int]]:
+        """Queued URLs by the time they were admitted (in steps of `AGE_STEP_S`) and class."""
+        with self._tables.env.begin() as txn:
+            raw = txn.get(b"ages", db=self._db["meta"])
+        return {} if raw is None else read_ages(raw)
+
+    def policy(self, domain: str) -> DomainPolicy | None:
+        """What holds for a domain by a person's word (R4)."""
+        with self._tables.env.begin() as txn:
+            raw = txn.get(domain.encode(), db=self._db["policies"])
+        return None if raw is None else read_policy(raw)
+
+    def policies(self) -> dict[str, DomainPolicy]:
+        """All of them."""
+        with self._tables.env.begin() as txn, txn.cursor(db=self._db["policies"]) as cursor:
+            return {key.decode(): read_policy(raw) for key, raw in cursor}
+
+    def blocks(self) -> list[Block]:
+        """What may not be asked for (T7)."""
+        with self._tables.env.begin() as txn, txn.cursor(db=self._db["blocks"]) as cursor:
+            return [read_block(raw) for _, raw in cursor]
+
+    def _tell(self, txn: Txn, url_key: bytes, record: UrlRecord, parked: str = "") -> UrlStory:
         host = self._host_at(txn, url_key)
         now = self.timeline.now()
-        capture = record.capture
+        fate = record.fate or Fate()
+        capture = fate.capture
+        waits = record.state is State.DELAYED or (record.state is State.DONE and record.due_at)
         return UrlStory(
             url=lengthen(record.tail, host.name),
-            fingerprint=Fingerprint(url_key[HOST_KEY_BYTES:]),
+            fingerprint=Fingerprint(url_key[HOST_KEY_BYTES + 1 :] + record.suffix),
             host=host.name,
-            state=self._state(txn, url_key, record, host),
+            state="parked" if parked else self._state(txn, url_key, record),
             level=record.level,
             depth=record.depth,
             via=self._url_at(txn, record.via),
@@ -203,41 +295,43 @@ class LmdbFrontierView:
             retries=record.retries,
             cycle=record.cycle,
             admitted_at=record.admitted_s * 1000,
-            settled_at=record.settled_s * 1000,
-            reason=record.reason or (host.reason if record.state is State.QUEUED else ""),
-            detail=record.detail,
+            settled_at=fate.settled_s * 1000,
+            reason=parked or fate.reason or (host.reason if record.state is State.QUEUED else ""),
+            detail=fate.detail,
             status=capture.status if capture else 0,
-            due_in_ms=max(0, record.due_at - now) if record.state is State.DELAYED else None,
+            due_in_ms=max(0, record.due_at - now) if waits else None,
             host_wait_ms=max(0, max(host.free_at, host.next_at if host.place is Place.WAITING else 0) - now),
             segment=capture.segment if capture else "",
             offset=capture.offset if capture else -1,
             digest=capture.digest if capture else b"",
+            rank=record.rank,
+            visits=fate.history.visits,
+            changes=fate.history.changes,
         )
 
     def _host_at(self, txn: Txn, key: bytes) -> HostState:
-        raw = txn.get(key[:HOST_KEY_BYTES], db=self._db["hosts"])
+        raw = txn.get(key[:HOST_KEY_BYTES] + STATE, db=self._web)
         if raw is None:
             raise KeyError(key)
         return read_host(raw)
 
-    def _state(self, txn: Txn, url_key: bytes, record: UrlRecord, host: HostState) -> str:
-        if record.state is State.QUEUED and host.token:
-            raw = txn.get(host.token.to_bytes(8, "big"), db=self._db["leases"])
-            prefix = url_key[HOST_KEY_BYTES : HOST_KEY_BYTES + 8]
-            if raw is not None and any(entry[-8:] == prefix for entry in read_lease(raw).entries):
+    def _state(self, txn: Txn, url_key: bytes, record: UrlRecord) -> str:
+        if record.state is State.QUEUED:
+            token = txn.get(url_key[:HOST_KEY_BYTES], db=self._db["leased"])
+            raw = None if token is None else txn.get(token, db=self._db["leases"])
+            prefix = url_key[HOST_KEY_BYTES + 1 :]
+            if raw is not None and any(entry[-16:-8] == prefix for entry in read_lease(raw).entries):
                 return "in_progress"
-        if record.state is State.DONE and record.capture:
-            key = pending_key(record.capture.segment, record.capture.end)
+        capture = record.fate.capture if record.fate else None
+        if record.state is State.DONE and capture:
+            key = pending_key(capture.segment, capture.end)
             if txn.get(key, db=self._db["pending"]) is not None:
                 return "stored_pending"
         return _NAMES[record.state]
 
-    def _url_at(self, txn: Txn, prefix: bytes) -> str:
-        """The URL whose key begins with `prefix`, empty when there is none."""
-        if not prefix:
+    def _url_at(self, txn: Txn, url_key: bytes) -> str:
+        """The URL with that key, empty when there is none (or none but a seed's own)."""
+        raw = txn.get(url_key, db=self._web) if url_key else None
+        if raw is None or raw[0] <= PARKED:
             return ""
-        with txn.cursor(db=self._db["urls"]) as cursor:
-            if cursor.set_range(prefix) and cursor.key()[: len(prefix)] == prefix:
-                host = self._host_at(txn, prefix)
-                return lengthen(read_url(cursor.value()).tail, host.name)
-        return ""
+        return lengthen(read_url(raw).tail, self._host_at(txn, url_key).name)

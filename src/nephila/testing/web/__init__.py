@@ -9,6 +9,8 @@ from .roles import Role
 from .simulated import SimulatedWeb
 from .sockets import WebServer
 from .spec import HostMix, PageMix, RobotsKind, Timing, WebSpec, WireMix
+from .trap_hosts import TrapFigures, TrapHost
+from .trap_sites import Calendar, EndlessPath, RandomLinks, SessionMaze, Shop, SitePage, TrapSite
 from .truth import Expect, TruePage, Truth, WalkPolicy
 from .wire import Fault, ServedAnswer
 
@@ -16,20 +18,29 @@ __all__ = [
     "Arrival",
     "AuditReport",
     "Auditor",
+    "Calendar",
     "Door",
+    "EndlessPath",
     "Expect",
     "Fault",
     "Host",
     "HostFigures",
     "HostMix",
     "PageMix",
+    "RandomLinks",
     "RobotsKind",
     "Role",
     "Ruling",
     "ServedAnswer",
+    "SessionMaze",
+    "Shop",
     "SimulatedNetwork",
     "SimulatedWeb",
+    "SitePage",
     "Timing",
+    "TrapFigures",
+    "TrapHost",
+    "TrapSite",
     "TruePage",
     "Truth",
     "Violation",

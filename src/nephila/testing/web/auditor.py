@@ -17,14 +17,16 @@ The rules:
 - *repeat*: a page is asked for again in the same cycle. Excepted: conditional requests; another spelling of it after a
   redirect to itself; another try after 429, 5xx or an answer that broke off, `max_tries` in all. The robots.txt of a
   host may be answered for good once for each origin whose rules it holds, and again after a day.
-- *agent*: the User-Agent does not begin with our product token, or has no address to write to.
+- *agent*: the User-Agent does not begin with our product token (or with the one that a policy has us use for that
+  host), or has no address to write to.
 - *retry_after*: the host is asked before the time has passed that a 429 or 503 asked for.
-- *crowd*: more requests at once to one address than it allows (only where a limit is given).
+- *crowd*: more requests at once to one address, or more within any one second, than it allows (only where limits are
+  given). The second is counted between arrivals, with `SETUP_MS` of tolerance.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +38,11 @@ ROBOTS_FRESH_MS = 24 * 3600 * 1000
 """RFC 9309, 2.4: rules should not be used for longer than a day."""
 _ROUNDING_MS = 0.001
 """Sums of floating-point seconds differ in their last bits."""
+_SECOND_MS = 1000.0
+SETUP_MS = 15.0
+"""By so much may requests come closer together on their way. A crawler counts them when it lets them go; one that has
+to open its connection first arrives a round trip later (10 ms on the simulated cable) than one on a kept connection,
+and its clock has whole milliseconds."""
 
 Ticket = NewType("Ticket", int)
 """Names one request, from its arrival to the end of its answer."""
@@ -111,18 +118,28 @@ class Auditor:
         tolerance_ms: float = 0.0,
         max_tries: int = 4,
         per_address: int = 0,
+        address_rate: int = 0,
+        agents: Mapping[str, str] | None = None,
     ) -> None:
+        """`per_address` requests at once and `address_rate` a second are allowed to one address, 0 means any number.
+
+        `agents` names the product token for hosts to which another one than `agent` is said.
+        """
         self._rules = rules
         self._agent = agent
         self._base_delay_ms = base_delay_ms
         self._tolerance_ms = tolerance_ms + _ROUNDING_MS
         self._max_tries = max_tries
         self._per_address = per_address
+        self._address_rate = address_rate
+        self._agents = agents or {}
         self._hosts: defaultdict[str, _HostLedger] = defaultdict(_HostLedger)
         self._cycle: defaultdict[str, _PageLedger] = defaultdict(_PageLedger)
         self._asked: Counter[str] = Counter()
         self._statuses: Counter[int] = Counter()
         self._at_address: Counter[str] = Counter()
+        self._lately: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=max(1, address_rate)))
+        """Of each address the last arrivals, as many as are allowed within a second."""
         self._in_flight: dict[Ticket, Arrival] = {}
         self._violations: list[Violation] = []
         self._requests = 0
@@ -211,8 +228,11 @@ class Auditor:
 
     def _judge_agent(self, arrival: Arrival) -> None:
         given = arrival.headers.get("user-agent", "")
-        if given.partition("/")[0].strip().lower() != self._agent.lower() or "://" not in given:
+        if given.partition("/")[0].strip().lower() != self._agent_for(arrival.host).lower() or "://" not in given:
             self._blame(ViolationKind.AGENT, arrival, f"User-Agent: {given!r}")
+
+    def _agent_for(self, host: str) -> str:
+        return self._agents.get(host, self._agent)
 
     def _judge_pace(self, arrival: Arrival, ledger: _HostLedger) -> None:
         if ledger.in_flight:
@@ -233,13 +253,23 @@ class Auditor:
         others = self._at_address[arrival.address]
         if self._per_address and others >= self._per_address:
             self._blame(ViolationKind.CROWD, arrival, f"{others} other requests at {arrival.address}")
+        if not self._address_rate:
+            return
+        lately = self._lately[arrival.address]
+        if len(lately) == self._address_rate:
+            took_ms = arrival.at_ms - lately[0]
+            if took_ms + SETUP_MS + self._tolerance_ms < _SECOND_MS:
+                detail = f"{self._address_rate + 1} requests at {arrival.address} within {took_ms:.3f} ms"
+                self._blame(ViolationKind.CROWD, arrival, detail, lately[0])
+        lately.append(arrival.at_ms)
 
     def _judge_rules(self, arrival: Arrival) -> None:
         source = self._rules.robots_source(arrival.host)
         if not (self._hosts[arrival.host].robots_answered and self._hosts[source].robots_answered):
             self._blame(ViolationKind.NO_RULES, arrival, f"robots.txt of {source} was not answered yet")
-        if not self._rules.allowed(arrival.host, arrival.target, self._agent):
-            self._blame(ViolationKind.FORBIDDEN, arrival, f"robots.txt of {source} forbids it to {self._agent}")
+        agent = self._agent_for(arrival.host)
+        if not self._rules.allowed(arrival.host, arrival.target, agent):
+            self._blame(ViolationKind.FORBIDDEN, arrival, f"robots.txt of {source} forbids it to {agent}")
 
     def _judge_robots_repeat(self, arrival: Arrival, ledger: _HostLedger) -> None:
         allowed = 1 + self._rules.robots_borrowers(arrival.host)

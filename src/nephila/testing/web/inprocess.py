@@ -50,7 +50,7 @@ class SimulatedNetwork:
         self.web = web
         self.service = WebService(web, auditor, now_ms=_loop_ms, wall_ms=clock.wall_ms, log=log)
         self._cable = cable
-        self._doors = {host.address: host.door for host in web.hosts if host.address}
+        self._doors = web.doors()
         self._opened = 0
 
     async def resolve(self, host: str) -> Resolved | Unresolved:

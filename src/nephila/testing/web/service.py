@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from .auditor import Arrival, Auditor, Ticket
 from .simulated import SimulatedWeb
+from .trap_hosts import TrapWitness
 from .wire import Fault, ServedAnswer
 
 _DRIP_S = 0.1
@@ -54,6 +55,7 @@ class WebService:
         self.now_ms = now_ms
         self.log = log
         self.connections: set[WebProtocol] = set()
+        self.witness = TrapWitness(web.traps)
         self._auditor = auditor
         self._wall_ms = wall_ms
         self._tries: Counter[tuple[str, str]] = Counter()
@@ -66,6 +68,9 @@ class WebService:
 
     def answer(self, host: str, target: str, headers: dict[str, str]) -> ServedAnswer:
         """The web's answer, tries counted where they matter."""
+        trap = self.web.traps.find(host)
+        if trap is not None:
+            self.witness.asked(trap, target)
         key = (host, self.web.canonical_target(host, target))
         answer = self.web.answer(host, target, headers, self._wall_ms(), self._tries.get(key, 0))
         if answer.counts_tries:

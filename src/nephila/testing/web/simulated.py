@@ -15,10 +15,11 @@ from functools import cached_property, lru_cache
 from .atlas import Atlas, Located, Spot
 from .documents import DocumentMaker, error_document
 from .draw import Salt, draw, fraction
-from .hosts import Host, HostBook
+from .hosts import Door, Host, HostBook
 from .robots import Ruling, in_forbidden_part, robots_text, ruling
 from .roles import RECOVERING, Role
 from .spec import RobotsKind, WebSpec
+from .trap_hosts import TrapBook
 from .truth import DEFAULT_POLICY, Truth, WalkPolicy, walk
 from .wire import Fault, Framing, ServedAnswer, accepted_codings, write_answer
 
@@ -47,6 +48,7 @@ class SimulatedWeb:
         self.hosts = HostBook(spec)
         self.atlas = Atlas(self.hosts)
         self.documents = DocumentMaker(self.atlas)
+        self.traps = TrapBook(spec)
         self._document = lru_cache(maxsize=_DOCUMENTS_KEPT)(self.documents.document)
         self._locate = lru_cache(maxsize=_TARGETS_KEPT)(self._find)
 
@@ -59,9 +61,18 @@ class SimulatedWeb:
         hosts = (host for host in self.hosts if host.open)
         return [self.atlas.identity(Spot(host.number, 0)) for host, _ in zip(hosts, range(max(count, 1)), strict=False)]
 
+    def trap_seeds(self) -> list[str]:
+        """Home pages of the trap sites; no other page links to them."""
+        return [self.traps.home(host) for host in self.traps]
+
+    def doors(self) -> dict[str, Door]:
+        """What happens to who connects, by address."""
+        numbered = {host.address: host.door for host in self.hosts if host.address}
+        return numbered | {host.address: Door.OPEN for host in self.traps}
+
     def address_of(self, name: str) -> str | None:
         """The address that the DNS gives for a name, None when there is no such name."""
-        host = self.hosts.find(name)
+        host = self.hosts.find(name) or self.traps.find(name)
         return (host.address or None) if host else None
 
     def identify(self, url: str) -> str | None:
@@ -131,7 +142,8 @@ class SimulatedWeb:
         """What the host answers: header names in lower case, `now` in UTC milliseconds, `tries` made before."""
         host = self.hosts.find(host_name)
         if host is None:
-            return _plain_error(421)
+            trap = self.traps.find(host_name)
+            return replace(self.traps.answer(trap, target), delay_s=self.traps.latency_s) if trap else _plain_error(421)
         if target == "/robots.txt":
             answer = self._robots_answer(host, tries)
         else:

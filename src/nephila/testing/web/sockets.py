@@ -20,6 +20,7 @@ from .dns import DnsServer
 from .hosts import Door
 from .service import Sent, WebService
 from .simulated import SimulatedWeb
+from .trap_hosts import TrapFigures
 
 _BACKLOG = 1024
 _PORTS_TRIED = 20
@@ -49,10 +50,15 @@ class WebServer:
         """The name server that knows the web's hosts, as HOST:PORT."""
         return f"127.0.0.1:{self._dns.port}"
 
+    def trap_figures(self) -> dict[str, TrapFigures]:
+        """What the trap sites saw, by host name."""
+        return self._service.witness.figures() if self._service else {}
+
     async def start(self) -> None:
         """Bind every address and the name server."""
         loop = asyncio.get_running_loop()
-        addresses = sorted({host.address for host in self.web.hosts if host.door in (Door.OPEN, Door.STALLING)})
+        doors = self.web.doors().items()
+        addresses = sorted(address for address, door in doors if door in (Door.OPEN, Door.STALLING))
         sockets = _listen(addresses, self._port)
         self.web = self.web.at_port(sockets[0].getsockname()[1])
         self._service = WebService(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from .roles import FAILING_ROLES, REDIRECTING_ROLES, Role
+from .trap_sites import TrapSite
 
 
 class RobotsKind(StrEnum):
@@ -186,6 +187,8 @@ class WebSpec:
     page_mix: PageMix = PageMix()
     wire: WireMix = WireMix()
     timing: Timing = Timing()
+    traps: tuple[TrapSite, ...] = ()
+    """Sites of endless pages, each at a host of its own beside the others (see `trap_sites`)."""
 
     def __post_init__(self) -> None:
         if self.hosts < 1 or self.pages < self.hosts:

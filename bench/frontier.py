@@ -1,0 +1,270 @@
+"""What a page costs in the frontier, whatever the number of URLs that wait (F8, Q3): `nephila bench frontier`.
+
+For each size a store is filled as a crawl would fill it (page after page, in random order of hosts), closed, and opened
+again by another process, which then settles pages and claims the next ones in groups, every group synced to disk. A page
+brings 60 links: 52 to its own host, half of them known, and 8 to hosts drawn by a power law, half of them known. Sizes
+are measured in turns, several times, and the least of the turns counts: the machine has other work to do.
+
+CPU is that of the whole process, kernel included. Memory is anonymous memory; what is mapped of the store is page cache,
+and reported apart. Bytes on disk are blocks of the whole directory, free pages of the store included.
+
+    nephila bench frontier [--json] [--quick] [--sizes URLS:HOSTS,...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from xxhash import xxh3_128_digest
+
+from nephila.frontier.embedded import LmdbFrontier
+from nephila.frontier.embedded.book import Policy
+from nephila.frontier.schedule import SimpleRecrawl
+from nephila.model.outcome import Done, Release, Settlement
+from nephila.model.record import RecordRef, SegmentId
+from nephila.model.settings import BudgetSettings, FrontierSettings, RecrawlSettings
+from nephila.model.task import Candidate, Lease, Pace, PageTask
+from nephila.testing.clock import VirtualClock
+from nephila.urls import Address
+
+SIZES = ((10_000, 1_000), (1_000_000, 100_000), (10_000_000, 1_000_000), (1_000_000, 1_000))
+QUICK = ((10_000, 1_000), (200_000, 20_000))
+BUDGETS = {"ratio": 1.3, "us_per_page": 200.0, "anonymous_bytes": 1_000_000_000, "bytes_per_url": 220, "restart_s": 5.0}
+GROUP = 256
+"""Pages that are settled in one commit: those that wait for company while the last group is synced."""
+PER_PAGE = 30
+"""New URLs of a page while the store is filled, as when it is measured."""
+OWN_NEW, OWN_MENU, OWN_KNOWN, OTHER_NEW, OTHER_KNOWN = 26, 18, 8, 4, 4
+SECTIONS = ("news", "products", "about", "archive/2024", "archive/2025", "people", "blog", "support", "docs")
+
+
+def address(host: int, number: int) -> Address:
+    """A URL of an ordinary length (about 60 characters)."""
+    name = f"www.site-{host}.com"
+    url = f"https://{name}/{SECTIONS[number % 9]}/an-article-on-something-{number}.html"
+    return Address(url, name, url, xxh3_128_digest(url.encode(), 7))
+
+
+class World:
+    """A frontier on disk, and how many URLs of each host have been met."""
+
+    def __init__(self, path: Path, hosts: int, *, sync: bool) -> None:
+        self.hosts = hosts
+        self.path = path
+        self.clock = VirtualClock()
+        settings = FrontierSettings(sync=sync, linger_ms=0, look_ahead_ms=0, lease_s=3600)
+        policy = Policy(
+            settings,
+            base_delay_ms=1000,
+            robots=False,
+            recrawl=SimpleRecrawl(RecrawlSettings()),
+            budget=replace(BudgetSettings(), first_urls=100_000),
+        )
+        self.frontier = LmdbFrontier(path / "frontier", self.clock, policy)
+        self.random = random.Random(hosts)
+        self.met = self._met()
+        self.offset = int(time.time() * 1e6)
+
+    def _met(self) -> list[int]:
+        saved = self.path / "met.json"
+        return json.loads(saved.read_text()) if saved.exists() else [0] * self.hosts
+
+    async def fill(self, urls: int) -> int:
+        """Admit pages of links until so many URLs wait; how many there are."""
+        each = max(1, urls // self.hosts)
+        order = [host for host in range(self.hosts) for _ in range(-(-each // PER_PAGE))]
+        self.random.shuffle(order)
+        batch: list[Candidate] = []
+        added = 0
+        for host in order:
+            first = self.met[host]
+            last = min(each, first + PER_PAGE)
+            batch += [Candidate(address(host, number), 1 + number % 4) for number in range(first, last)]
+            self.met[host] = last
+            if len(batch) >= 20_000:
+                added += (await self.frontier.admit(batch)).added
+                batch = []
+        return added + (await self.frontier.admit(batch)).added
+
+    def page(self, lease: Lease) -> tuple[Settlement, Release]:
+        """What a page of a host brings."""
+        task = lease.tasks[0]
+        assert isinstance(task, PageTask)
+        host, draw, met = int(lease.host[9:-4]), self.random, self.met
+        links = [address(host, number) for number in range(min(OWN_MENU, met[host]))]
+        links += [address(host, draw.randrange(met[host])) for _ in range(OWN_KNOWN)]
+        links += [address(host, number) for number in range(met[host], met[host] + OWN_NEW)]
+        met[host] += OWN_NEW
+        for known in range(OTHER_NEW + OTHER_KNOWN):
+            other = int(self.hosts ** draw.random()) - 1
+            links.append(address(other, draw.randrange(met[other]) if known < OTHER_KNOWN and met[other] else met[other]))
+            met[other] += known >= OTHER_KNOWN
+        self.offset += 100
+        ref = RecordRef(SegmentId("segment-1"), self.offset, 100, self.offset + 100)
+        digest = xxh3_128_digest(task.url.encode()) * 2
+        done = Done(ref, 200, digest, text=digest[:8], shape=digest[8:16], outlinks=60)
+        candidates = [Candidate(link, min(task.depth + 1, 15)) for link in dict.fromkeys(links)]
+        return Settlement(task, done, candidates), Release(1000, Pace(1000), 200)
+
+
+async def measure(path: Path, hosts: int, groups: int) -> dict[str, Any]:
+    """Open a filled store, claim, settle groups of pages, and tell what it cost."""
+    opened = time.monotonic()
+    world = World(path, hosts, sync=True)
+    frontier, clock = world.frontier, world.clock
+    leases = await frontier.claim(GROUP, 3600)
+    restart_s = time.monotonic() - opened
+    cpu = wall = 0.0
+    pages = links = new = 0
+    for group in range(groups + 1):
+        work = [(lease, *world.page(lease)) for lease in leases]
+        clock.advance(1.1)
+        began_cpu, began = time.process_time(), time.monotonic()
+        *settled, leases = await asyncio.gather(
+            *(frontier.settle(lease.token, [settlement], release) for lease, settlement, release in work),
+            frontier.claim(GROUP, 3600),
+        )
+        if group:  # the first one warms the caches
+            cpu += time.process_time() - began_cpu
+            wall += time.monotonic() - began
+            pages += len(work)
+            links += sum(len(settlement.links) for _, settlement, _ in work)
+            new += sum(answer.admission.added for answer in settled)
+    began = time.monotonic()
+    snapshot = frontier.snapshot()
+    frontier.view.ages()
+    counters_s = time.monotonic() - began
+    memory = _memory()
+    await frontier.close()
+    return {
+        "urls_queued": sum(snapshot.queued.values()),
+        "hosts": hosts,
+        "pages": pages,
+        "cpu_us_per_page": cpu / pages * 1e6,
+        "pages_per_s": pages / wall,
+        "admitted_per_s": new / wall,
+        "links_per_page": links / pages,
+        "new_per_page": new / pages,
+        "restart_s": restart_s,
+        "counters_ms": counters_s * 1000,
+        "anonymous_bytes": memory["RssAnon"],
+        "mapped_bytes": memory["RssFile"],
+    }
+
+
+def _memory() -> dict[str, int]:
+    status = Path("/proc/self/status").read_text()
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    return {name: int(lines[name].split()[0]) * 1024 for name in ("RssAnon", "RssFile")}
+
+
+async def fill(path: Path, urls: int, hosts: int) -> dict[str, Any]:
+    """Fill a store; what an URL costs in time and room."""
+    world = World(path, hosts, sync=False)
+    began = time.process_time()
+    added = await world.fill(urls)
+    cpu = time.process_time() - began
+    await world.frontier.close()
+    (path / "met.json").write_text(json.dumps(world.met))
+    size = sum(part.stat().st_blocks * 512 for part in (path / "frontier").iterdir())
+    return {"urls": added, "admit_us_per_url": cpu / added * 1e6, "bytes_per_url": size / added}
+
+
+def in_a_process(*arguments: str) -> dict[str, Any]:
+    """Run this file with other arguments; what it printed."""
+    found = subprocess.run([sys.executable, __file__, *arguments], check=True, capture_output=True, text=True)
+    return json.loads(found.stdout)
+
+
+def run(sizes: tuple[tuple[int, int], ...], turns: int, groups: int, say: Any) -> dict[str, Any]:
+    """All sizes, in turns."""
+    with tempfile.TemporaryDirectory(prefix="nephila-bench-") as directory:
+        cases: dict[tuple[int, int], dict[str, Any]] = {}
+        for urls, hosts in sizes:
+            place = Path(directory) / f"{urls}-{hosts}"
+            place.mkdir()
+            say(f"filling {urls:,} URLs on {hosts:,} hosts ...")
+            cases[urls, hosts] = in_a_process("--fill", str(place), str(urls), str(hosts))
+            cases[urls, hosts]["turns"] = []
+        for turn in range(turns):
+            for urls, hosts in sizes:
+                place = Path(directory) / f"{urls}-{hosts}"
+                if urls <= 1_000_000:  # a small store would not stay small
+                    shutil.copytree(place, copy := Path(directory) / "copy")
+                    place = copy
+                # As many pages as leave the number of waiting URLs about what it was.
+                fitting = max(1, min(groups, urls // (2 * PER_PAGE * GROUP)))
+                found = in_a_process("--measure", str(place), str(hosts), str(fitting))
+                cases[urls, hosts]["turns"].append(found)
+                say(f"turn {turn + 1}: {urls:>10,} URLs on {hosts:>9,} hosts: {found['cpu_us_per_page']:6.0f} us a page")
+                shutil.rmtree(Path(directory) / "copy", ignore_errors=True)
+        return _report(cases)
+
+
+def _report(cases: dict[tuple[int, int], dict[str, Any]]) -> dict[str, Any]:
+    rows = []
+    for (urls, hosts), case in cases.items():
+        turns = case.pop("turns")
+        best = min(turns, key=lambda turn: turn["cpu_us_per_page"])
+        rows.append({"urls": urls, "hosts": hosts, **case, **best, "all_us": [round(t["cpu_us_per_page"]) for t in turns]})
+    base = rows[0]["cpu_us_per_page"]
+    for row in rows:
+        row["ratio_to_smallest"] = row["cpu_us_per_page"] / base
+    return {"bench": "frontier", "links_per_page": 60, "group": GROUP, "budgets": BUDGETS, "cases": rows}
+
+
+def show(report: dict[str, Any]) -> None:
+    """The report for people."""
+    print("      URLs      hosts   us/page  ratio  pages/s  B/URL  restart s  counters ms  anon MB  mapped MB")
+    for row in report["cases"]:
+        print(
+            f"{row['urls']:>10,} {row['hosts']:>10,} {row['cpu_us_per_page']:>9.0f} {row['ratio_to_smallest']:>6.2f}"
+            f" {row['pages_per_s']:>8.0f} {row['bytes_per_url']:>6.0f} {row['restart_s']:>10.2f}"
+            f" {row['counters_ms']:>12.2f} {row['anonymous_bytes'] / 1e6:>8.0f} {row['mapped_bytes'] / 1e6:>10.0f}"
+        )
+
+
+def main() -> None:
+    """Parse the arguments and run."""
+    parser = argparse.ArgumentParser(prog="nephila bench frontier", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quick", action="store_true", help="small sizes only; ends within 45 s")
+    parser.add_argument("--sizes", default="", metavar="URLS:HOSTS,...", help="other sizes than the usual ones")
+    parser.add_argument("--fill", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.fill:
+        print(json.dumps(asyncio.run(fill(Path(given.fill[0]), int(given.fill[1]), int(given.fill[2])))))
+        return
+    if given.measure:
+        print(json.dumps(asyncio.run(measure(Path(given.measure[0]), int(given.measure[1]), int(given.measure[2])))))
+        return
+    sizes = tuple((int(urls), int(hosts)) for urls, hosts in (one.split(":") for one in given.sizes.split(",") if one))
+    quiet = given.json
+    report = run(
+        sizes or (QUICK if given.quick else SIZES),
+        turns=2 if given.quick else 3,
+        groups=4 if given.quick else 12,
+        say=lambda sentence: None if quiet else print(sentence, file=sys.stderr, flush=True),
+    )
+    if given.json:
+        print(json.dumps(report))
+    else:
+        show(report)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONHASHSEED", "0")
+    main()

@@ -1,0 +1,64 @@
+"""What is not to be asked for any more, by a person's word (T7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nephila.model.errors import UsageError
+from nephila.model.policy import Block
+
+
+class Blocklist:
+    """Blocks, ready to be asked. A name blocks itself and all below it; a URL blocks those that begin so."""
+
+    def __init__(self, blocks: Iterable[Block] = ()) -> None:
+        self._names: dict[str, Block] = {}
+        self._prefixes: list[Block] = []
+        for block in blocks:
+            if "://" in block.pattern:
+                self._prefixes.append(block)
+            else:
+                self._names[block.pattern] = block
+
+    def __bool__(self) -> bool:
+        return bool(self._names or self._prefixes)
+
+    def of_host(self, host: str) -> Block | None:
+        """The block that a whole host is under."""
+        name = host
+        while name:
+            block = self._names.get(name)
+            if block is not None:
+                return block
+            name = name.partition(".")[2]
+        return None
+
+    def of_url(self, url: str) -> Block | None:
+        """The block that forbids a URL by its beginning."""
+        return next((block for block in self._prefixes if url.startswith(block.pattern)), None)
+
+    def find(self, host: str, url: str) -> Block | None:
+        """The block that forbids a URL."""
+        return self.of_host(host) or self.of_url(url)
+
+
+def check_pattern(pattern: str) -> str:
+    """A pattern in the form in which it is kept; UsageError where it means nothing."""
+    if "://" in pattern:
+        scheme, _, rest = pattern.partition("://")
+        if scheme.lower() not in {"http", "https"} or not rest.partition("/")[0]:
+            raise UsageError(
+                f"{pattern!r} is no URL that could be blocked", hint="give http(s)://HOST/PATH or a domain"
+            )
+        host, slash, path = rest.partition("/")
+        return f"{scheme.lower()}://{host.lower()}{slash or '/'}{path}"
+    name = pattern.strip().strip(".").lower()
+    if not name or any(mark in name for mark in "/?# *"):
+        raise UsageError(f"{pattern!r} is neither a domain nor a URL", hint="give example.org or https://example.org/x")
+    try:
+        return name.encode("ascii").decode()
+    except UnicodeEncodeError:
+        try:
+            return name.encode("idna").decode()
+        except UnicodeError as error:
+            raise UsageError(f"{pattern!r} is no domain name") from error

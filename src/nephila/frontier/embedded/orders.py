@@ -1,0 +1,79 @@
+"""What a person decides while a crawl runs: policies of domains (R4) and blocks (T7). They hold from the next claim on.
+
+Every change counts up `Totals.orders`, so that whoever keeps blocks at hand, in this process or another, reads them again.
+"""
+
+from __future__ import annotations
+
+from nephila.model.outcome import DeferReason
+from nephila.model.policy import Block, DomainPolicy
+
+from .admission import wake
+from .book import Book, pack
+from .records import Place
+from .tables import DOMAIN_KEY_BYTES
+
+_LIFTED = frozenset({DeferReason.PAUSED, DeferReason.BLOCKED, DeferReason.HOURS, DeferReason.ERRORS})
+
+
+def set_policy(book: Book, domain: str, policy: DomainPolicy | None) -> None:
+    """Let a policy hold for a domain; None takes it back."""
+    state = book.domain(book.tables.domain_key(domain), domain)
+    state.policed = policy is not None
+    if policy is None:
+        book.txn.delete(domain.encode(), db=book.db["policies"])
+    else:
+        book.txn.put(domain.encode(), pack(policy), db=book.db["policies"])
+    book.totals.orders += 1
+    book.forget_policies()
+    _reconsider(book, domain)
+
+
+def block(book: Book, entry: Block) -> None:
+    """Ask no more for what an entry names."""
+    book.txn.put(entry.pattern.encode(), pack(entry), db=book.db["blocks"])
+    book.totals.orders += 1
+
+
+def unblock(book: Book, pattern: str) -> bool:
+    """Take a block back; False when there was none."""
+    if not book.txn.delete(pattern.encode(), db=book.db["blocks"]):
+        return False
+    book.totals.orders += 1
+    with book.txn.cursor(db=book.db["parked"]) as cursor:
+        keys = [key for key, reason in cursor if reason == DeferReason.BLOCKED.encode()]
+    for key in keys:
+        book.rest(key, book.known_host(key))
+    return True
+
+
+def _reconsider(book: Book, domain: str) -> None:
+    """Let the hosts of a domain be judged anew: what held them back may hold no longer."""
+    prefix = book.tables.domain_key(domain)[:DOMAIN_KEY_BYTES]
+    held: list[bytes] = []
+    with book.txn.cursor(db=book.db["parked"]) as cursor:
+        going = cursor.set_range(prefix)
+        while going and cursor.key().startswith(prefix):
+            held.append(cursor.key())
+            going = cursor.next()
+    for key in held:
+        host = book.known_host(key)
+        if host.reason in _LIFTED:
+            book.rest(key, host)
+    for key in _hosts_of(book, prefix):
+        host = book.known_host(key)
+        if host.place is Place.WAITING and host.reason in _LIFTED and not book.token_of(key):
+            book.rest(key, host)
+            wake(book, key, host, ())
+
+
+def _hosts_of(book: Book, prefix: bytes) -> list[bytes]:
+    """The keys of a domain's hosts; jumped to, one after the other, past all that lies under each."""
+    keys: list[bytes] = []
+    with book.txn.cursor(db=book.web) as cursor:
+        going = cursor.set_range(prefix + bytes(6) + b"\xff")
+        while going and cursor.key().startswith(prefix):
+            key = cursor.key()[:12]
+            keys.append(key)
+            going = cursor.set_range(key + b"\xff")
+    return keys

@@ -1,0 +1,197 @@
+"""A host's queue: bundles of URLs by place, and the few bytes under each URL's key that say where it stands.
+
+Under the key of a URL lies one of three things:
+
+    0, place, rank                     it waits in the queue at that place
+    1, place, rank, reason, group      it is parked: on a shelf of its host (see `shelving`)
+    a packed UrlRecord                 it was asked for, or put back on its own; while it is queued the record names its place
+
+The place under the key is the one that counts: an entry of a bundle whose URL stands elsewhere by now is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from nephila.frontier import order
+from nephila.frontier.lifecycle import State
+
+from .book import Book, read_url
+from .bundle import BUNDLE_BYTES, Entry, Head, entries_of, pack_bundle, pack_head, read_head, without
+from .records import HostState, UrlRecord
+from .tables import HOST_KEY_BYTES, PREFIX_BYTES, QUEUE, URL
+
+QUEUED, PARKED = 0, 1
+"""The first byte under the key of a URL that has no record."""
+_QUEUED_MARK = bytes((QUEUED,))
+_PLACE_END = 1 + order.PLACE_BYTES
+
+
+class Work(NamedTuple):
+    """A queued URL."""
+
+    place: bytes
+    tail: bytes
+    fingerprint: bytes
+    head: Head
+    record: UrlRecord | None
+    """Where it has one."""
+
+    @property
+    def entry(self) -> bytes:
+        """How a lease names it."""
+        return self.place + self.fingerprint
+
+
+def place_in(raw: bytes) -> bytes:
+    """The place that is written under the key of a URL without a record."""
+    return raw[1:_PLACE_END]
+
+
+def rank_in(raw: bytes) -> int:
+    """The rank that is written there."""
+    return raw[_PLACE_END]
+
+
+def queued_mark(place: bytes, rank: int) -> bytes:
+    """What is written under the key of a URL that waits in the queue."""
+    return _QUEUED_MARK + place + bytes((rank,))
+
+
+def enqueue(
+    book: Book,
+    key: bytes,
+    host: HostState,
+    lane: int,
+    step: int,
+    depth: int,
+    head: Head,
+    entries: Sequence[Entry],
+    first_tie: bytes | None = None,
+) -> list[tuple[bytes, Sequence[Entry]]]:
+    """Put URLs that share a head into a host's queue; returns each place with the URLs that stand there.
+
+    What lies under the URLs' own keys, and the host's own place, are the caller's business.
+    """
+    packed = pack_head(head, key)
+    name, seed = host.name.encode(), book.policy.random_seed
+    placed: list[tuple[bytes, Sequence[Entry]]] = []
+    for chunk in split(entries, len(packed)):
+        tie = first_tie or order.tie_of(name + chunk[0][0], seed)
+        value = pack_bundle(packed, chunk)
+        while True:
+            place = order.pack_place(lane, step, depth, tie)
+            if book.txn.put(key + QUEUE + place, value, overwrite=False, db=book.web):
+                break
+            tie = order.tie_of(tie, seed)  # two bundles with the same tie-break: one of them takes another
+        placed.append((place, chunk))
+    book.count_queued(host, lane, len(entries), head.admitted_s)
+    return placed
+
+
+def split(entries: Sequence[Entry], head_bytes: int) -> list[Sequence[Entry]]:
+    """The entries in as many pieces as are needed to keep each bundle small."""
+    room = BUNDLE_BYTES - head_bytes
+    if len(entries) == 1 or sum([len(tail) for tail, _ in entries]) + 18 * len(entries) <= room:
+        return [entries]
+    pieces: list[Sequence[Entry]] = []
+    start = size = 0
+    for index, (tail, _) in enumerate(entries):
+        size += len(tail) + 18
+        if size > room and index > start:
+            pieces.append(entries[start:index])
+            start, size = index, len(tail) + 18
+    pieces.append(entries[start:])
+    return pieces
+
+
+def enqueue_record(book: Book, key: bytes, host: HostState, url_key: bytes, record: UrlRecord, score: int) -> bytes:
+    """Put a URL that has a record into the queue on its own; returns its place. The record is the caller's to write."""
+    supply = order.Supply.DUE if record.fate and record.fate.capture else order.Supply.NEW
+    lane = order.lane_of(supply, record.level)
+    head = Head(record.admitted_s, record.cycle, record.rank, record.hops, record.via)
+    fingerprint = url_key[HOST_KEY_BYTES + 1 :] + record.suffix
+    ((place, _),) = enqueue(
+        book,
+        key,
+        host,
+        lane,
+        order.step_for(book.step, score),
+        record.depth,
+        head,
+        [(record.tail.encode(), fingerprint)],
+    )
+    record.place = place
+    return place
+
+
+def take(book: Book, key: bytes, place: bytes, fingerprint: bytes) -> tuple[Head, bytes] | None:
+    """Take a URL out of its bundle: what the bundle knew of it, None when it is not in there. Nothing is counted."""
+    bundle_key = key + QUEUE + place
+    value = book.txn.get(bundle_key, db=book.web)
+    if value is None:
+        return None
+    tail = next((tail for tail, its in entries_of(value) if its == fingerprint), None)
+    if tail is None:
+        return None
+    put_or_delete(book, bundle_key, without(value, fingerprint))
+    return read_head(value, key, URL), tail
+
+
+def put_or_delete(book: Book, bundle_key: bytes, value: bytes | None) -> None:
+    """Write what is left of a bundle."""
+    if value is None:
+        book.txn.delete(bundle_key, db=book.web)
+    else:
+        book.txn.put(bundle_key, value, db=book.web)
+
+
+def uncount(book: Book, key: bytes, host: HostState, lane: int, admitted_s: int) -> None:
+    """One URL has left a host's queue. What is left in a lane that is empty by count was moved elsewhere long ago."""
+    book.count_queued(host, lane, -1, admitted_s)
+    if host.queued[lane] <= 0:
+        prefix = key + QUEUE + bytes((lane,))
+        cursor = book.cursor
+        while cursor.set_range(prefix) and cursor.key().startswith(prefix):
+            cursor.delete()
+
+
+def work_of(book: Book, key: bytes, host: HostState, lane: int) -> Iterator[Work]:
+    """The queued URLs of a host, beginning with the lane it was picked for; each is looked up when it is asked for.
+
+    The caller may take away, park or settle what it was given before it asks for the next.
+    """
+    lowered = book.domain(key).health.lowered
+    firsts: list[tuple[bool, bytes, int]] = []
+    for stored, count in enumerate(host.queued):
+        prefix = key + QUEUE + bytes((stored,))
+        if count and book.cursor.set_range(prefix) and book.cursor.key().startswith(prefix):
+            place = book.cursor.key()[HOST_KEY_BYTES + 1 :]
+            _, step, _, _ = order.read_place(place)
+            now_lane = order.effective_lane(stored, step, book.step, book.policy.priority, lowered)
+            firsts.append((now_lane != lane, place[1:], stored))
+    for _, _, stored in sorted(firsts):
+        yield from _lane_work(book, key, bytes((stored,)))
+
+
+def _lane_work(book: Book, key: bytes, lane: bytes) -> Iterator[Work]:
+    prefix = key + QUEUE
+    place = lane
+    while book.cursor.set_range(prefix + place) and book.cursor.key().startswith(prefix + lane):
+        place = book.cursor.key()[HOST_KEY_BYTES + 1 :]
+        value = book.cursor.value()
+        head = read_head(value, key, URL)
+        for tail, fingerprint in entries_of(value):
+            raw = book.txn.get(key + URL + fingerprint[:PREFIX_BYTES], db=book.web)
+            record = None
+            if raw is not None and raw[0] > PARKED:
+                record = read_url(raw)
+                current = record.place if record.state is State.QUEUED else b""
+            else:
+                current = b"" if raw is None or raw[0] != QUEUED else place_in(raw)
+            if current == place:
+                yield Work(place, tail, fingerprint, head, record)
+            else:
+                take(book, key, place, fingerprint)
+        place += b"\0"

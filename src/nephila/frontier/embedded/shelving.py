@@ -1,0 +1,253 @@
+"""Shelves: URLs that are known and wanted, but not now. Parked on disk, never dropped.
+
+| reason | who is parked | when it comes back |
+|---|---|---|
+| over_budget | what is more than a host has earned (F5), or all of a host that its domain has not earned | when it is earned |
+| trap | URLs of a skeleton that stopped bringing anything new (T2) | one at a time: slowly, or as a probe; all when released |
+| coverage | URLs of domains that are known, in coverage mode (S4) | when enough domains were fetched |
+
+A shelf is bundles like the queue's, under the host and the reason; those of a trap also under the skeleton, so that one
+skeleton can be let go without the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nephila.frontier import budget, order
+from nephila.model.outcome import DeferReason
+from nephila.model.task import Candidate, Level
+
+from .book import Book
+from .bundle import Entry, Head, entries_of, pack_bundle, pack_head, read_head, without
+from .queueing import PARKED, enqueue, put_or_delete, queued_mark, rank_in, split
+from .records import DomainState, HostState, Place
+from .tables import PREFIX_BYTES, SHELF, URL, lengthen
+from .tallies import GROUP_BYTES, hold_on
+
+NO_GROUP = bytes(GROUP_BYTES)
+REASONS = (DeferReason.BUDGET, DeferReason.TRAP, DeferReason.COVERAGE)
+_CODES = {reason: bytes((code,)) for code, reason in enumerate(REASONS)}
+_MARK = bytes((PARKED,))
+
+PROBE_TIE = bytes(4)
+"""The tie-break of a URL that a trap lets go: it is not caught again on its way."""
+
+RELEASED_AT_ONCE = 500
+"""URLs that one call takes off a shelf: no verb is O(shelf)."""
+
+
+def sort_out(
+    book: Book, key: bytes, host: HostState, domain: DomainState, place: bytes, head: Head, entries: list[Entry]
+) -> list[Entry]:
+    """Park what may not be queued now; returns what may."""
+    if host.flagged:
+        entries = _park_trapped(book, key, host, place, head, entries)
+    if book.policy.target_domains and not book.totals.covered:
+        known = domain.pages > 0 or domain.queued > 0
+        kept = 0 if known else 1
+        shelve(book, key, host, DeferReason.COVERAGE, NO_GROUP, place, head, entries[kept:])
+        entries = entries[:kept]
+        domain.queued += len(entries)
+    few = host.admitted + len(entries) <= book.policy.budget.first_urls and not domain.policed
+    if few and not host.over:
+        return entries  # the common case, decided without a calculation
+    room = 0 if host.over else room_of(book, host, domain)
+    if room < len(entries):
+        shelve(book, key, host, DeferReason.BUDGET, NO_GROUP, place, head, entries[room:])
+        entries = entries[:room]
+    return entries
+
+
+def room_of(book: Book, host: HostState, domain: DomainState) -> int:
+    """How many more URLs a host may have queued now (F5)."""
+    settings = book.policy.budget
+    earned = budget.url_allowance(settings, host.fresh, host.referrers, book.policy_of(domain).quality)
+    return max(0, min(earned - host.admitted, settings.queued_per_host - sum(host.queued)))
+
+
+def _park_trapped(
+    book: Book, key: bytes, host: HostState, place: bytes, head: Head, entries: list[Entry]
+) -> list[Entry]:
+    """Park the URLs that a trap's pattern holds back (T2)."""
+    free: list[Entry] = []
+    held: dict[bytes, list[Entry]] = {}
+    for entry in entries:
+        hold = hold_on(book, key, lengthen(entry[0].decode(), host.name))
+        if hold is None:
+            free.append(entry)
+        else:
+            held.setdefault(hold.group, []).append(entry)
+            _wake_at(book, host, hold.until_s)
+    for group, caught in held.items():
+        shelve(book, key, host, DeferReason.TRAP, group, place, head, caught)
+    return free
+
+
+def _wake_at(book: Book, host: HostState, until_s: int) -> None:
+    """A URL on a trap's shelf may be tried at that time."""
+    moment = book.now + max(1, until_s - book.wall_s) * 1000
+    host.trap_at = min(host.trap_at, moment) if host.trap_at else moment
+
+
+def groups_on_shelf(book: Book, key: bytes, reason: DeferReason, group: bytes = b"") -> list[bytes]:
+    """The groups that lie on a shelf of a host, or that one if it does."""
+    prefix = key + SHELF + _CODES[reason] + group
+    found: list[bytes] = []
+    start = len(key) + 2
+    going = book.cursor.set_range(prefix)
+    while going and book.cursor.key().startswith(prefix):
+        found.append(book.cursor.key()[start : start + GROUP_BYTES])
+        going = book.cursor.set_range(key + SHELF + _CODES[reason] + found[-1] + b"\xff" * order.PLACE_BYTES)
+    return found
+
+
+def shelve(
+    book: Book,
+    key: bytes,
+    host: HostState,
+    reason: DeferReason,
+    group: bytes,
+    place: bytes,
+    head: Head,
+    entries: Sequence[Entry],
+) -> None:
+    """Put URLs on a shelf of their host, to come back to the place that they would have had."""
+    if not entries:
+        return
+    packed = pack_head(head, key)
+    lane, step, depth, _ = order.read_place(place)
+    name, seed, code = host.name.encode(), book.policy.random_seed, _CODES[reason]
+    prefix = key + SHELF + code + group
+    writes: list[tuple[bytes, bytes]] = []
+    for chunk in split(entries, len(packed)):
+        tie = order.tie_of(name + chunk[0][0], seed)
+        value = pack_bundle(packed, chunk)
+        while True:
+            exact = order.pack_place(lane, step, depth, tie)
+            if book.txn.put(prefix + exact, value, overwrite=False, db=book.web):
+                break
+            tie = order.tie_of(tie, seed)
+        mark = _MARK + exact + bytes((head.rank,)) + code + group
+        writes += [(key + URL + fingerprint[:PREFIX_BYTES], mark) for _, fingerprint in chunk]
+    book.cursor.putmulti(writes)
+    if reason is DeferReason.TRAP and not host.trap_at:
+        host.trap_at = max(1, book.now)
+    host.shelved += len(entries)
+    book.totals.shelved[reason] = book.totals.shelved.get(reason, 0) + len(entries)
+    book.txn.put(code + key, b"", db=book.db["shelves"])
+
+
+def shelf_code(reason: DeferReason) -> bytes:
+    """The byte that stands for a reason in keys."""
+    return _CODES[reason]
+
+
+def reason_in(raw: bytes) -> DeferReason:
+    """Why a URL is parked, from what lies under its key."""
+    return REASONS[raw[11]]
+
+
+def unshelve(
+    book: Book,
+    key: bytes,
+    host: HostState,
+    reason: DeferReason,
+    room: int,
+    group: bytes = b"",
+    tie: bytes | None = None,
+) -> int:
+    """Take up to `room` URLs (of one group) off a shelf and queue them, best first; how many."""
+    code = _CODES[reason]
+    prefix = key + SHELF + code + group
+    moved = 0
+    cursor = book.cursor
+    while moved < room and cursor.set_range(prefix) and cursor.key().startswith(prefix):
+        bundle_key, value = cursor.key(), cursor.value()
+        place = bundle_key[-order.PLACE_BYTES :]
+        chosen = list(entries_of(value))[: room - moved]
+        left: bytes | None = value
+        for _, fingerprint in chosen:
+            left = None if left is None else without(left, fingerprint)
+        put_or_delete(book, bundle_key, left)
+        _queue_again(book, key, host, place, read_head(value, key, URL), chosen, tie)
+        moved += len(chosen)
+    if moved:
+        host.shelved -= moved
+        book.totals.shelved[reason] -= moved
+    if not (cursor.set_range(key + SHELF + code) and cursor.key().startswith(key + SHELF + code)):
+        book.txn.delete(code + key, db=book.db["shelves"])
+    return moved
+
+
+def _queue_again(
+    book: Book, key: bytes, host: HostState, place: bytes, head: Head, entries: Sequence[Entry], tie: bytes | None
+) -> None:
+    lane, step, depth, _ = order.read_place(place)
+    writes: list[tuple[bytes, bytes]] = []
+    for exact, chunk in enqueue(book, key, host, lane, step, depth, head, entries, tie):
+        mark = queued_mark(exact, head.rank)
+        writes += [(key + URL + fingerprint[:PREFIX_BYTES], mark) for _, fingerprint in chunk]
+    book.cursor.putmulti(writes)
+
+
+def refill(book: Book, key: bytes, host: HostState) -> None:
+    """Let parked URLs of a host into its queue, as far as it has earned by now."""
+    domain = book.domain(key)
+    if host.over or not host.shelved:
+        return
+    room = min(room_of(book, host, domain), RELEASED_AT_ONCE)
+    if room > 0:
+        host.admitted += unshelve(book, key, host, DeferReason.BUDGET, room)
+
+
+def take_on_hosts(book: Book, key: bytes, wake: Callable[[bytes, HostState], None]) -> None:
+    """Take on hosts of a domain that it has earned by now (F5)."""
+    domain = book.domain(key)
+    quality = book.policy_of(domain).quality
+    while domain.hosts_over and domain.hosts < budget.host_allowance(
+        book.policy.budget, domain.useful, domain.referrers, quality
+    ):
+        found = _next_over(book, key[:-6])
+        if found is None:
+            domain.hosts_over = 0
+            return
+        other_key, other = found
+        domain.hosts += 1
+        domain.hosts_over -= 1
+        other.over = False
+        book.leave(other_key, other)
+        refill(book, other_key, other)
+        wake(other_key, other)
+
+
+def _next_over(book: Book, domain_key: bytes) -> tuple[bytes, HostState] | None:
+    with book.txn.cursor(db=book.db["parked"]) as cursor:
+        going = cursor.set_range(domain_key)
+        while going and cursor.key().startswith(domain_key):
+            host = book.known_host(cursor.key())
+            if host.over and host.place is Place.PARKED:
+                return cursor.key(), host
+            going = cursor.next()
+    return None
+
+
+def fetch_from_shelf(book: Book, key: bytes, url_key: bytes, raw: bytes, candidate: Candidate) -> bytes | None:
+    """Take one URL off its shelf because somebody wants it now; returns its place."""
+    reason, host = reason_in(raw), book.known_host(key)
+    bundle_key = key + SHELF + raw[11:12] + raw[12:20] + raw[1:10]
+    value = book.txn.get(bundle_key, db=book.web)
+    if value is None:
+        return None
+    entry = next((entry for entry in entries_of(value) if entry[1] == candidate.address.fingerprint), None)
+    if entry is None:
+        return None
+    put_or_delete(book, bundle_key, without(value, entry[1]))
+    host.shelved -= 1
+    book.totals.shelved[reason] -= 1
+    head = read_head(value, key, URL)
+    lane = order.lane_of(order.Supply.NEW, candidate.level or Level.IMMEDIATE)
+    step = order.step_for(book.step, order.TOP_SCORE)
+    ((place, _),) = enqueue(book, key, host, lane, step, candidate.depth, head, [entry])
+    book.txn.put(url_key, queued_mark(place, rank_in(raw)), db=book.web)
+    return place

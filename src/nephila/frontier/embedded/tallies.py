@@ -1,0 +1,75 @@
+"""What the store keeps of traps (T2): tallies of patterns under their host, and which of them hold URLs back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from xxhash import xxh3_64_digest
+
+from nephila.frontier import traps
+from nephila.frontier.traps import SkeletonTally, TrapState
+
+from .tables import SKELETON
+
+if TYPE_CHECKING:
+    from .book import Book
+    from .records import HostState
+
+GROUP_BYTES = 8
+read_tally = msgspec.msgpack.Decoder(SkeletonTally).decode
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class Hold(NamedTuple):
+    """What holds a URL back."""
+
+    group: bytes
+    """The hash of the pattern: its shelf."""
+    until_s: int
+    """UTC seconds from which on one URL of it may go."""
+
+
+def group_of(pattern: str) -> bytes:
+    """The key of a pattern within its host."""
+    return xxh3_64_digest(pattern.encode())
+
+
+def tallies_of(book: Book, key: bytes, patterns: tuple[str, ...]) -> list[SkeletonTally]:
+    """The tallies of a URL's patterns, new ones where nothing was counted yet."""
+    found: list[SkeletonTally] = []
+    for pattern in patterns:
+        raw = book.txn.get(key + SKELETON + group_of(pattern), db=book.web)
+        found.append(SkeletonTally(pattern) if raw is None else read_tally(raw))
+    return found
+
+
+def find_tally(book: Book, key: bytes, pattern: str) -> SkeletonTally | None:
+    """The tally of one pattern, if anything was counted."""
+    raw = book.txn.get(key + SKELETON + group_of(pattern), db=book.web)
+    return None if raw is None else read_tally(raw)
+
+
+def put_tally(book: Book, key: bytes, host: HostState, tally: SkeletonTally, before: TrapState) -> None:
+    """Write a tally; one that began or ceased to hold URLs back is listed, or no longer."""
+    group = group_of(tally.pattern)
+    book.txn.put(key + SKELETON + group, _pack(tally), db=book.web)
+    if (before is TrapState.NORMAL) == (tally.state is TrapState.NORMAL):
+        return
+    if tally.state is TrapState.NORMAL:
+        book.txn.delete(key + group, db=book.db["trapped"])
+        host.flagged -= 1
+        book.totals.traps -= 1
+        host.trap_at = max(1, book.now)  # what lies on its shelf may come back
+    else:
+        book.txn.put(key + group, b"", db=book.db["trapped"])
+        host.flagged += 1
+        book.totals.traps += 1
+
+
+def hold_on(book: Book, key: bytes, url: str) -> Hold | None:
+    """What holds a URL of a host back; None when it may go."""
+    settings = book.policy.traps
+    found = tallies_of(book, key, traps.patterns(url))
+    tally = traps.holding(found, settings)
+    return None if tally is None else Hold(group_of(tally.pattern), max(1, tally.not_before_s))

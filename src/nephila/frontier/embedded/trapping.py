@@ -1,0 +1,124 @@
+"""Traps in the frontier (T2, T5): every first fetch is counted under the patterns of its URL, and what holds them is obeyed.
+
+`frontier.traps` decides; this keeps its tallies and does what they say. A URL that is held back goes onto the shelf of
+the pattern that holds it. From there one comes back at a time: each `slow_s` of a slowed pattern, each `probe_s` of a
+quarantined one, marked so that it is not caught again; and all of them, some with every claim, once nothing holds them.
+"""
+
+from __future__ import annotations
+
+from nephila.frontier import traps
+from nephila.model.outcome import DeferReason, Done, Settlement
+from nephila.model.task import Candidate, PageTask
+
+from .book import Book
+from .endings import take_out
+from .queueing import Work
+from .records import HostState
+from .shelving import PROBE_TIE, RELEASED_AT_ONCE, groups_on_shelf, shelve, unshelve
+from .tables import HOST_KEY_BYTES, SKELETON
+from .tallies import find_tally, hold_on, put_tally, read_tally, tallies_of
+
+
+def observe(
+    book: Book, key: bytes, host: HostState, settlement: Settlement, new: list[Candidate], *, first: bool
+) -> bool:
+    """Count what a fetch brought; whether it was new content."""
+    task, outcome = settlement.task, settlement.outcome
+    if not isinstance(outcome, Done) or not isinstance(task, PageTask):
+        return False
+    missing = 400 <= outcome.status < 500
+    if not first or not (outcome.page or missing):
+        return first and outcome.page and outcome.changed
+    own = traps.patterns(task.url)
+    tallies = tallies_of(book, key, own)
+    seen = traps.Observation(
+        url=task.url,
+        found_on=_patterns_of_via(task.url, task.via),
+        error=missing,
+        duplicate=outcome.duplicate,
+        text=outcome.text,
+        shape=outcome.shape,
+        outlinks=outcome.outlinks,
+        inside=_inside(task.url, new),
+    )
+    if new and traps.needs_links(tallies, seen):
+        links = [traps.patterns(one.address.url) for one in new if one.address.host == host.name]
+        outside = traps.count_outside(own, links, lambda pattern: find_tally(book, key, pattern))
+        seen = seen._replace(outside=outside + len(new) - len(links))
+    before = [tally.state for tally in tallies]
+    result = traps.judge(tallies, seen, book.policy.traps, book.wall_s)
+    for tally, state in zip(tallies, before, strict=True):
+        put_tally(book, key, host, tally, state)
+    return result is traps.Yield.FRESH
+
+
+def _patterns_of_via(url: str, via: str) -> tuple[str, ...]:
+    """The patterns of the page that led to a URL, if that is on the same host."""
+    host_end = url.find("/", 8) + 1
+    return traps.patterns(via) if via[:host_end] == url[:host_end] else ()
+
+
+def _inside(url: str, new: list[Candidate]) -> int:
+    prefix = traps.pour_prefix(url)
+    return sum(one.address.url.startswith(prefix) for one in new) if prefix and new else 0
+
+
+def catch(book: Book, key: bytes, host: HostState, one: Work, url: str) -> bool:
+    """Whether a queued URL is held back: it is put onto the shelf of what holds it then."""
+    if one.place[0] == 0 or one.place[-4:] == PROBE_TIE:
+        return False  # somebody wants it now, or it is the one that may go
+    hold = hold_on(book, key, url)
+    if hold is None:
+        return False
+    _, record = take_out(book, key, host, one.place, one.fingerprint)
+    head = one.head._replace(rank=record.rank)
+    shelve(book, key, host, DeferReason.TRAP, hold.group, one.place, head, [(one.tail, one.fingerprint)])
+    return True
+
+
+def take_probe(book: Book, key: bytes, host: HostState) -> None:
+    """Let come back what may: one URL of each pattern whose time has come, and all that nothing holds any more."""
+    if not host.trap_at or host.trap_at > book.now:
+        return
+    settings = book.policy.traps
+    moments: list[int] = []
+    for group in groups_on_shelf(book, key, DeferReason.TRAP):
+        raw = book.txn.get(key + SKELETON + group, db=book.web)
+        tally = None if raw is None else read_tally(raw)
+        if tally is None or tally.state is traps.TrapState.NORMAL:
+            unshelve(book, key, host, DeferReason.TRAP, RELEASED_AT_ONCE, group)
+            if groups_on_shelf(book, key, DeferReason.TRAP, group):
+                moments.append(book.now + 1)
+            continue
+        if tally.not_before_s <= book.wall_s:
+            unshelve(book, key, host, DeferReason.TRAP, 1, group, tie=PROBE_TIE)
+            before = tally.state
+            traps.take_turn([tally], settings, book.wall_s)
+            put_tally(book, key, host, tally, before)
+        if groups_on_shelf(book, key, DeferReason.TRAP, group):
+            moments.append(book.now + max(1, tally.not_before_s - book.wall_s) * 1000)
+    host.trap_at = min(moments, default=0)
+
+
+def release(book: Book, key: bytes, group: bytes) -> int:
+    """Let a pattern start anew, by a person's word; how many URLs come back at once."""
+    raw = book.txn.get(key + SKELETON + group, db=book.web)
+    if raw is None:
+        return 0
+    tally, host = read_tally(raw), book.known_host(key)
+    before = tally.state
+    traps.release(tally, book.wall_s)
+    put_tally(book, key, host, tally, before)
+    waiting = host.shelved
+    host.trap_at = max(1, book.now)
+    if not book.token_of(key):
+        take_probe(book, key, host)
+        book.rest(key, host)
+    return waiting - host.shelved
+
+
+def held(book: Book) -> list[bytes]:
+    """The keys of all patterns that hold URLs back: host key and group."""
+    with book.txn.cursor(db=book.db["trapped"]) as cursor:
+        return [key for key, _ in cursor if len(key) > HOST_KEY_BYTES]

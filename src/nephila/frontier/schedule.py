@@ -1,0 +1,140 @@
+"""When a page is visited again: the simple policy (R2), and when it counts as gone (R5).
+
+An interval for each page: divided by a factor when its content changed, multiplied when it did not, within bounds. The
+first one is by kind and tier, until there is history.
+
+Visits come late (the host was busy, the crawl was stopped for a month) and early (a new cycle, somebody asked), so the
+interval that was chosen is not always the time that was *waited*, and it is the wait that an answer tells about:
+
+- no change in a wait that was longer than planned: the page is known to be still for that long, so the longer wait is
+  multiplied;
+- a change in a longer wait: it may lie anywhere in it. The wait is divided, and the interval only ever shortened by it:
+  after a month without crawling, pages that changed keep their intervals instead of all being asked twice as often;
+- no change in a wait shorter than the interval over the factor: says nothing, and nothing is changed. Otherwise a page
+  asked for ten times in an hour would seem to be still for months;
+- a change in a shorter wait: divided once, as after a full one, since a single change may be chance.
+
+Answers that are no statement about the page (5xx, 429, none) change nothing: they are not visits. 404 and 410 are: the
+page is *missing*, and is asked for ever more rarely. The interval is multiplied each time, up to a ceiling of its own;
+the interval and not a longer wait, or one such answer after a month of no crawling would hide a page for two. It is
+*gone* only after several such answers in a row, the last of them long after the first. Other answers of 4xx are not a
+missing page and not a changed one. A missing page that answers again has changed, and begins anew with no more than a
+first interval.
+
+A policy of the domain may fix the interval. It holds for pages that are there: missing ones are asked for more and more
+rarely all the same, beginning with the fixed interval.
+
+What must stay true: without a fixed interval a wait is never outside its bounds; failures never make a page gone; one
+missing answer never does, whatever the settings. Pure: no clock is read here.
+"""
+
+from __future__ import annotations
+
+from math import ceil, floor
+
+from nephila.interfaces.recrawl import History, Planned, Visit
+from nephila.model.policy import Tier
+from nephila.model.settings import RecrawlSettings
+
+HIGH_TIER_FACTOR = 0.25
+"""Of the ordinary first interval: 42 hours with the default of a week."""
+LOW_TIER_FACTOR = 2.0
+"""Of the ordinary first interval: what an ordinary page would come to after one visit without change."""
+REPEATED = 2
+"""Missing answers that are the least proof of anything (R5: repeated), whatever `gone_after` says."""
+
+_MISSING = frozenset({404, 410})
+_TOO_MANY_REQUESTS = 429
+_CLIENT_ERROR = 400
+_SERVER_ERROR = 500
+_LEAST_STATUS = 100
+
+
+def is_gone(history: History, settings: RecrawlSettings) -> bool:
+    """Whether a page is proven gone: missing often enough, for long enough, and in every answer of that time."""
+    enough = history.gone >= max(settings.gone_after, REPEATED)
+    # While a page is missing, its last answer is its last missing answer.
+    return enough and history.last_s - history.gone_since_s >= settings.gone_over_s
+
+
+class SimpleRecrawl:
+    """`RecrawlPolicy` that halves and doubles."""
+
+    def __init__(self, settings: RecrawlSettings) -> None:
+        self._settings = settings
+        self._low_s = max(1, ceil(settings.min_s))
+        self._high_s = max(self._low_s, floor(settings.max_s))
+        self._gone_high_s = max(self._low_s, floor(settings.gone_max_s))
+
+    def plan(self, history: History, visit: Visit) -> Planned:
+        """The plan after a visit."""
+        if _says_nothing(visit.status):
+            return self._after_failure(history, visit)
+        if visit.status in _MISSING:
+            return self._after_missing(history, visit)
+        back = history.gone > 0 and visit.status < _CLIENT_ERROR
+        changed = history.visits > 0 and (back or (visit.changed and visit.status < _CLIENT_ERROR))
+        interval_s = self._interval_s(history, visit, changed=changed, back=back)
+        kept = History(interval_s, history.visits + 1, history.changes + changed, visit.at_s)
+        return Planned(kept, interval_s)
+
+    def _interval_s(self, history: History, visit: Visit, *, changed: bool, back: bool) -> int:
+        if visit.fixed_s is not None:
+            return _fixed_s(visit.fixed_s)
+        factor, chosen_s = self._settings.factor, history.interval_s
+        if chosen_s <= 0:
+            return self._first_s(visit)
+        if back:
+            return min(self._first_s(visit), self._bounded(chosen_s / factor))
+        if changed:
+            return self._bounded(min(chosen_s, max(chosen_s, visit.at_s - history.last_s) / factor))
+        if self._is_early(history, visit):
+            return self._bounded(chosen_s)
+        return self._bounded(max(chosen_s, visit.at_s - history.last_s) * factor)
+
+    def _is_early(self, history: History, visit: Visit) -> bool:
+        """Whether a visit came so soon that finding nothing new says nothing."""
+        return (visit.at_s - history.last_s) * self._settings.factor < history.interval_s
+
+    def _after_missing(self, history: History, visit: Visit) -> Planned:
+        wanted_s: float = history.interval_s
+        if wanted_s <= 0:
+            wanted_s = self._first_s(visit) if visit.fixed_s is None else _fixed_s(visit.fixed_s)
+        elif not self._is_early(history, visit):
+            wanted_s *= self._settings.factor
+        interval_s = min(max(round(wanted_s), self._low_s), self._gone_high_s)
+        since_s = history.gone_since_s if history.gone else visit.at_s
+        kept = History(interval_s, history.visits + 1, history.changes, visit.at_s, history.gone + 1, since_s)
+        return Planned(kept, interval_s, is_gone(kept, self._settings))
+
+    def _after_failure(self, history: History, visit: Visit) -> Planned:
+        """Come back as planned before, and remember nothing: what is to be retried sooner is retried by others."""
+        gone = is_gone(history, self._settings)
+        if visit.fixed_s is not None and not history.gone:
+            return Planned(history, _fixed_s(visit.fixed_s), gone)
+        if history.interval_s <= 0:
+            return Planned(history, self._first_s(visit), gone)
+        high_s = self._gone_high_s if history.gone else self._high_s
+        return Planned(history, min(max(history.interval_s, self._low_s), high_s), gone)
+
+    def _first_s(self, visit: Visit) -> int:
+        first_s = self._settings.first_s
+        if visit.tier is Tier.NEWS and visit.home:
+            first_s = self._settings.news_home_s
+        elif visit.tier is Tier.HIGH:
+            first_s *= HIGH_TIER_FACTOR
+        elif visit.tier is Tier.LOW:
+            first_s *= LOW_TIER_FACTOR
+        return self._bounded(first_s)
+
+    def _bounded(self, interval_s: float) -> int:
+        return min(max(round(interval_s), self._low_s), self._high_s)
+
+
+def _says_nothing(status: int) -> bool:
+    """Whether an answer tells of the server's state and not of the page's."""
+    return status >= _SERVER_ERROR or status == _TOO_MANY_REQUESTS or status < _LEAST_STATUS
+
+
+def _fixed_s(fixed_s: float) -> int:
+    return max(1, round(fixed_s))

@@ -1,0 +1,55 @@
+"""When a page is worth another visit (R2, R5). Pure: the same history and visit give the same answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from nephila.model.policy import Tier
+
+
+class History(NamedTuple):
+    """What is remembered of a page's visits. A tuple: one is kept with every fetched URL."""
+
+    interval_s: int = 0
+    """The interval that was chosen last; 0 before the first visit."""
+    visits: int = 0
+    changes: int = 0
+    """Visits that found the content changed."""
+    last_s: int = 0
+    """UTC seconds of the last visit that got an answer."""
+    gone: int = 0
+    """Answers of 404 or 410 in a row."""
+    gone_since_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One answer."""
+
+    at_s: int
+    """UTC seconds."""
+    status: int
+    changed: bool
+    """Whether the content differs from the last visit: the content, not a timestamp."""
+    home: bool = False
+    """Whether it is the home page of its host."""
+    tier: Tier = Tier.NORMAL
+    fixed_s: float | None = None
+    """The interval that a policy of its domain sets."""
+
+
+class Planned(NamedTuple):
+    """What to remember, and when to come back."""
+
+    history: History
+    wait_s: int
+    gone: bool = False
+    """Proven gone, not merely missing once (R5)."""
+
+
+class RecrawlPolicy(Protocol):
+    """Decides how long to wait until the next visit."""
+
+    def plan(self, history: History, visit: Visit) -> Planned:
+        """The plan after a visit."""

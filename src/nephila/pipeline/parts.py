@@ -1,0 +1,81 @@
+"""What the sentence is made with: who does which verb, the settings of a worker, and what it hands on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from nephila.interfaces.archive import Archive
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.duplicates import DigestIndex
+from nephila.interfaces.events import EventSink
+from nephila.interfaces.fetcher import Fetcher
+from nephila.interfaces.frontier import Frontier, FrontierView
+from nephila.interfaces.ledger import Ledger
+from nephila.interfaces.politeness import Politeness
+from nephila.model.errors import NephilaError
+from nephila.model.exchange import FailureKind, Fetched
+from nephila.model.page import Page
+from nephila.model.task import Candidate, Lease, PageTask
+from nephila.urls import Address
+
+from .judgement import Judge
+
+
+@dataclass(frozen=True, slots=True)
+class CrawledPage:
+    """A page that was stored, as a listener gets it."""
+
+    task: PageTask
+    fetched: Fetched
+    page: Page | None
+    duplicate_of: str
+
+
+class Allowance(Protocol):
+    """How many pages may still be asked for (S3)."""
+
+    def take(self) -> bool:
+        """One more request is to be sent; False when it might be one page too many."""
+
+    def give(self) -> None:
+        """That request has ended, and is counted if it was a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Who does which verb of the sentence."""
+
+    frontier: Frontier
+    view: FrontierView
+    fetcher: Fetcher
+    judge: Judge
+    politeness: Politeness
+    archive: Archive
+    duplicates: DigestIndex
+    ledger: Ledger
+    events: EventSink
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """The settings of a worker."""
+
+    fetch_limit_ms: int
+    """What a fetch may take: the lease must outlast it when the request leaves."""
+    types: tuple[str, ...] | None
+    """Media types whose bodies are read; None means all."""
+    robots_max_bytes: int
+    now: Callable[[], int]
+    """The frontier's timeline."""
+    identify: Callable[[str], Address | None]
+    expires_at: Callable[[Lease], int]
+    """When a lease ends, renewals included."""
+    allowance: Allowance
+    twins: Callable[[str, FailureKind], Sequence[Candidate]] = lambda _origin, _kind: ()
+    """Seeds to try over http when an https origin cannot be reached."""
+    deliver: Callable[[CrawledPage], Awaitable[None]] | None = None
+    fatal: Callable[[NephilaError], None] = lambda _: None
+    """Our own failure, such as a full disk: ends the crawl."""
