@@ -91,7 +91,7 @@ class World:
         for host in order:
             first = self.met[host]
             last = min(each, first + PER_PAGE)
-            batch += [Candidate(address(host, number), 1 + number % 4) for number in range(first, last)]
+            batch += [Candidate(address(host, number), 1) for number in range(first, last)]
             self.met[host] = last
             if len(batch) >= 20_000:
                 added += (await self.frontier.admit(batch)).added

@@ -20,6 +20,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from nephila.parse import decide_charset, decode, parse_html
 from nephila.parse.html import resolved_links
+from nephila.parse.signature import LEFT_OUT, sign, signature_of
 from nephila.parse.tree import elements, tamed
 from nephila.parse.walk import DOCUMENT_TAGS, walk
 from nephila.urls.parse import Base
@@ -58,10 +59,29 @@ def cost_us(work: Callable[[int], object], count: int) -> float:
     return round(sum(least) / count / 1000, 1)
 
 
+def _visible(text: str) -> str:
+    root = next(iter(elements(text, ("html",))))
+    root.remove(LEFT_OUT)
+    return " ".join(root.stripped_strings)
+
+
+def sign_cost_us(texts: list[str]) -> float:
+    """As `cost_us`, with a new tree for every try, which is not counted: signing takes it apart."""
+    least = [sys.maxsize] * len(texts)
+    for _ in range(ROUNDS):
+        for number, text in enumerate(texts):
+            root = next(iter(elements(text, ("html",))))
+            started = time.process_time_ns()
+            sign(root)
+            least[number] = min(least[number], time.process_time_ns() - started)
+    return round(sum(least) / len(texts) / 1000, 1)
+
+
 def measure(pages: list[bytes]) -> dict[str, float]:
     texts = [decode(page, decide_charset(page, "text/html")) for page in pages]
     utf8 = [text.encode() for text in texts]
     walks = [walk(elements(text, DOCUMENT_TAGS)) for text in texts]
+    plain = [_visible(text) for text in texts]
     base = Base.parse(URL)
     if base is None:
         raise SystemExit("the base URL of this bench cannot be parsed")
@@ -74,9 +94,11 @@ def measure(pages: list[bytes]) -> dict[str, float]:
         "tame_tree_and_walk": lambda number: walk(elements(texts[number], DOCUMENT_TAGS)),
         "join": lambda number: base.join_all(walks[number].references),
         "join_and_links": lambda number: resolved_links(walks[number], base),
+        "signature_text": lambda number: signature_of(plain[number]),
         "whole": lambda number: parse_html(pages[number], URL, "text/html", agent="nephila"),
     }
     costs = {name: cost_us(step, len(pages)) for name, step in steps.items()}
+    costs["signature"] = sign_cost_us(texts)
     return {
         "bytes": round(sum(map(len, pages)) / len(pages)),
         "links": round(sum(len(found.references) for found in walks) / len(pages), 1),

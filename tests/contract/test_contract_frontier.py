@@ -1,17 +1,41 @@
-"""F1, F2, F3, F6, F9, F10, P1, P2, S3, D1, T8, H5: every engine keeps the frontier's promises."""
+"""F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T2, T7, T8, H5: every engine keeps the
+frontier's promises."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Policy
+from nephila.frontier.schedule import SimpleRecrawl
 from nephila.model.settings import FrontierSettings
 from nephila.testing.clock import VirtualClock
 from nephila.testing.contracts import frontier as suite
+from nephila.testing.contracts import frontier_policy as policy_suite
+from nephila.testing.contracts.frontier_policy import Options
+from nephila.testing.memory import MemoryFrontier, Rules
+
+SETTINGS = FrontierSettings(sync=False, linger_ms=0, look_ahead_ms=0, map_bytes=1 << 28)
+
+
+def policy_for(options: Options, *, robots: bool) -> Policy:
+    return Policy(
+        SETTINGS,
+        base_delay_ms=suite.DELAY_MS,
+        robots=robots,
+        priority=options.priority,
+        budget=options.budget,
+        traps=options.traps,
+        politeness=options.politeness,
+        recrawl=SimpleRecrawl(options.recrawl) if options.recrawl else None,
+        target_domains=options.target_domains,
+    )
 
 
 class LmdbHarness:
@@ -22,36 +46,94 @@ class LmdbHarness:
         self.robots = robots
         self._path = path
         self._threaded = threaded
-        self._open()
+        self._crawls = 0
+        self._open(Options())
 
-    def _open(self) -> None:
-        settings = FrontierSettings(sync=False, linger_ms=0, look_ahead_ms=0, map_bytes=1 << 28)
-        policy = Policy(settings, base_delay_ms=suite.DELAY_MS, robots=self.robots)
-        self.frontier = LmdbFrontier(self._path, self.clock, policy, threaded=self._threaded)
+    def _open(self, options: Options) -> None:
+        self._options = options
+        policy = policy_for(options, robots=self.robots)
+        folder = self._path / str(self._crawls)
+        self.frontier = LmdbFrontier(folder, self.clock, policy, threaded=self._threaded)
 
     @property
     def view(self) -> LmdbFrontier:
         return self.frontier
 
+    @property
+    def operating(self) -> LmdbFrontier:
+        return self.frontier
+
+    async def configure(self, options: Options) -> None:
+        await self.frontier.close()
+        self._crawls += 1
+        self._open(options)
+
     async def reopen(self) -> None:
         await self.frontier.close()
-        self._open()
+        self._open(self._options)
 
     async def begin_cycle(self) -> None:
         await self.frontier.begin_cycle()
 
 
+class MemoryHarness:
+    """The frontier in memory, under a virtual clock."""
+
+    def __init__(self, *, robots: bool) -> None:
+        self.clock = VirtualClock()
+        self.robots = robots
+        self._open(Options())
+
+    def _open(self, options: Options) -> None:
+        policy = policy_for(options, robots=self.robots)
+        rules = Rules(**{field.name: getattr(policy, field.name) for field in fields(Rules)})
+        self.frontier = MemoryFrontier(self.clock, rules)
+
+    @property
+    def view(self) -> MemoryFrontier:
+        return self.frontier
+
+    @property
+    def operating(self) -> MemoryFrontier:
+        return self.frontier
+
+    async def configure(self, options: Options) -> None:
+        self._open(options)
+
+    async def reopen(self) -> None:
+        await self.frontier.reopen()
+
+    async def begin_cycle(self) -> None:
+        await self.frontier.begin_cycle()
+
+
+CHECKS = [*suite.checks(), *policy_suite.checks()]
+
+
+def run_check(harness: LmdbHarness | MemoryHarness, check: str) -> Coroutine[Any, Any, None]:
+    kind = suite.FrontierContract if check in suite.checks() else policy_suite.PolicyContract
+    verb: Coroutine[Any, Any, None] = getattr(kind(harness), check)()
+    return verb
+
+
 @pytest.mark.parametrize("robots", [True, False], ids=["robots", "no-robots"])
 @pytest.mark.parametrize("threaded", [True, False], ids=["threaded", "in-place"])
-@pytest.mark.parametrize("check", suite.checks())
+@pytest.mark.parametrize("check", CHECKS)
 def test_the_lmdb_frontier_keeps_its_promises(tmp_path: Path, check: str, threaded: bool, robots: bool) -> None:
-    """F1, F2, F3, F6, F9, F10, P1, P2, S3, D1, T8, H5: see the check of that name in the contract suite."""
+    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T2, T7, T8, H5: see that check."""
 
     async def run() -> None:
         harness = LmdbHarness(tmp_path / "frontier", threaded=threaded, robots=robots)
         try:
-            await getattr(suite.FrontierContract(harness), check)()
+            await run_check(harness, check)
         finally:
             await harness.frontier.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("robots", [True, False], ids=["robots", "no-robots"])
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_frontier_in_memory_keeps_the_same_promises(check: str, robots: bool) -> None:
+    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T2, T7, T8, H5: see that check."""
+    asyncio.run(run_check(MemoryHarness(robots=robots), check))

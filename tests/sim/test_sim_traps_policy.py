@@ -52,10 +52,11 @@ class Waiting(NamedTuple):
 
 @dataclass
 class Wanderer:
-    """Fetches breadth first, one page a second; what the policy holds back is looked at again when nothing else is left."""
+    """Fetches breadth first, one page a second; what the policy holds back waits until nothing else is left."""
 
     site: TrapSite
     max_fetches: int = 100_000
+    max_depth: int = 15
     settings: TrapSettings = field(default_factory=TrapSettings)
     tallies: dict[str, SkeletonTally] = field(default_factory=dict)
     states: set[TrapState] = field(default_factory=set)
@@ -67,7 +68,7 @@ class Wanderer:
         (self.host,) = self.web.traps
         self.witness = TrapWitness(self.web.traps)
         self.identifier = Identifier(7, NormalRules(), UrlLimits())
-        self.scope = Scope(ScopeSettings(mode="all"), max_depth=15)
+        self.scope = Scope(ScopeSettings(mode="all"), max_depth=self.max_depth)
         self.queue: deque[Waiting] = deque()
         self.seen: set[str] = set()
         self.contents: set[bytes] = set()
@@ -135,7 +136,9 @@ class Wanderer:
 
 
 def told(figures: TrapFigures) -> str:
-    return f"{figures.requests} fetched, {figures.wasted} wasted, {figures.found} of {figures.real_pages} real pages found"
+    return (
+        f"{figures.requests} fetched, {figures.wasted} wasted, {figures.found} of {figures.real_pages} real pages found"
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,3 +154,27 @@ def test_a_trap_costs_less_than_200_fetches_and_nothing_real_is_missed(site: Tra
     assert figures.wasted < 200
     assert figures.found == figures.real_pages
     assert wanderer.left, "the trap has more to offer, and it is left there"
+
+
+@pytest.mark.parametrize(
+    "site",
+    [Shop(), Shop(numbers_only=True, related=0), Shop(numbers_only=True, reach=20)],
+    ids=["own texts", "numbers only", "numbers only, related"],
+)
+def test_a_shop_of_100_000_products_is_neither_slowed_nor_stopped(site: Shop, say: Say) -> None:
+    """T2, T5: one skeleton, found on lists and on each other, goes on for as long as it brings something."""
+    wanderer = Wanderer(site, max_fetches=5_000, max_depth=200)
+    figures = wanderer.run(6 * DAY_S)
+    say(told(figures))
+    assert wanderer.states == {TrapState.NORMAL}
+    assert figures.wasted == 0
+    assert figures.requests == 5_000
+
+
+def test_a_trap_is_tried_again_by_single_pages(say: Say) -> None:
+    """T2: in the five weeks after it was stopped it costs a few fetches."""
+    wanderer = Wanderer(RandomLinks())
+    stopped = wanderer.run(6 * DAY_S)
+    later = wanderer.run(35 * DAY_S)
+    say(f"{later.requests - stopped.requests} more fetches in five weeks")
+    assert 0 < later.requests - stopped.requests <= 12

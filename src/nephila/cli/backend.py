@@ -18,8 +18,10 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.config import Configured
     from nephila.interfaces.catalogue import PageRow
     from nephila.interfaces.events import EventSink
-    from nephila.interfaces.frontier import UrlStory
+    from nephila.interfaces.frontier import Trap, UrlStory
+    from nephila.model.policy import Block, DomainPolicy
     from nephila.model.summary import CrawlSnapshot, CrawlSummary
+    from nephila.node.standing import CrawlStatus
     from nephila.seeds import SeedReport, SeedSource
 
 
@@ -73,7 +75,7 @@ class WhyAnswer(Protocol):
 class CrawlView(Protocol):
     """A crawl directory, read beside a crawl that may be running."""
 
-    def status(self) -> object:
+    def status(self) -> CrawlStatus:
         """Where the crawl stands: a frozen record."""
 
     def why(self, url: str) -> WhyAnswer:
@@ -87,6 +89,34 @@ class CrawlView(Protocol):
 
     def pages(self, host: str, status: int | None, like: str, limit: int) -> Iterator[PageRow]:
         """Stored pages, newest first."""
+
+
+class Operator(Protocol):
+    """What a person may decide about a crawl, also while it runs."""
+
+    def domain_of(self, text: str) -> tuple[str, str]:
+        """The registrable domain that a text stands for, and the host that it names."""
+
+    def policies(self) -> dict[str, DomainPolicy]:
+        """All policies by domain."""
+
+    def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
+        """Let a policy hold, or none any more."""
+
+    def blocks(self) -> Sequence[Block]:
+        """What may not be asked for."""
+
+    def block(self, pattern: str, reason: str) -> Block:
+        """Ask no more for what a pattern names."""
+
+    def unblock(self, pattern: str) -> bool:
+        """Take a block back; False when there was none."""
+
+    def traps(self, limit: int, host: str) -> tuple[Sequence[Trap], int]:
+        """Patterns that hold URLs back, and how many there are in all."""
+
+    def release_trap(self, host: str, pattern: str) -> tuple[int, int]:
+        """Let one start anew: how many URLs lay on its shelf, and how many came back at once."""
 
 
 class DemoResult(Protocol):
@@ -138,6 +168,12 @@ def _open_view(out: Path) -> CrawlView:
     return open_view(out)
 
 
+def _open_operator(out: Path) -> Operator:
+    from nephila.node.operating import open_operator  # noqa: PLC0415 - start-up
+
+    return open_operator(out)
+
+
 def _run_demo(out: Path, *, pages: int, listeners: Sequence[EventSink] = (), view: View | None = None) -> DemoResult:
     from .demonstration import demonstrate  # noqa: PLC0415 - start-up
 
@@ -152,6 +188,7 @@ class Backend:
     open_view: Callable[[Path], CrawlView] = _open_view
     run_demo: RunDemo = _run_demo
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    open_operator: Callable[[Path], Operator] = _open_operator
 
 
 def backend_of(ctx: click.Context) -> Backend:

@@ -68,6 +68,9 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "extension": "the name ends like no page's (--no-skip-extensions)",
         "nofollow": "the page asks not to follow it (--no-nofollow)",
         "depth": "too many hops from a seed (--max-depth)",
+        "repeated_segments": "the path repeats itself (traps.repeated_segments)",
+        "blocked": "somebody blocked it (nephila block)",
+        "policy_depth": "deeper than the policy of its domain allows (nephila policy)",
         "robots": "robots.txt forbids it",
         "address": "the address is not public (--allow-address opens ranges)",
         "redirect_loop": "redirects go round in a circle",
@@ -94,6 +97,18 @@ WAITS: Mapping[str, str] = MappingProxyType(
         DeferReason.RETRY: "failed and will be tried again",
         DeferReason.RETRY_AFTER: "the server said when to come back",
         DeferReason.HOST_LIMIT: "the host has had its share (--max-pages-per-host)",
+        DeferReason.PAUSED: "somebody paused the domain (nephila policy)",
+        DeferReason.BLOCKED: "somebody blocked it (nephila block)",
+        DeferReason.HOURS: "the domain may be asked at other hours only",
+        DeferReason.ERRORS: "the domain failed too often and is left alone for a while",
         "queued": "waiting for their host's turn",
+    }
+)
+
+PARKED: Mapping[str, str] = MappingProxyType(
+    {
+        DeferReason.BUDGET: "more than host or domain has earned by now",
+        DeferReason.TRAP: "of a shape that brings nothing new (nephila traps)",
+        DeferReason.COVERAGE: "of known domains, until enough others were reached",
     }
 )

@@ -51,6 +51,14 @@ def clock(seconds: float) -> str:
     return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
 
 
+def span(seconds: float) -> str:
+    """A duration in the largest unit that leaves it whole: ``0.5 s``, ``90 s``, ``15 min``, ``6 h``, ``2 d``."""
+    for unit, name in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= unit and seconds % unit == 0:
+            return f"{seconds / unit:,.0f} {name}"
+    return f"{seconds:,.12g} s"
+
+
 def moment(milliseconds: int) -> str:
     """A stored instant, ``2026-01-31 12:34:56``, in UTC like everything that is stored."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -24,6 +24,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "include": ("include-pattern",),
         "exclude": ("exclude-pattern",),
         "cooldown": ("cooldown-sec",),
+        "target-domains": ("target-unique-domains",),
     }
 )
 """Second names of flags (C4)."""

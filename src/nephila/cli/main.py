@@ -35,6 +35,11 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "pages": Entry("nephila.cli.pages", "pages", "List the pages that were stored."),
         "why": Entry("nephila.cli.why", "why", "Tell what became of a URL, and which rule decided."),
         "dead": Entry("nephila.cli.dead", "dead", "List URLs that were given up, or put them back."),
+        "traps": Entry("nephila.cli.traps", "traps", "List URLs of endless kinds that are held back, or let them go."),
+        "policy": Entry(
+            "nephila.cli.policy", "policy", "Show or set what holds for a domain: pace, depth, hours, pause."
+        ),
+        "block": Entry("nephila.cli.block", "block", "List, add or remove what is not to be asked for any more."),
         "config": Entry("nephila.cli.config", "config", "Show settings and where they came from."),
         "completion": Entry("nephila.cli.completion", "completion", "Print the script that completes commands."),
         "test": Entry("nephila.cli.check", "test", "Run the project's own tests (in a checkout)."),

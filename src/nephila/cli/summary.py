@@ -17,10 +17,11 @@ import click
 from nephila.model.errors import NephilaError
 from nephila.model.summary import CrawlSummary, StoppedBy
 
-from .explanations import ENDINGS, ERRORS, REFUSALS, REMEDIES, WAITS
+from .explanations import ENDINGS, ERRORS, PARKED, REFUSALS, REMEDIES, WAITS
 from .figures import clock, count, rate, size
 from .naming import command_name
 from .output import printable
+from .rows import many, reasons, row, wrapped
 
 if TYPE_CHECKING:
     from nephila.seeds import SeedReport
@@ -31,14 +32,7 @@ EXIT_CODES: Mapping[StoppedBy, int] = MappingProxyType(
 )
 """As documented in `nephila crawl --help`."""
 SHOWN_SEEDS = 5
-LABEL = 14
-"""Columns of the labels."""
-REASON = 20
-SHOWN_REASONS = 8
-"""Kinds of errors and refusals listed before the rest is summed up."""
 NARROWEST = 40
-LEAST_TEXT = 22
-NARROW_INDENT = 8
 
 
 def exit_code(summary: CrawlSummary) -> int:
@@ -69,16 +63,18 @@ def summary_lines(summary: CrawlSummary, seeds: SeedReport | None, width: int) -
     for line in textwrap.wrap(ENDINGS[summary.stopped_by], width, break_on_hyphens=False):
         yield click.style(line, bold=True)
     for label, text in _facts(summary, seeds):
-        yield from _row(label, text, width)
+        yield from row(label, text, width)
         match label:
             case "seeds" if seeds is not None:
                 yield from _refused_seeds(seeds, width)
             case "errors":
-                yield from _reasons(summary.errors, ERRORS, width)
+                yield from reasons(summary.errors, ERRORS, width)
             case "refused":
-                yield from _reasons(summary.refused, REFUSALS, width)
+                yield from reasons(summary.refused, REFUSALS, width)
             case "remaining":
-                yield from _reasons(summary.remaining_by_reason, WAITS, width)
+                yield from reasons(summary.remaining_by_reason, WAITS, width)
+            case "parked":
+                yield from reasons(summary.parked, PARKED, width)
     yield ""
     yield from _next_steps(summary)
 
@@ -92,7 +88,7 @@ def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[st
         f"{size(summary.bytes)} on the wire"
         + (f"; {count(summary.total_pages)} over all runs" if summary.total_pages != summary.pages else ""),
     )
-    yield "from", f"{_many(summary.hosts, 'host')} in {_many(summary.domains, 'domain')}"
+    yield "from", f"{many(summary.hosts, 'host')} in {many(summary.domains, 'domain')}" + _coverage(summary)
     if summary.responses:
         statuses = ", ".join(f"{status} ({count(number)})" for status, number in sorted(summary.statuses.items()))
         yield (
@@ -104,24 +100,47 @@ def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[st
     if summary.errors:
         yield "errors", count(sum(summary.errors.values()))
     if summary.refused:
-        yield "refused", f"{_many(sum(summary.refused.values()), 'URL')} found and not queued"
-    if summary.remaining:
-        yield "remaining", f"{_many(summary.remaining, 'URL')} queued"
-    if summary.dead:
-        yield "dead letters", f"{_many(summary.dead, 'URL')} given up"
+        yield "refused", f"{many(sum(summary.refused.values()), 'URL')} found and not queued"
+    yield from _left(summary)
     yield "cost", f"{summary.cpu_s:.1f} s of processor time, {size(summary.peak_rss_bytes)} of memory at most"
     yield "stored in", summary.out
+
+
+def _left(summary: CrawlSummary) -> Iterator[tuple[str, str]]:
+    """What is not fetched, and what is to come."""
+    if summary.remaining:
+        yield "remaining", f"{many(summary.remaining, 'URL')} queued"
+    if parked := sum(summary.parked.values()):
+        yield "parked", f"{many(parked, 'URL')} known and kept, not queued for now"
+    if summary.traps:
+        yield "traps", f"{many(summary.traps, 'pattern')} of URLs that bring nothing new: slowed or quarantined"
+    if summary.planned:
+        yield "planned", f"{many(summary.planned, 'visit')} to pages that were fetched, each at its time"
+    if summary.starving:
+        yield "starving", f"{many(summary.starving, 'fetch', 'fetches')} went to hosts that had waited too long"
+    if summary.dead:
+        yield "dead letters", f"{many(summary.dead, 'URL')} given up"
+
+
+def _coverage(summary: CrawlSummary) -> str:
+    """How far coverage has come, where it was asked for (S4)."""
+    if not summary.target_domains:
+        return ""
+    wanted, reached = f"{count(summary.target_domains)} wanted domains reached", summary.total_domains
+    return f"; all {wanted}" if reached >= summary.target_domains else f"; {count(reached)} of {wanted}"
 
 
 def _refused_seeds(seeds: SeedReport, width: int) -> Iterator[str]:
     for refused in seeds.examples[:SHOWN_SEEDS]:
         text = f"{refused.text} ({refused.origin}): {refused.detail}"
-        yield from _wrapped("    ", printable(text), width)
+        yield from wrapped("    ", printable(text), width)
 
 
 def _next_steps(summary: CrawlSummary) -> Iterator[str]:
     directory, nephila = shlex.quote(printable(summary.out)), command_name()
     steps = [("list the pages", f"{nephila} pages {directory}"), ("ask about a URL", f"{nephila} why {directory} URL")]
+    if summary.traps:
+        steps.insert(0, ("see what was taken for traps", f"{nephila} traps {directory}"))
     if summary.dead:
         steps.insert(0, ("see what was given up", f"{nephila} dead {directory}"))
     if summary.stopped_by in LIMITS:
@@ -134,35 +153,3 @@ def _next_steps(summary: CrawlSummary) -> Iterator[str]:
     room = max(len(purpose) for purpose, _ in steps) + 2
     for purpose, command in steps:
         yield f"  {purpose:<{room}}{command}"
-
-
-def _reasons(counts: Mapping[str, int], meanings: Mapping[str, str], width: int) -> Iterator[str]:
-    """Counts by reason with their meanings, the largest first, a long tail summed up."""
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    room = max((len(count(number)) for _, number in ordered), default=0)
-    for reason, number in ordered[:SHOWN_REASONS]:
-        meaning = meanings.get(reason, "")
-        yield from _wrapped(f"    {count(number):>{room}}  {printable(reason):<{REASON}}", meaning, width)
-    rest = ordered[SHOWN_REASONS:]
-    if rest:
-        yield f"    {count(sum(number for _, number in rest)):>{room}}  of {_many(len(rest), 'other kind')}"
-
-
-def _row(label: str, text: str, width: int) -> Iterator[str]:
-    yield from _wrapped(f"  {label:<{LABEL}}", printable(text), width)
-
-
-def _wrapped(head: str, text: str, width: int) -> Iterator[str]:
-    """Text behind its label, or below it where that is too narrow; a word that is too long (a path) is left whole."""
-    indent = len(head)
-    if width - indent < LEAST_TEXT and text:
-        yield head.rstrip()
-        indent = NARROW_INDENT
-        head = " " * indent
-    lines = textwrap.wrap(text, width - indent, break_long_words=False, break_on_hyphens=False) or [""]
-    yield (head + lines[0]).rstrip()
-    yield from (" " * indent + line for line in lines[1:])
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{count(number)} {noun}" + ("" if number == 1 else "s")

@@ -10,16 +10,16 @@ Among the hosts that may be asked now, the next one is found by these rules, fir
 5. the registrable domain with the fewest pages fetched;
 6. the highest score, waiting time included;
 7. the least depth;
-8. who has had work for longest, then a plain hash of the URL. (The fingerprint would do as well, but it is seeded with the
-   crawl's secret, and the same input must give the same order in two crawls.)
+8. who has had work for longest, then a plain hash of the URL. (The fingerprint would do as well, but it is seeded with
+   the crawl's secret, and the same input must give the same order in two crawls.)
 
 Rules 5 to 8 are the bytes of a key, so that any ordered store sorts by them; rules 1 to 4 choose among seven such
 orderings, the *lanes*. Within a host the same rules hold without the domain's count.
 
 Ageing costs nothing: a URL's priority is its score plus what its wait has added, and both run at the same pace for all,
-so that their order never changes. What is stored is the *step* at which a URL would have had a score of 100: a step is a
-hundredth of `ageing_s`, one point. The class a URL is in follows from that step and the present one; only the first URLs
-of a host are ever asked.
+so that their order never changes. What is stored is the *step* at which a URL will have a score of 100: a step is a
+hundredth of `ageing_s`, one point. The class a URL is in follows from that step and the present one; only the first
+URLs of a host are ever asked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from xxhash import xxh32_digest, xxh3_64_intdigest
+from xxhash import xxh3_64_intdigest, xxh32_digest
 
 from nephila.model.settings import PrioritySettings
 from nephila.model.task import Level
@@ -131,7 +131,7 @@ def ready_key(lane: int, domain_count: int, place: bytes, work_since: int) -> by
     """
     number, depth, tie = _PLACE.unpack(place)
     rest = (number & _MAX_STEP) << 8 | depth
-    tail = work_since if work_since else int.from_bytes(tie, "big")
+    tail = work_since or int.from_bytes(tie, "big")
     return _READY.pack(lane, min(domain_count, _MAX_COUNT), rest, tail, tie)
 
 

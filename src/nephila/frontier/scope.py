@@ -279,7 +279,7 @@ class Scope:
 
 
 def _repeated(segments: list[str], times: int) -> str:
-    """The shortest sequence of segments that stands so often in a row, empty when none does; empty ones do not count."""
+    """The shortest sequence of segments that stands so often in a row, or nothing; empty segments do not count."""
     found = [segment for segment in segments if segment]
     for size in range(1, min(_LONGEST_BLOCK, len(found) // times) + 1):
         run = 0

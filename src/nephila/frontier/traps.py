@@ -8,9 +8,9 @@ subtrees is one on its host; the wider a pattern, the more it takes to stop it (
 been seen often enough speaks for itself: wider ones hear no more of it, and a good one is not held back by them
 (`holding`). So the good part of a host neither hides its trap nor suffers from it.
 
-A fetch is *wasted* when it is an error, when its bytes are known, or when its text is: the same as that of a recent page
-under any of its patterns, or the same but for numbers, where numbers are all that the trap varies: found on a page of
-its own kind, or under a URL that holds a date. A shop's products that differ in numbers only are found on lists, so
+A fetch is *wasted* when it is an error, when its bytes are known, or when its text is: the same as that of a recent
+page under any of its patterns, or the same but for numbers, where numbers are all that the trap varies: found on a page
+of its own kind, or under a URL that holds a date. A shop's products that differ in numbers only are found on lists, so
 they are not taken for a trap; the calendar feeds itself. A page that says nothing new but leads to new URLs of another
 kind, which in turn are worth it, is *alive*: neither good nor bad. That is a list of products; a host lives on such
 promises for a while, then something has to come of them.
@@ -62,6 +62,9 @@ _DATE_NAMES = frozenset({"date", "day", "month", "year", "week"})
 _NO_TEXT = bytes(_HASH_BYTES)
 """Stands for the text of a page that has links and not a word beside them."""
 HOST = "*"
+TALLIED_FROM = 5
+"""Pages of a host that are fetched before anything is counted: most hosts of a broad crawl have no more, and a trap
+costs so many fetches more."""
 
 
 class TrapState(IntEnum):
@@ -135,10 +138,8 @@ def patterns(url: str) -> tuple[str, ...]:
     shape = skeleton(url)[:_MAX_PATTERN]
     path, mark, names = shape.partition("?")
     first, slash, _ = path[1:].partition("/")
-    if mark:
-        subtree = f"*?{names}"
-    else:
-        subtree = f"/{first}/*" if slash and first[:1] != "(" else "/*"
+    directory = f"/{first}/*" if slash and first[:1] != "(" else "/*"
+    subtree = f"*?{names}" if mark else directory
     return (shape, subtree, HOST) if is_open(shape) else (subtree, HOST)
 
 

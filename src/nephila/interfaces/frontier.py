@@ -142,6 +142,43 @@ class UrlStory:
     visits: int = 0
     changes: int = 0
     """Visits that found its content changed (R2)."""
+    changed_at: int = 0
+    """When it was last seen to differ."""
+    interval_s: int = 0
+    """The interval that was chosen for its next visit; 0 when none is planned."""
+    missing: int = 0
+    """Answers of 404 or 410 in a row, and since when (R5)."""
+    missing_since: int = 0
+    again: bool = False
+    """Queued, and fetched before (F4)."""
+    step: int = -1
+    """While it is queued or parked: the step at which waiting will have made its score the highest (F7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """A pattern of URLs on one host that is slowed or quarantined, with its evidence (T2). Instants are UTC ms."""
+
+    host: str
+    pattern: str
+    state: str
+    """slowed or quarantined."""
+    since: int
+    next_try_at: int
+    fetched: int
+    fresh: int
+    duplicates: int
+    repeats: int
+    errors: int
+    barren: int
+    """Wasted fetches that no new content has made good."""
+    parked: int
+    """URLs on its shelf."""
+    parked_more: bool
+    """There are more: they were not counted to the end."""
+    evidence: str
+    """The same in a sentence."""
+    example: str = ""
 
 
 class FrontierView(Protocol):

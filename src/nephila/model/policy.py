@@ -1,4 +1,4 @@
-"""What is decided for one registrable domain, or for a part of the web, by hand (R4, T7): changes while a crawl runs."""
+"""What is decided for one registrable domain, or for a part of the web, by hand, while a crawl runs (R4, T7)."""
 
 from __future__ import annotations
 

@@ -83,3 +83,15 @@ class CrawlSummary:
     """Pages stored over all runs of this directory."""
     failure: str = ""
     """What the disk refused and what to do about it, where that ended the crawl."""
+    parked: Mapping[str, int] = field(default_factory=dict)
+    """URLs that are known and kept, but not queued, by reason: over budget, in a trap, put off for coverage."""
+    traps: int = 0
+    """Patterns of URLs that are slowed or quarantined (T2)."""
+    planned: int = 0
+    """Fetched URLs whose next visit is planned (R2); they are not among the remaining ones."""
+    starving: int = 0
+    """Fetches over all runs that went to hosts which had waited too long (F7)."""
+    total_domains: int = 0
+    """Registrable domains fetched from over all runs."""
+    target_domains: int = 0
+    """How many were wanted first (S4); 0 when there was no such wish."""

@@ -274,6 +274,8 @@ class Crawl:
                         if token in self._m.expiries:
                             self._m.expiries[token] = ends if token in kept else 0
                 await frontier.reap()
+                if frontier.snapshot().next_in_ms == 0:
+                    self._wake.set()  # another process may have brought work: seeds, a pause that was lifted
                 if (beats := beats + 1) % READERS_EVERY == 0:
                     frontier.check_readers()
         except NephilaError as error:
@@ -322,7 +324,8 @@ class Crawl:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         reasons = dict(frontier.delayed)
         for reason, count in frontier.waiting_for.items():
-            reasons[reason] = reasons.get(reason, 0) + count
+            if reason not in frontier.parked:  # of such a host nothing is queued: it is told among the parked
+                reasons[reason] = reasons.get(reason, 0) + count
         remaining = snapshot.queued
         if (others := remaining - sum(reasons.values())) > 0:
             reasons["queued"] = others
@@ -347,6 +350,12 @@ class Crawl:
             out=str(self._m.out),
             total_pages=frontier.pages,
             failure=_told(self._failure),
+            parked=frontier.parked,
+            traps=frontier.traps,
+            planned=frontier.planned,
+            starving=frontier.reserved,
+            total_domains=frontier.domains,
+            target_domains=self._m.settings.limits.target_domains,
         )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from nephila.config import load, read_stored
@@ -23,31 +23,12 @@ from nephila.urls import Address, origin_of
 
 from .clock import SystemClock
 from .directory import CrawlDirectory
+from .reasons import REASONS
+from .standing import CrawlStatus, Stored, standing
 from .story import StoryTeller
 from .wiring import identifier_of, policy_of
 
 DEAD_AT_ONCE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlStatus:
-    """Where a crawl stands."""
-
-    directory: str
-    running: bool
-    cycle: int
-    pages: int
-    captures: int
-    bytes: int
-    """On the wire, over all runs."""
-    hosts: int
-    domains: int
-    queued: Mapping[str, int] = field(default_factory=dict)
-    waiting_for_a_time: Mapping[str, int] = field(default_factory=dict)
-    hosts_put_off: Mapping[str, int] = field(default_factory=dict)
-    """Queued URLs of hosts that wait as a whole, by reason."""
-    urls: Mapping[str, int] = field(default_factory=dict)
-    hosts_by_place: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,46 +44,27 @@ class CrawlView:
     """Reads a crawl directory. Every call opens what it needs and closes it again."""
 
     def __init__(self, out: Path) -> None:
-        self._directory = CrawlDirectory(out)
-        self._directory.check()
-        if not (self._directory.frontier.is_dir() and self._directory.catalogue.exists()):
-            raise CrawlDirectoryError(
-                f"the crawl in {out} has not begun yet", hint=f"start it: nephila crawl SEEDS --out {out}"
-            )
-        self._settings: Settings = load(stored=read_stored(out)).settings
+        self._directory, self._settings = begun(out)
         self._clock = SystemClock()
 
     def status(self) -> CrawlStatus:
         """Where the crawl stands, from counters; nothing is scanned."""
-        view = self._frontier()
-        try:
-            snapshot = view.snapshot()
-        finally:
-            view.close()
         catalogue = self._catalogue()
         try:
-            captures, size = catalogue.capture_count(), catalogue.wire_bytes()
+            stored = Stored(catalogue.capture_count(), catalogue.wire_bytes())
         finally:
             catalogue.close()
-        return CrawlStatus(
-            directory=str(self._directory.root),
-            running=self._is_running(),
-            cycle=snapshot.cycle,
-            pages=snapshot.pages,
-            captures=captures,
-            bytes=size,
-            hosts=snapshot.hosts,
-            domains=snapshot.domains,
-            queued=snapshot.queued,
-            waiting_for_a_time=snapshot.delayed,
-            hosts_put_off=snapshot.waiting_for,
-            urls=snapshot.states,
-            hosts_by_place={
-                "ready": snapshot.hosts_ready,
-                "waiting": snapshot.hosts_waiting,
-                "leased": snapshot.hosts_leased,
-            },
-        )
+        view = self._frontier()
+        try:
+            return standing(
+                view,
+                stored,
+                str(self._directory.root),
+                self._settings.limits.target_domains,
+                running=self._is_running(),
+            )
+        finally:
+            view.close()
 
     def why(self, url: str) -> WhyAnswer:
         """What became of a URL, from what was recorded when it was decided."""
@@ -118,8 +80,9 @@ class CrawlView:
                 known = view.story(address.host, address.fingerprint) or view.rules(origin_of(address.url))
                 address = address if known else twin
             if not isinstance(address, Address):
+                told = REASONS.get(address.reason, address.reason)
                 return WhyAnswer(
-                    [("URL", url), ("verdict", f"refused: {address.reason}"), ("rule", address.detail)],
+                    [("URL", url), ("verdict", f"refused: {told}"), ("rule", address.detail)],
                     found=False,
                     data={"state": "refused", "reason": address.reason, "detail": address.detail},
                 )
@@ -128,7 +91,7 @@ class CrawlView:
                 self._settings.limits.max_depth,
                 ScopeSeeds.from_bytes(self._directory.saved_scope()),
             )
-            teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock)
+            teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock, self._settings)
             lines, data, found = teller.tell(address)
             return WhyAnswer(lines, found, data)
         finally:
@@ -193,6 +156,17 @@ class CrawlView:
         finally:
             os.close(descriptor)
         return False
+
+
+def begun(out: Path) -> tuple[CrawlDirectory, Settings]:
+    """A crawl directory with its settings; raises `CrawlDirectoryError` when nothing has begun there."""
+    directory = CrawlDirectory(out)
+    directory.check()
+    if not (directory.frontier.is_dir() and directory.catalogue.exists()):
+        raise CrawlDirectoryError(
+            f"the crawl in {out} has not begun yet", hint=f"start it: nephila crawl SEEDS --out {out}"
+        )
+    return directory, load(stored=read_stored(out)).settings
 
 
 def open_view(out: Path) -> CrawlView:

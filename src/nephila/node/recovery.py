@@ -14,6 +14,7 @@ from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.outcome import Done, OriginRules
 from nephila.model.page import Directives, Link, Page
+from nephila.model.policy import DomainPolicy
 from nephila.model.record import Capture, SegmentId, StoredCapture
 from nephila.model.task import Lease, Pace, PageTask, RobotsTask
 from nephila.pipeline import Judge, Judgement, Pipeline, capture_row, robots_row
@@ -170,12 +171,15 @@ class Recovery:
         return self._frontier.view.rules(origin_of(task.url))
 
     def _lease(self, capture: Capture) -> Lease:
-        """As much of the lease as settling needs."""
+        """As much of the lease as settling needs, what a policy of its domain asks for included (R4)."""
         address = self._identifier.identify(capture.task.url)
         host = address.host if isinstance(address, Address) else ""
+        domain = registrable_domain(host)
+        policy = self._frontier.view.policy(domain) or DomainPolicy()
         state = self._frontier.view.host(host)
-        pace = Pace(max(0, state.delay_ms), state.crawl_delay_ms) if state is not None else Pace(0)
-        return Lease(capture.token, host, registrable_domain(host), (capture.task,), 0, 0, pace)
+        base_ms = -1 if policy.delay_s is None else int(policy.delay_s * 1000)
+        pace = Pace(max(0, state.delay_ms), state.crawl_delay_ms, base_ms) if state is not None else Pace(0, 0, base_ms)
+        return Lease(capture.token, host, domain, (capture.task,), 0, 0, pace, user_agent=policy.user_agent)
 
 
 def _remembered_page(capture: Capture) -> Page:

@@ -1,8 +1,9 @@
-"""The story of one URL, told from recorded decisions: found where, refused why, fetched when, due when (T8)."""
+"""The story of one URL, told from recorded decisions: found where, refused why, fetched when, due when (T8).
+
+What was decided once is read from its record; what holds at this moment is asked of `circumstances`.
+"""
 
 from __future__ import annotations
-
-from datetime import UTC, datetime
 
 from nephila.frontier.embedded import LmdbFrontierView
 from nephila.frontier.scope import Scope
@@ -11,40 +12,13 @@ from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import UrlStory
 from nephila.interfaces.politeness import Politeness
 from nephila.model.outcome import OriginRules, RulesKind
+from nephila.model.settings import Settings
 from nephila.urls import Address, origin_of
 
+from .circumstances import Circumstances, Hold, moment, span
+from .reasons import REASONS, VERDICTS
+
 Lines = list[tuple[str, str]]
-
-REASONS = {
-    "scope": "outside the scope of the crawl",
-    "excluded": "an exclude pattern matches",
-    "excluded_builtin": "a built-in exclude: forms, sessions and carts are not crawled",
-    "extension": "its file extension says that it is no page",
-    "depth": "too many hops from a seed",
-    "nofollow": "the page or the link asks not to follow it",
-    "robots": "robots.txt forbids it",
-    "address": "it leads to an address that is not public",
-    "redirect_loop": "it redirects in a circle",
-    "too_many_redirects": "it redirects too often",
-    "robots_unavailable": "the site's robots.txt cannot be fetched, so nothing may be asked until it can",
-    "retry": "it failed and will be tried again",
-    "cooling": "it was fetched too short a while ago",
-    "host_limit": "its host has had its pages for this cycle",
-    "crawl_delay": "its robots.txt asks for a very long delay",
-    "retry_after": "the server said when to come back",
-    "stopped": "the crawl was stopped",
-}
-
-VERDICTS = {
-    "queued": "queued: it waits for its turn",
-    "in_progress": "in progress: it is being fetched now",
-    "delayed": "delayed: it waits for its time",
-    "stored_pending": "stored, not yet confirmed as durable",
-    "completed": "fetched and stored",
-    "dropped": "decided against",
-    "dead_letter": "given up",
-    "refused": "found, but not admitted",
-}
 
 CAPTURES_SHOWN = 5
 
@@ -53,9 +27,16 @@ class StoryTeller:
     """Tells stories of one crawl."""
 
     def __init__(
-        self, view: LmdbFrontierView, catalogue: Catalogue, scope: Scope, politeness: Politeness, clock: Clock
+        self,
+        view: LmdbFrontierView,
+        catalogue: Catalogue,
+        scope: Scope,
+        politeness: Politeness,
+        clock: Clock,
+        settings: Settings,
     ) -> None:
         self._view = view
+        self._settings = settings
         self._catalogue = catalogue
         self._scope = scope
         self._politeness = politeness
@@ -65,48 +46,46 @@ class StoryTeller:
         """Lines for people, data for scripts, and whether the URL was ever met."""
         story = self._view.story(address.host, address.fingerprint)
         rules = self._view.rules(origin_of(address.url))
+        around = Circumstances(self._view, self._settings, address.host, ordered=self._settings.fetch.concurrency == 1)
         lines: Lines = [("URL", address.url)]
         data: dict[str, object] = {"key": address.key, "fingerprint": address.fingerprint.hex(), "host": address.host}
         if story is None and rules is not None and address.url == f"{rules.origin}/robots.txt":
             lines.append(("verdict", "the robots.txt of its origin: fetched as such, and kept apart from pages"))
             data["state"] = "robots"
         elif story is None:
-            self._never_met(address, lines, data)
+            self._never_met(address, around, lines, data)
         else:
             self._verdict(story, lines, data)
+            self._present(story, around, lines, data)
             self._captures(address, lines, data)
-        self._robots(address, rules, lines, data)
+        self._robots(address, around.policy.user_agent, rules, lines, data)
         return lines, data, data["state"] != "unknown"
 
-    def _never_met(self, address: Address, lines: Lines, data: dict[str, object]) -> None:
+    def _never_met(self, address: Address, around: Circumstances, lines: Lines, data: dict[str, object]) -> None:
         lines.append(("verdict", "never met: no page of this crawl links to it, and it was no seed"))
         data["state"] = "unknown"
         refused = self._scope.judge(address, 1)
+        if refused is None and (block := around.block(address.host, address.url)) is not None:
+            refused = "blocked", f"{block.pattern}: {block.reason}"
         if refused is not None:
             reason, detail = refused
             lines.append(("if it were found", f"refused: {REASONS.get(reason, reason)} ({detail})"))
             data["would_be_refused"] = {"reason": reason, "detail": detail}
 
     def _verdict(self, story: UrlStory, lines: Lines, data: dict[str, object]) -> None:
+        """What was decided, when, and from which page."""
         lines.append(("verdict", VERDICTS[story.state]))
-        if story.reason:
+        if story.reason and story.state not in {"parked", "queued"}:
             told = REASONS.get(story.reason, story.reason)
             lines.append(("because", f"{told} ({story.detail})" if story.detail else told))
         lines.append(("found", f"on {story.via}" if story.via else "given as a seed"))
         if story.state != "refused":
             lines.append(("depth", f"{story.depth} hops from a seed, class {story.level.name.lower()}"))
-        lines.append(("first met", _moment(story.admitted_at)))
+        lines.append(("first met", moment(story.admitted_at)))
         if story.settled_at and story.state != "refused":
-            lines.append(("last decided", _moment(story.settled_at)))
+            lines.append(("last decided", moment(story.settled_at)))
         if story.retries:
             lines.append(("retries", str(story.retries)))
-        if story.due_in_ms is not None:
-            due_at = self._clock.wall_ms() + story.due_in_ms
-            lines.append(("due", f"{_moment(due_at)} (in {story.due_in_ms / 1000:.0f} s)"))
-        elif story.state == "queued" and story.host_wait_ms:
-            lines.append(("due", f"its host may be asked again in {story.host_wait_ms / 1000:.1f} s"))
-        elif story.state == "completed":
-            lines.append(("due", "in the next cycle (--new-cycle)"))
         data.update(
             state=story.state,
             reason=story.reason,
@@ -122,6 +101,70 @@ class StoryTeller:
             status=story.status,
             due_in_ms=story.due_in_ms,
             host_wait_ms=story.host_wait_ms,
+        )
+
+    def _present(self, story: UrlStory, around: Circumstances, lines: Lines, data: dict[str, object]) -> None:
+        """What holds it now, and when it is next: what is true at this moment, whatever was decided."""
+        match story.state:
+            case "queued":
+                self._queued(story, around, lines, data)
+            case "parked":
+                hold = around.parked(story)
+                lines.insert(2, ("because", hold.sentence))
+                if story.detail:
+                    lines.insert(3, ("evidence", story.detail))
+                self._due(hold, "next try", lines, data)
+            case "delayed":
+                self._due(Hold(story.reason, "", story.due_in_ms), "due", lines, data)
+            case "completed" | "stored_pending":
+                self._visits(story, lines, data)
+            case "refused" | "dropped" if story.reason == "blocked":
+                if around.block(story.host, story.url) is None:
+                    lines.append(("since then", "the block was taken back: it is queued when it is found again"))
+            case "dead_letter":
+                lines.append(("to try again", f"`dead DIR --retry {story.url}`"))
+
+    def _queued(self, story: UrlStory, around: Circumstances, lines: Lines, data: dict[str, object]) -> None:
+        if story.detail:
+            lines.insert(2, ("last failed", f"{REASONS.get(story.reason, story.reason)} ({story.detail})"))
+        hold = around.hold(story)
+        if hold is not None:
+            lines.insert(2, ("because", hold.sentence))
+            data["reason"] = hold.reason
+            self._due(hold, "due", lines, data)
+        points = around.score(story)
+        supply = "was fetched before and is due again" if story.again else "was never fetched"
+        parts = ", ".join(f"{name} {points[name]:+d}" for name in points if name != "points" and points[name])
+        made = f" ({parts}, by what is known now)" if parts else ""
+        lines.append(("priority", f"{points['points']} of 100 points{made}; rank {story.rank} of 127; it {supply}"))
+        data["score"], data["rank"], data["again"] = points, story.rank, story.again
+
+    def _due(self, hold: Hold, label: str, lines: Lines, data: dict[str, object]) -> None:
+        data["waits_for"] = {"reason": hold.reason, "sentence": hold.sentence, "wait_ms": hold.wait_ms}
+        if hold.wait_ms is not None:
+            at = moment(self._clock.wall_ms() + hold.wait_ms)
+            lines.append((label, f"{at} (in {span(hold.wait_ms / 1000)})"))
+
+    def _visits(self, story: UrlStory, lines: Lines, data: dict[str, object]) -> None:
+        """How often it was visited, what came of it, and when it is next (R2, R5)."""
+        if story.visits > 1:
+            found = f"{story.visits} visits, its content changed in {story.changes} of them"
+            lines.append(("visits", f"{found}; last seen to change {moment(story.changed_at)}"))
+        if story.missing:
+            proof = "proven gone" if story.reason == "gone" else "not yet proven gone"
+            lines.append(("missing", f"{story.missing} times in a row since {moment(story.missing_since)}: {proof}"))
+        if story.due_in_ms is None:
+            lines.append(("due", "in the next cycle (--new-cycle)"))
+        else:
+            at = moment(self._clock.wall_ms() + story.due_in_ms)
+            lines.append(("next visit", f"{at} (in {span(story.due_in_ms / 1000)})"))
+        data.update(
+            visits=story.visits,
+            changes=story.changes,
+            changed_at=story.changed_at,
+            interval_s=story.interval_s,
+            missing=story.missing,
+            gone=story.reason == "gone",
         )
 
     def _captures(self, address: Address, lines: Lines, data: dict[str, object]) -> None:
@@ -147,13 +190,16 @@ class StoryTeller:
             for row in captures
         ]
 
-    def _robots(self, address: Address, rules: OriginRules | None, lines: Lines, data: dict[str, object]) -> None:
+    def _robots(
+        self, address: Address, agent: str, rules: OriginRules | None, lines: Lines, data: dict[str, object]
+    ) -> None:
+        """What robots.txt says of it, to the agent that a policy has us be there."""
         if rules is None:
             lines.append(("robots.txt", "not fetched"))
             data["robots"] = None
             return
-        permission = self._politeness.permits(rules, address.url)
-        fetched = f"fetched {_moment(rules.stored_at)}" + (f", HTTP {rules.status}" if rules.status else "")
+        permission = self._politeness.permits(rules, address.url, agent)
+        fetched = f"fetched {moment(rules.stored_at)}" + (f", HTTP {rules.status}" if rules.status else "")
         match rules.kind:
             case RulesKind.ALLOW_ALL:
                 text = f"no restrictions ({fetched})"
@@ -178,8 +224,4 @@ class StoryTeller:
 def _capture_line(row: CaptureRow) -> str:
     kind = "" if row.kind == "response" else f", {row.kind}"
     cut = f", cut ({row.truncated})" if row.truncated else ""
-    return f"{_moment(row.at)}  HTTP {row.status}, {row.length:,} bytes{kind}{cut}, {row.segment} at {row.offset}"
-
-
-def _moment(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"{moment(row.at)}  HTTP {row.status}, {row.length:,} bytes{kind}{cut}, {row.segment} at {row.offset}"

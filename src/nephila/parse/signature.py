@@ -21,7 +21,7 @@ from typing import NamedTuple
 from turbohtml import Element
 from xxhash import xxh3_64_digest
 
-_LEFT_OUT = "a[href],script,style,noscript,option,textarea"
+LEFT_OUT = "a[href],script,style,noscript,option,textarea"
 """Links, what is no text, and what people choose from or write into. (Templates were taken out with the tree.)"""
 _MAX_STRINGS = 20_000
 _MAX_CHARACTERS = 200_000
@@ -53,7 +53,7 @@ class Signature(NamedTuple):
 
 def sign(root: Element) -> Signature:
     """The signature of the document under a root element; the document is taken apart by it."""
-    root.remove(_LEFT_OUT)
+    root.remove(LEFT_OUT)
     return signature_of(" ".join(islice(root.stripped_strings, _MAX_STRINGS))[:_MAX_CHARACTERS])
 
 

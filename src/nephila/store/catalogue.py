@@ -27,7 +27,7 @@ from nephila.model.record import SegmentId
 
 from . import statements as sql
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 APPLICATION_ID = 0x4E455048
 """`NEPH` in the file's header: tells a catalogue from any other SQLite file."""
 
@@ -79,6 +79,7 @@ class SqliteCatalogue:
         with self._writing():
             for table in ("captures", "page_states", "domains", "segments"):
                 self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+            self._connection.execute("UPDATE totals SET captures = 0, wire_bytes = 0")
         count = 0
         source = iter(rows)
         while batch := list(islice(source, REBUILD_BATCH)):
@@ -124,12 +125,12 @@ class SqliteCatalogue:
         return [_capture(row) for row in self._rows(query, (fingerprint,))]
 
     def capture_count(self) -> int:
-        """How many captures there are."""
-        return int(self._rows("SELECT count(*) FROM captures", ())[0][0])
+        """How many captures there are: kept with every change, never counted."""
+        return int(self._rows("SELECT captures FROM totals", ())[0][0])
 
     def wire_bytes(self) -> int:
-        """Bytes on the wire of all captures."""
-        return int(self._rows("SELECT coalesce(sum(wire_bytes), 0) FROM captures", ())[0][0])
+        """Bytes on the wire of all captures: kept likewise."""
+        return int(self._rows("SELECT wire_bytes FROM totals", ())[0][0])
 
     def close(self) -> None:
         """As the interface."""
@@ -170,6 +171,7 @@ class SqliteCatalogue:
             columns[_SEGMENT_INDEX] = self._segments[row.segment]
             values.append(columns)
         self._connection.executemany(sql.INSERT_CAPTURE, values)
+        self._connection.execute(sql.COUNT_CAPTURES, (len(new), sum(row.wire_bytes for row in new)))
         pages = [row for row in new if not row.robots]
         self._upsert_states(sql.UPSERT_STATE, [row for row in pages if row.status != _NOT_MODIFIED])
         self._upsert_states(sql.UPSERT_UNCHANGED_STATE, [row for row in pages if row.status == _NOT_MODIFIED])

@@ -31,6 +31,7 @@ def _upsert_state(renewed: Sequence[str]) -> str:
 
 
 INSERT_CAPTURE = _insert("captures", CAPTURE_COLUMNS)
+COUNT_CAPTURES = "UPDATE totals SET captures = captures + ?, wire_bytes = wire_bytes + ?"
 UPSERT_STATE = _upsert_state(("segment", "offset", "crawled_at"))
 UPSERT_UNCHANGED_STATE = _upsert_state(("crawled_at",))
 """A 304 says that the page is still what it was: only the visit is new."""

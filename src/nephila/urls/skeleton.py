@@ -65,7 +65,9 @@ def skeleton(url: str) -> str:
     if _has_digit(path):
         path = _DATE_PATH.sub("/" + DATE, path)
     segments = [segment if segment.isalpha() else _segment(segment) for segment in path.split("/")]
-    shape = "/".join(segments if len(set(segments)) == len(segments) else _folded(segments))
+    if len(set(segments)) < len(segments):
+        segments[1:] = _folded(segments[1:])  # before the first slash is nothing, and that is no segment
+    shape = "/".join(segments)
     return f"{shape}?{_names(query)}" if mark else shape
 
 

@@ -15,9 +15,12 @@ from nephila.cli.backend import Backend, RunningCrawl, View
 from nephila.cli.main import cli
 from nephila.config import Configured
 from nephila.interfaces.catalogue import PageRow
-from nephila.interfaces.frontier import UrlStory
+from nephila.interfaces.frontier import Trap, UrlStory
+from nephila.model.policy import Block, DomainPolicy
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.model.task import Level
+from nephila.node.operating import check_policy
+from nephila.node.standing import CrawlStatus
 from nephila.seeds import Seed, SeedReport
 from nephila.urls import Fingerprint
 
@@ -96,6 +99,60 @@ PAGE = PageRow(
 )
 
 
+TRAP = Trap(
+    host="calendar.test",
+    pattern="/calendar/{date}",
+    state="quarantined",
+    since=1_700_000_000_000,
+    next_try_at=1_700_604_800_000,
+    fetched=1057,
+    fresh=7,
+    duplicates=1000,
+    repeats=50,
+    errors=0,
+    barren=50,
+    parked=20_000,
+    parked_more=True,
+    evidence="they brought nothing",
+    example="https://calendar.test/calendar/2031-07-28\x1b[2J",
+)
+
+STATUS = CrawlStatus(
+    directory="my crawl",
+    running=True,
+    cycle=2,
+    pages=1234,
+    captures=1300,
+    bytes=31_200_000,
+    hosts=120,
+    domains=45,
+    queued={"immediate": 1, "high": 1_234_567, "medium": 20, "low": 3},
+    due_again={"immediate": 0, "high": 34_567, "medium": 0, "low": 3},
+    ages={
+        "immediate": {"under_4h": 1},
+        "high": {"under_4h": 567, "under_1d": 4000, "under_7d": 30_000, "under_30d": 200_000, "longer": 1_000_000},
+        "medium": {"under_1d": 20},
+        "low": {"longer": 3},
+    },
+    waiting_for_a_time={"retry": 3},
+    hosts_put_off={"paused": 12, "trap": 1},
+    parked={"over_budget": 1203, "trap": 30},
+    planned=1234,
+    known=2_000_000,
+    urls={"pending": 0, "completed": 1234, "dead": 2},
+    gone=5,
+    traps=3,
+    starving=40,
+    draws=1300,
+    target_domains=100,
+    paused=22,
+    paused_domains=("a.org", "b.org"),
+    policies=23,
+    blocks=1,
+    hosts_by_place={"ready": 3, "waiting": 100, "leased": 5},
+)
+
+
 @dataclass
 class FakeCrawl:
     """A crawl that stands still."""
@@ -138,6 +195,49 @@ class Demo:
 
 
 @dataclass
+class FakeOperator:
+    """Keeps what it is told."""
+
+    known: dict[str, DomainPolicy] = field(default_factory=dict)
+    listed: list[Block] = field(default_factory=list)
+    trapped: list[Trap] = field(default_factory=lambda: [TRAP])
+    released: list[tuple[str, str]] = field(default_factory=list)
+
+    def domain_of(self, text: str) -> tuple[str, str]:
+        return ".".join(text.split(".")[-2:]), text
+
+    def policies(self) -> dict[str, DomainPolicy]:
+        return self.known
+
+    def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
+        if policy is not None:
+            check_policy(policy)
+        self.known.pop(domain, None)
+        if policy is not None:
+            self.known[domain] = policy
+
+    def blocks(self) -> list[Block]:
+        return self.listed
+
+    def block(self, pattern: str, reason: str) -> Block:
+        self.listed.append(Block(pattern, reason, 1_700_000_000_000))
+        return self.listed[-1]
+
+    def unblock(self, pattern: str) -> bool:
+        kept = [one for one in self.listed if one.pattern != pattern]
+        removed = len(kept) < len(self.listed)
+        self.listed = kept
+        return removed
+
+    def traps(self, limit: int, host: str) -> tuple[list[Trap], int]:
+        return [one for one in self.trapped if host in ("", one.host)][:limit], len(self.trapped)
+
+    def release_trap(self, host: str, pattern: str) -> tuple[int, int]:
+        self.released.append((host, pattern))
+        return 700, 500
+
+
+@dataclass
 class FakeNode:
     """Stands in for `node`: remembers the calls, lets the view run for a moment, answers with `summary`."""
 
@@ -147,6 +247,8 @@ class FakeNode:
     ran: list[Ran] = field(default_factory=list)
     asked: list[tuple[Any, ...]] = field(default_factory=list)
     found: bool = True
+    standing: CrawlStatus = STATUS
+    orders: FakeOperator = field(default_factory=FakeOperator)
     environ: dict[str, str] = field(default_factory=lambda: {"TERM": "xterm"})
 
     def run_crawl(
@@ -172,17 +274,8 @@ class FakeNode:
             raise self.raises
         return self
 
-    def status(self) -> object:
-        return {
-            "directory": "crawl-x",
-            "running": True,
-            "pages": 1234,
-            "bytes": 31_200_000,
-            "started_at": 1_700_000_000_000,
-            "queued": {"low": 3, "high": 0, "medium": 20},
-            "hosts_put_off": {},
-            "rates": {"mean_ms": 12, "share": 0.5},
-        }
+    def status(self) -> CrawlStatus:
+        return self.standing
 
     def why(self, url: str) -> Answer:
         lines = [("state", "completed"), ("found on", "https://example.org/\x1b[2J")]
@@ -199,12 +292,17 @@ class FakeNode:
         self.asked.append(("pages", host, status, like, limit))
         return iter([PAGE])
 
+    def open_operator(self, out: Path) -> FakeOperator:
+        if self.raises is not None:
+            raise self.raises
+        return self.orders
+
     def run_demo(self, out: Path, *, pages: int, listeners: Sequence[Any] = (), view: View | None = None) -> Demo:
         self.asked.append(("demo", out, pages))
         return Demo(replace(self.summary, out=str(out)), [("violations", "0")], self.found)
 
     def backend(self) -> Backend:
-        return Backend(self.run_crawl, self.open_view, self.run_demo, self.environ)
+        return Backend(self.run_crawl, self.open_view, self.run_demo, self.environ, self.open_operator)
 
 
 async def run_for_a_moment(view: View, crawl: RunningCrawl) -> None:

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from nephila.cli.explanations import ENDINGS
-from nephila.cli.figures import clock, moment, rate, short_count, size
+from nephila.cli.figures import clock, moment, rate, short_count, size, span
 from nephila.cli.summary import EXIT_CODES, summary_lines
 from nephila.model.summary import CrawlSummary, StoppedBy
 
@@ -39,6 +39,35 @@ def test_the_summary_tells_what_happened_and_why() -> None:
         "nephila why crawl-example.org URL",
     ):
         assert fact in said
+
+
+def test_the_summary_tells_what_is_parked_planned_and_starving() -> None:
+    """F5, F7, R2, S4, T2: what is kept and not queued, by reason; how far coverage has come; where to look."""
+    rich = replace(
+        SUMMARY,
+        parked={"over_budget": 1203, "trap": 30},
+        traps=1,
+        planned=9,
+        starving=1,
+        total_domains=45,
+        target_domains=100,
+    )
+    said = text(rich)
+    for fact in (
+        "12 hosts in 4 domains; 45 of 100 wanted domains reached",
+        "1,233 URLs known and kept, not queued for now",
+        "1,203  over_budget         more than host or domain has earned",
+        "   30  trap                of a shape that brings nothing new",
+        "1 pattern of URLs that bring nothing new",
+        "9 visits to pages that were fetched, each at its time",
+        "1 fetch went to hosts that had waited too long",
+        "7 URLs queued",
+        "nephila traps crawl-example.org",
+    ):
+        assert fact in said
+    assert "all 45 wanted domains reached" in text(replace(rich, target_domains=45))
+    assert "wanted" not in text()
+    assert all(len(line) <= 80 for line in said.splitlines())
 
 
 def test_a_crawl_that_is_done_is_not_told_to_go_on() -> None:
@@ -103,3 +132,12 @@ def test_figures_are_short_and_exact_enough() -> None:
     assert [rate(n) for n in (0, 0.254, 14.83, 1480.2)] == ["0.00/s", "0.25/s", "14.8/s", "1,480/s"]
     assert [clock(n) for n in (0, 7.9, 754, 3723, 262_923)] == ["0:00", "0:07", "12:34", "1:02:03", "3d 1:02:03"]
     assert moment(0) == "1970-01-01 00:00:00"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.5, "0.5 s"), (1.0, "1 s"), (90, "90 s"), (900, "15 min"), (21_600.0, "6 h"), (172_800, "2 d"), (0, "0 s")],
+)
+def test_durations_are_told_in_the_unit_that_leaves_them_whole(seconds: float, said: str) -> None:
+    """C4: as people would write them."""
+    assert span(seconds) == said

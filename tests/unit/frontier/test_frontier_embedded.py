@@ -3,111 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import lmdb
 import pytest
+from frontier_bench import PLAIN, SEGMENT, SETTINGS, bench, pages, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recount import check_tables
 
 from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
-from nephila.frontier.embedded.book import Book, Policy
+from nephila.frontier.embedded.book import Book
 from nephila.frontier.embedded.tables import lengthen, open_tables, shorten
 from nephila.model.errors import FrontierError, StorageError
 from nephila.model.outcome import (
     Dead,
-    Done,
     Dropped,
     OriginRules,
     Outcome,
-    Release,
     Retry,
     RulesKind,
     RulesLearned,
     RulesMoved,
-    Settlement,
 )
-from nephila.model.record import RecordRef, SegmentId
-from nephila.model.settings import FrontierSettings
-from nephila.model.task import Candidate, Lease, Pace, PageTask, Refusal, RobotsTask
+from nephila.model.task import Lease, PageTask, Refusal, RobotsTask
 from nephila.testing.clock import VirtualClock
 from nephila.testing.contracts.frontier import addresses, candidates
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
-SETTINGS = FrontierSettings(sync=False, linger_ms=0, look_ahead_ms=0, map_bytes=1 << 28)
-PLAIN = Policy(SETTINGS, base_delay_ms=0, robots=False)
 POLITE = replace(PLAIN, base_delay_ms=1000)
-SEGMENT = SegmentId("segment-1")
-
-
-class Bench:
-    """A frontier in a directory, and the shortest way to say what is done to it."""
-
-    def __init__(self, path: Path, policy: Policy) -> None:
-        self.clock = VirtualClock()
-        self.path = path
-        self.policy = policy
-        self.end = 0
-        self.frontier = LmdbFrontier(path, self.clock, policy, threaded=False)
-
-    async def reopen(self, policy: Policy | None = None) -> None:
-        await self.frontier.close()
-        self.policy = policy or self.policy
-        self.frontier = LmdbFrontier(self.path, self.clock, self.policy, threaded=False)
-
-    async def claim(self, hosts: int = 10) -> list[Lease]:
-        return await self.frontier.claim(hosts, 60)
-
-    def done(self, *, page: bool = True) -> Done:
-        start, self.end = self.end, self.end + 100
-        return Done(RecordRef(SEGMENT, start, 50, self.end), 200, b"d" * 32, page=page)
-
-    async def settle(self, lease: Lease, outcomes: Sequence[Outcome], wait_ms: int = 0) -> None:
-        ends = [Settlement(task, outcome) for task, outcome in zip(lease.tasks, outcomes, strict=False)]
-        settled = await self.frontier.settle(lease.token, ends, Release(wait_ms, Pace(self.policy.base_delay_ms)))
-        assert settled.accepted
-
-    async def fetch_all(self, steps: int = 1000) -> list[str]:
-        """Claim and complete until nothing comes any more, letting a second pass each time."""
-        fetched: list[str] = []
-        for _ in range(steps):
-            leases = await self.claim(100)
-            if not leases and self.frontier.snapshot().next_in_ms is None:
-                return fetched
-            for lease in leases:
-                await self.settle(lease, [self.done() for _ in lease.tasks], self.policy.base_delay_ms)
-                fetched += [task.url for task in lease.tasks]
-            self.clock.advance(1)
-        raise AssertionError("it does not end")
-
-    def state(self, url: str) -> str:
-        (address,) = addresses(url)
-        story = self.frontier.story(address.host, address.fingerprint)
-        assert story is not None
-        return story.state
-
-
-@asynccontextmanager
-async def bench(path: Path, policy: Policy = PLAIN) -> AsyncIterator[Bench]:
-    one = Bench(path / "frontier", policy)
-    try:
-        yield one
-        check_tables(one.frontier)
-    finally:
-        await one.frontier.close()
-
-
-def run(main: Any) -> None:
-    asyncio.run(main)
-
-
-def pages(count: int, host: str = "a.test") -> list[Candidate]:
-    return candidates(*(f"https://{host}/{number}" for number in range(count)))
 
 
 # Limits of a host

@@ -1,8 +1,8 @@
-"""F2, F3, F10, P2: the embedded frontier under any sequence of verbs, crashes, reboots and clock jumps.
+"""F2, F3, F5, F10, P2, P4, R2, R4, S4, T2, T7: the embedded frontier under any sequence of verbs, crashes and clock jumps.
 
 After every step all counters are held against a recount, and all indexes against the records (`recount`). Beside it a
-model keeps what a user relies on: a host is never leased twice, nobody asks it before its rest is over, no URL is
-lost, and an old token changes nothing.
+model keeps what a user relies on: a host is never leased twice, nobody asks it before its rest is over or against a
+person's word, no URL is lost, none is fetched again before its time, and an old token changes nothing.
 """
 
 from __future__ import annotations
@@ -11,9 +11,25 @@ import asyncio
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from frontier_steps import (
+    ADDRESSES,
+    BLOCKS,
+    DOMAINS,
+    HOSTS,
+    RECRAWL,
+    URLS,
+    address,
+    blocked,
+    forbidden,
+    policies,
+    some_answers,
+    some_candidates,
+    some_orders,
+)
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -21,11 +37,12 @@ from recount import check_tables
 
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Policy
+from nephila.frontier.embedded.tables import HOST_KEY_BYTES
+from nephila.frontier.embedded.trapping import held
 from nephila.model.outcome import (
     Dead,
     DeferReason,
     Deferred,
-    Done,
     Dropped,
     OriginRules,
     Outcome,
@@ -37,31 +54,17 @@ from nephila.model.outcome import (
     RulesMoved,
     Settlement,
 )
+from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import RecordRef, SegmentId
-from nephila.model.settings import FrontierSettings
 from nephila.model.task import Candidate, Lease, Level, Pace, PageTask, Refusal, RobotsTask
 from nephila.testing.clock import VirtualClock
-from nephila.urls import Address, Identifier, NormalRules, UrlLimits
+from nephila.urls import registrable_domain
 
-HOSTS = ("a.test", "www.a.test", "b.test")
-URLS = tuple(f"{scheme}://{host}/{path}" for host in HOSTS for scheme in ("http", "https") for path in ("", "1/", "2"))
-IDENTIFIER = Identifier(7, NormalRules(), UrlLimits())
 LEASE_S = 60.0
-
-
-def address(url: str) -> Address:
-    found = IDENTIFIER.identify(url)
-    assert isinstance(found, Address)
-    return found
-
-
-some_candidates = st.lists(
-    st.tuples(st.sampled_from([address(url) for url in URLS]), st.integers(0, 3), st.sampled_from(Level)).map(
-        lambda fields: Candidate(*fields)
-    ),
-    max_size=6,
+DAY_S = 86_400.0
+some_outcomes = st.sampled_from(
+    ["done", "done", "done", "done", "retry", "busy", "deferred", "dropped", "dead", "respelled"]
 )
-some_outcomes = st.sampled_from(["done", "answer", "retry", "deferred", "dropped", "dead", "respelled"])
 some_rules = st.sampled_from(["allow", "allow", "allow", "unavailable", "moved", "deferred"])
 
 
@@ -74,30 +77,34 @@ class Held:
     expires_at: int
 
 
+@dataclass(frozen=True)
+class Fetched:
+    """A page that was stored: in which cycle, in which segment, and when it is due again."""
+
+    cycle: int
+    segment: SegmentId
+    due_at: int | None
+
+
 class FrontierMachine(RuleBasedStateMachine):
     """The verbs as rules."""
 
-    @initialize(
-        base=st.sampled_from([0, 1000]),
-        limit=st.sampled_from([0, 3]),
-        robots=st.booleans(),
-        ordered=st.booleans(),
-        cooldown=st.sampled_from([0.0, 500.0]),
-    )
-    def open(self, base: int, limit: int, robots: bool, ordered: bool, cooldown: float) -> None:
+    @initialize(policy=policies())
+    def open(self, policy: Policy) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="frontier-"))
         self.loop = asyncio.new_event_loop()
         self.clock = VirtualClock()
-        frontier = FrontierSettings(sync=False, linger_ms=0, map_bytes=1 << 26, cooldown_s=cooldown, max_refusals=5)
-        self.policy = Policy(frontier, base, limit, robots=robots, ordered=ordered)
+        self.policy = policy
         self.frontier = LmdbFrontier(self.folder, self.clock, self.policy, threaded=False)
         self.held: dict[str, Held] = {}
         self.lost: list[Lease] = []
         self.free_at: dict[str, int] = {}
         self.delay: dict[str, int] = {}
         self.known: set[bytes] = set()
+        self.orders: dict[str, DomainPolicy] = {}
+        self.blocks: set[str] = set()
         self.segment, self.end = 1, 0
-        self.done_in: dict[bytes, tuple[int, SegmentId]] = {}
+        self.fetched: dict[bytes, Fetched] = {}
         self.pages = 0
         self.now = 0
 
@@ -114,12 +121,24 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule(candidates=some_candidates, refused=st.lists(st.sampled_from(URLS), max_size=3))
     def admit(self, candidates: list[Candidate], refused: list[str]) -> None:
-        refusals = [Refusal(address(url), "scope") for url in refused]
+        refusals = [Refusal(ADDRESSES[url], "scope") for url in refused]
         admission = self.do(self.frontier.admit(candidates, refusals))
-        new = {candidate.address.fingerprint for candidate in candidates} - self.known
-        assert admission.added == len(new)
-        assert admission.added + admission.known == len(candidates)
-        self.known |= new
+        new, allowed = self.meet(candidates)
+        assert (admission.added, admission.known) == (allowed, len(candidates) - new)
+
+    def meet(self, candidates: list[Candidate]) -> tuple[int, int]:
+        """Follow what an admission does: how many are new, and how many of those nobody forbids."""
+        new = {one.address.fingerprint: one for one in candidates if one.address.fingerprint not in self.known}
+        allowed = {
+            fingerprint
+            for fingerprint, one in new.items()
+            if not forbidden(one, self.blocks, self.orders.get(registrable_domain(one.address.host)))
+        }
+        self.known |= allowed
+        for one in candidates:
+            if one.level is Level.IMMEDIATE:
+                self.fetched.pop(one.address.fingerprint, None)  # it may come again, because somebody wants it
+        return len(new), len(allowed)
 
     @rule(hosts=st.integers(0, 4))
     def claim(self, hosts: int) -> None:
@@ -129,7 +148,30 @@ class FrontierMachine(RuleBasedStateMachine):
             assert lease.host not in self.held, "a leased host was claimed again"
             assert lease.not_before >= self.free_at.get(lease.host, 0), "claimed before its rest is over"
             assert lease.tasks
+            self.check_orders(lease)
             self.held[lease.host] = Held(lease, list(lease.tasks), lease.expires_at)
+
+    def check_orders(self, lease: Lease) -> None:
+        """R4, T7: a person's word holds from the next claim on. F2: nothing is fetched again before its time."""
+        order = self.orders.get(lease.domain, DomainPolicy())
+        hour = datetime.fromtimestamp(self.clock.wall_ms() / 1000, UTC).hour
+        assert not order.paused, "a paused domain was claimed"
+        assert not order.hours or any(
+            first <= hour < last if first < last else hour >= first or hour < last for first, last in order.hours
+        ), "claimed outside of its hours"
+        assert not blocked(lease.host, "", self.blocks), "a blocked host was claimed"
+        for task in lease.tasks:
+            if isinstance(task, PageTask):
+                assert order.max_depth is None or task.depth <= order.max_depth, "deeper than its policy allows"
+                assert not blocked("", task.url, self.blocks), "a blocked URL was claimed"
+                self.check_due(lease, task)
+
+    def check_due(self, lease: Lease, task: PageTask) -> None:
+        before = self.fetched.get(task.fingerprint)
+        if before is not None and before.cycle >= self.frontier.snapshot().cycle:
+            ahead = self.policy.ordered_wait_ms if self.policy.ordered else self.policy.settings.look_ahead_ms
+            assert before.due_at is not None, "fetched twice in a cycle"
+            assert lease.claimed_at + ahead >= before.due_at, "fetched again before it was due"
 
     @precondition(lambda self: self.held)
     @rule(data=st.data(), frees=st.booleans())
@@ -139,21 +181,31 @@ class FrontierMachine(RuleBasedStateMachine):
             self.settle_next(data, host, frees=frees)
 
     def settle_next(self, data: st.DataObject, host: str, *, frees: bool) -> None:
-        held = self.held[host]
-        task = held.open.pop(0)
+        one = self.held[host]
+        task = one.open.pop(0)
+        links = data.draw(some_candidates)
         if isinstance(task, RobotsTask):
             ending, frees = self.robots_ending(task, data.draw(some_rules)), True
         else:
-            ending = self.ending(task, data.draw(some_outcomes))
-        links = data.draw(some_candidates)
+            ending = self.ending(data, task, data.draw(some_outcomes))
         wait = data.draw(st.sampled_from([0, 700, 1000, 5000]))
         reason = data.draw(st.sampled_from([None, None, DeferReason.RETRY_AFTER]))
         release = Release(wait, Pace(wait), 10, reason) if frees else None
-        settled = self.do(self.frontier.settle(held.lease.token, [Settlement(task, ending, links)], release))
+        settled = self.do(self.frontier.settle(one.lease.token, [Settlement(task, ending, links)], release))
         assert settled.accepted
-        self.known |= {candidate.address.fingerprint for candidate in links}
+        if isinstance(task, PageTask):
+            self.note_due(task)
+        self.meet(links)
         if frees:
             self.freed(host, wait, wait)
+
+    def note_due(self, task: PageTask) -> None:
+        found = self.fetched.get(task.fingerprint)
+        story = self.frontier.story(address(task.url).host, task.fingerprint)
+        assert story is not None
+        if found is not None and story.due_in_ms is not None:
+            due_at = self.frontier.timeline.now() + story.due_in_ms
+            self.fetched[task.fingerprint] = replace(found, due_at=due_at)
 
     @rule(data=st.data())
     def work(self, data: st.DataObject) -> None:
@@ -191,11 +243,13 @@ class FrontierMachine(RuleBasedStateMachine):
     @rule(everything=st.booleans())
     def reap(self, everything: bool) -> None:
         now = self.frontier.timeline.now()
-        ended = [host for host, held in self.held.items() if everything or held.expires_at <= now]
+        ended = [host for host, one in self.held.items() if everything or one.expires_at <= now]
         assert self.do(self.frontier.reap_all() if everything else self.frontier.reap()) == len(ended)
         for host in ended:
             lease = self.held[host].lease
-            delay = self.delay.get(host, self.policy.base_delay_ms)
+            wanted = self.orders.get(lease.domain, DomainPolicy()).delay_s
+            base = self.policy.base_delay_ms if wanted is None else int(wanted * 1000)
+            delay = self.delay.get(host, base)
             self.freed(host, delay, delay)
             self.lost.append(lease)
 
@@ -209,22 +263,58 @@ class FrontierMachine(RuleBasedStateMachine):
         pages = self.frontier.snapshot().pages
         assert self.pages - lost <= pages <= self.pages
         self.pages = pages
-        self.done_in = {one: (cycle, where) for one, (cycle, where) in self.done_in.items() if where != self.name()}
+        self.fetched = {one: where for one, where in self.fetched.items() if where.segment != self.name()}
         self.segment, self.end = self.segment + 1, 0
 
     @rule()
     def begin_cycle(self) -> None:
         self.do(self.frontier.begin_cycle())
 
+    @rule()
+    def end_cycle(self) -> None:
+        self.do(self.frontier.end_cycle())
+
     @rule(limit=st.integers(1, 3))
     def revive(self, limit: int) -> None:
         letters = self.frontier.dead(limit)
+        for letter in letters:
+            self.fetched.pop(letter.fingerprint, None)
         assert self.do(self.frontier.revive(letters)) == len(letters)
         assert self.do(self.frontier.revive(letters)) == 0
 
+    # A person's word
+
+    @rule(domain=st.sampled_from(DOMAINS), order=some_orders)
+    def set_policy(self, domain: str, order: DomainPolicy) -> None:
+        self.do(self.frontier.set_policy(domain, order))
+        self.orders[domain] = order
+        assert self.frontier.view.policies() == self.orders
+
+    @rule(domain=st.sampled_from(DOMAINS))
+    def take_policy_back(self, domain: str) -> None:
+        self.do(self.frontier.set_policy(domain, None))
+        self.orders.pop(domain, None)
+
+    @rule(pattern=st.sampled_from(BLOCKS))
+    def block(self, pattern: str) -> None:
+        self.do(self.frontier.block(Block(pattern, "by hand")))
+        self.blocks.add(pattern)
+
+    @rule(pattern=st.sampled_from(BLOCKS))
+    def unblock(self, pattern: str) -> None:
+        assert self.do(self.frontier.unblock(pattern)) == (pattern in self.blocks)
+        self.blocks.discard(pattern)
+
+    @rule()
+    def release_traps(self) -> None:
+        names = {self.frontier._tables.host_key(host): host for host in HOSTS}
+        for key in self.frontier._group.run_now(held):
+            self.do(self.frontier.release_trap(names[key[:HOST_KEY_BYTES]], key[HOST_KEY_BYTES:]))
+        assert self.frontier.snapshot().traps == 0
+
     # The world
 
-    @rule(seconds=st.sampled_from([0.05, 0.7, 1.1, 5.0, 61.0, 700.0, 90_000.0]))
+    @rule(seconds=st.sampled_from([0.05, 0.7, 1.1, 5.0, 61.0, 700.0, DAY_S + 3600, 8 * DAY_S, 31 * DAY_S]))
     def advance(self, seconds: float) -> None:
         self.clock.advance(seconds)
 
@@ -249,7 +339,7 @@ class FrontierMachine(RuleBasedStateMachine):
     @invariant()
     def counters_equal_a_recount(self) -> None:
         if hasattr(self, "frontier"):
-            check_tables(self.frontier)
+            check_tables(self.frontier, RECRAWL)
 
     @invariant()
     def time_never_runs_backwards(self) -> None:
@@ -262,8 +352,7 @@ class FrontierMachine(RuleBasedStateMachine):
     @invariant()
     def no_url_is_lost(self) -> None:
         if hasattr(self, "frontier"):
-            for url in URLS:
-                found = address(url)
+            for found in ADDRESSES.values():
                 story = self.frontier.story(found.host, found.fingerprint)
                 assert (story is not None and story.state != "refused") == (found.fingerprint in self.known)
 
@@ -277,17 +366,19 @@ class FrontierMachine(RuleBasedStateMachine):
         self.free_at[host] = self.frontier.timeline.now() + wait
         self.delay[host] = delay
 
-    def ending(self, task: PageTask, outcome: str) -> Outcome:
+    def ending(self, data: st.DataObject, task: PageTask, outcome: str) -> Outcome:
         match outcome:
-            case "done" | "answer":
+            case "done":
+                answer = data.draw(some_answers)
                 start, self.end = self.end, self.end + 100
-                self.pages += outcome == "done"
+                self.pages += answer.page
                 cycle = self.frontier.snapshot().cycle
-                assert self.done_in.get(task.fingerprint, (0, ""))[0] < cycle, "fetched twice in a cycle"
-                self.done_in[task.fingerprint] = (cycle, self.name())
-                return Done(RecordRef(self.name(), start, 50, self.end), 200, b"d" * 32, page=outcome == "done")
+                self.fetched[task.fingerprint] = Fetched(cycle, self.name(), None)
+                return answer.stored(RecordRef(self.name(), start, 50, self.end))
             case "retry":
                 return Retry(5000, "timeout", "no answer")
+            case "busy":
+                return Retry(5000, "http_5xx", "503")
             case "deferred":
                 return Deferred(2000, DeferReason.DNS)
             case "dropped":
@@ -318,4 +409,4 @@ FrontierMachine.TestCase.settings = settings(
 
 
 class TestFrontierMachine(FrontierMachine.TestCase):  # type: ignore[misc,name-defined]
-    """F2, F3, F10, P2: see the module."""
+    """F2, F3, F5, F10, P2, P4, R2, R4, S4, T2, T7: see the module."""

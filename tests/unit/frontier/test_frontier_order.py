@@ -1,14 +1,11 @@
-"""The comparator, the lifecycle table and the timeline: pure policy."""
+"""The lifecycle table and the timeline: pure policy. (The comparator has `test_frontier_comparator`.)"""
 
 from __future__ import annotations
-
-from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nephila.frontier import order
 from nephila.frontier.lifecycle import TERMINAL, State, after, may_return
 from nephila.frontier.timeline import Anchor, Timeline
 from nephila.model.errors import FrontierError
@@ -27,95 +24,8 @@ from nephila.model.outcome import (
     RulesMoved,
 )
 from nephila.model.record import RecordRef, SegmentId
-from nephila.model.task import Level
 from nephila.testing.clock import VirtualClock
 from nephila.urls import Address, Fingerprint
-
-LOWER = (Level.HIGH, Level.MEDIUM, Level.LOW)
-
-queue_places = st.builds(
-    order.queue_key,
-    st.sampled_from(Level),
-    st.integers(0, 300),
-    st.text(max_size=30),
-    st.binary(min_size=16, max_size=16),
-    st.just(0),
-)
-ready_hosts = st.tuples(st.integers(0, 2**33), queue_places)
-
-
-def rank(host: tuple[int, bytes]) -> tuple[int, int, int, bytes]:
-    """The rules of the module as a tuple: level, domain count, depth, tie-break."""
-    count, head = host
-    return head[0], min(count, 0xFFFF_FFFF), head[1], head[2:]
-
-
-@settings(max_examples=200, deadline=None)
-@given(ready_hosts, ready_hosts)
-def test_the_bytes_of_a_ready_key_sort_as_its_rules_do(one: tuple[int, bytes], other: tuple[int, bytes]) -> None:
-    """F6: domain count, depth, tie-break, whatever store does the sorting."""
-    assert (order.ready_key(*one) < order.ready_key(*other)) == (rank(one) < rank(other))
-    assert (order.ready_key(*one) == order.ready_key(*other)) == (rank(one) == rank(other))
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 300), st.binary(min_size=16, max_size=16)), unique_by=lambda one: one[1][:8]))
-def test_no_two_urls_of_a_host_share_a_place(urls: list[tuple[int, bytes]]) -> None:
-    """F6: the order is total, because the fingerprint is the last word; and it is by depth first."""
-    places = {order.queue_key(2, depth, "", fingerprint, 0): depth for depth, fingerprint in urls}
-    assert len(places) == len(urls)
-    assert [min(places[place], 255) for place in sorted(places)] == sorted(min(depth, 255) for depth, _ in urls)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.sampled_from(Level), st.integers(0, 250), st.text(), st.binary(min_size=16, max_size=16), st.integers(0, 9))
-def test_a_place_tells_its_level_and_its_fingerprint(
-    level: Level, depth: int, url: str, fingerprint: bytes, seed: int
-) -> None:
-    """F1: what the store needs to find a record again is in the key."""
-    place = order.queue_key(level, depth, url, fingerprint, seed)
-    assert len(place) == order.QUEUE_KEY_BYTES
-    assert (order.level_of(place), order.prefix_of(place)) == (level, fingerprint[:8])
-    ready = order.ready_key(7, place)
-    assert len(ready) == order.READY_KEY_BYTES
-    assert (order.count_in_ready_key(ready), ready[5:]) == (7, place[1:])
-
-
-def test_the_tie_break_does_not_hang_on_the_crawls_secret() -> None:
-    """F6: the same input gives the same order in two crawls, whose fingerprints differ."""
-    urls = [f"a.test s/{number}" for number in range(50)]
-
-    def sequence(secret: int) -> list[str]:
-        prints = {url: bytes((secret * 31 + index) % 251 for _ in range(16)) for index, url in enumerate(urls)}
-        return sorted(urls, key=lambda url: order.queue_key(2, 0, url, prints[url], seed=3))
-
-    assert sequence(1) == sequence(2)
-    assert sequence(1) != sorted(urls)
-
-
-def test_high_medium_and_low_are_drawn_80_15_5() -> None:
-    """F1: the shares hold within two points over 10,000 draws."""
-    drawn = Counter(order.draw_level(LOWER, seed=0, draw=number) for number in range(10_000))
-    for level, share in order.SHARES.items():
-        assert abs(drawn[level] / 100 - share) < 2, drawn
-
-
-def test_an_absent_level_leaves_its_share_to_the_others() -> None:
-    """F1: medium and low alone are drawn 75/25."""
-    drawn = Counter(order.draw_level(LOWER[1:], seed=1, draw=number) for number in range(10_000))
-    assert abs(drawn[Level.MEDIUM] / 100 - 75) < 2, drawn
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.sets(st.sampled_from(Level), min_size=1), st.integers(0, 2**32), st.integers(0, 2**40))
-def test_a_draw_is_among_those_present_and_immediate_goes_first(present: set[Level], seed: int, number: int) -> None:
-    """F1: immediate is not drawn for, and the same seed and number give the same answer."""
-    levels = sorted(present)
-    drawn = order.draw_level(levels, seed, number)
-    assert drawn in present
-    assert drawn is Level.IMMEDIATE or Level.IMMEDIATE not in present
-    assert order.draw_level(levels, seed, number) is drawn
-
 
 # The lifecycle
 

@@ -285,9 +285,12 @@ class Book:
         self.txn.put(key, reason.encode(), db=self.db["parked"])
         self._count_put_off(host, 1)
 
-    def make_ready(self, key: bytes, host: HostState) -> None:
-        """Put a host among the ready ones, once for each lane it has work in, and once by how long it has had work."""
-        heads = self.heads(key, host)
+    def make_ready(self, key: bytes, host: HostState, heads: dict[int, bytes] | None = None) -> None:
+        """Put a host among the ready ones, once for each lane it has work in, and once by how long it has had work.
+
+        `heads` is what `heads` would find, where the caller knows it.
+        """
+        heads = heads or self.heads(key, host)
         self.leave(key, host)
         if not heads:
             host.work_since = 0

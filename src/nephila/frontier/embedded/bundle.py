@@ -1,17 +1,16 @@
 """Bundles: how queued URLs lie in the store.
 
-The links that a page brings to one host share nearly all there is to say of them: depth, class, rank, the page they were
-found on, the time. So they are written as one value, a head and then a few bytes for each URL, instead of a record and a
-queue entry each: two writes for thirty links, and half the room.
+The links that a page brings to one host share nearly all there is to say of them: depth, class, rank, the page they
+were found on, the time. So they are written as one value, a head and then a few bytes for each URL, instead of a record
+and a queue entry each: two writes for thirty links, and half the room.
 
-The first URL of a bundle is the last in its bytes, so that taking it away is cutting off the end. A URL that is moved to a
-better place is not looked for in its bundle: it gets an entry in another one, its own key names the place that counts,
-and the old entry is passed over when its turn comes.
+The first URL of a bundle is the last in its bytes, so that taking it away is cutting off the end.
 
     head   admitted (4), cycle (2), rank (1), hops (1), length of via (1), via
     entry  tail, fingerprint (16), length of tail (2)
 
-What must stay true: a value stays under half a page of the store, because LMDB gives larger ones whole pages of their own.
+What must stay true: a value stays under half a page of the store, because LMDB gives larger ones whole pages of their
+own.
 """
 
 from __future__ import annotations
@@ -23,11 +22,14 @@ from typing import NamedTuple
 BUNDLE_BYTES = 1_900
 _HEAD = struct.Struct(">IHBBB")
 _LENGTH = struct.Struct(">H")
-_pack_length = _LENGTH.pack
 _MAX_CYCLE = 0xFFFF
+_AFTER_TAIL = 18
+"""Bytes of an entry after its tail: fingerprint and length."""
+_LENGTHS = tuple(_LENGTH.pack(length) for length in range(4_096))
+"""Of tails, packed: most are asked for thirty times a page."""
 
-Entry = tuple[bytes, bytes]
-"""Tail and fingerprint."""
+Entry = bytes
+"""A URL in a bundle, packed. Bytes and not a noun: thirty a page are made, and most are never looked at singly."""
 
 
 class Head(NamedTuple):
@@ -39,6 +41,22 @@ class Head(NamedTuple):
     hops: int
     via: bytes = b""
     """Key of the page they were found on; empty for seeds."""
+
+
+def pack_entry(tail: bytes, fingerprint: bytes) -> Entry:
+    """A URL as it lies in a bundle."""
+    length = len(tail)
+    return tail + fingerprint + (_LENGTHS[length] if length < len(_LENGTHS) else _LENGTH.pack(length))
+
+
+def tail_of(entry: Entry) -> bytes:
+    """The spelling of a URL, as `tables.shorten` cuts it."""
+    return entry[:-_AFTER_TAIL]
+
+
+def fingerprint_of(entry: Entry) -> bytes:
+    """The fingerprint of a URL."""
+    return entry[-_AFTER_TAIL:-2]
 
 
 def pack_head(head: Head, host_key: bytes) -> bytes:
@@ -60,29 +78,42 @@ def read_head(value: bytes, host_key: bytes, url_mark: bytes) -> Head:
 
 def pack_bundle(head: bytes, entries: Sequence[Entry]) -> bytes:
     """A bundle: a packed head and its URLs."""
-    parts = [head]
-    for tail, fingerprint in reversed(entries):
-        parts += (tail, fingerprint, _pack_length(len(tail)))
-    return b"".join(parts)
+    return head + b"".join(entries[::-1])
+
+
+def split(entries: Sequence[Entry], head_bytes: int) -> list[Sequence[Entry]]:
+    """The entries in as many pieces as are needed to keep each bundle small."""
+    room = BUNDLE_BYTES - head_bytes
+    if sum(map(len, entries)) <= room:
+        return [entries]
+    pieces: list[Sequence[Entry]] = []
+    start = size = 0
+    for index, entry in enumerate(entries):
+        size += len(entry)
+        if size > room and index > start:
+            pieces.append(entries[start:index])
+            start, size = index, len(entry)
+    pieces.append(entries[start:])
+    return pieces
 
 
 def entries_of(value: bytes) -> Iterator[Entry]:
     """The URLs of a bundle, first to last."""
     end, start = len(value), _HEAD.size + value[_HEAD.size - 1]
     while end > start:
-        length = _LENGTH.unpack_from(value, end - 2)[0]
-        at = end - 18 - length
-        yield value[at : at + length], value[end - 18 : end - 2]
+        at = end - _AFTER_TAIL - _LENGTH.unpack_from(value, end - 2)[0]
+        yield value[at:end]
         end = at
 
 
-def without(value: bytes, fingerprint: bytes) -> bytes | None:
-    """The bundle without one URL: None when that was its last one. Raises KeyError where it is not in it."""
-    end, start = len(value), _HEAD.size + value[_HEAD.size - 1]
-    while end > start:
-        at = end - 18 - _LENGTH.unpack_from(value, end - 2)[0]
-        if value[end - 18 : end - 2] == fingerprint:
-            left = value[:at] + value[end:]
-            return left if len(left) > start else None
-        end = at
-    raise KeyError(fingerprint)
+def find(value: bytes, fingerprint: bytes) -> Entry | None:
+    """The entry of one URL, by the whole of its fingerprint or the first half."""
+    size = len(fingerprint)
+    return next((entry for entry in entries_of(value) if entry[-_AFTER_TAIL : size - _AFTER_TAIL] == fingerprint), None)
+
+
+def without(value: bytes, entry: Entry) -> bytes | None:
+    """The bundle without one of its URLs: None when that was its last one."""
+    at = value.rindex(entry)
+    left = value[:at] + value[at + len(entry) :]
+    return left if len(left) > _HEAD.size + value[_HEAD.size - 1] else None

@@ -3,33 +3,34 @@
 Nothing leaves its queue here: a lease names the places it covers, and only a settle under its token takes them out. So
 a crashed worker costs its hosts one delay and nothing else.
 
-Before a host is leased, what holds for its domain is asked anew: a policy, a block or a pause takes effect with the next
-claim. robots.txt is work like any other: a page is leased only while rules for its origin are in force; where there are
-none, the lease is on the robots.txt instead, and the pages come later.
+Before a host is leased, what holds for its domain is asked anew: a policy, a block or a pause takes effect with the
+next claim. robots.txt is work like any other: a page is leased only while rules for its origin are in force; where
+there are none, the lease is on the robots.txt instead, and the pages come later.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from itertools import islice
 
 from xxhash import xxh3_64_digest
 
 from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 from nephila.model.outcome import DeferReason, RulesKind
-from nephila.model.policy import DomainPolicy
 from nephila.model.task import Lease, Pace, PageTask, RobotsTask, Task, Token, Validators
-from nephila.urls import Fingerprint, origin_of, registrable_domain
+from nephila.urls import Fingerprint, origin_of
 
 from . import trapping
-from .admission import put_back, requeue, wake
 from .book import Book, pack, read_origin, read_url
 from .endings import drop
+from .holding_off import pages_left, reason_to_wait
 from .queueing import Work, work_of
-from .records import DomainState, HostState, LeaseRecord, OriginNote, Place, RobotsEntry
+from .records import HostState, LeaseRecord, OriginNote, RobotsEntry
+from .returning import put_back, requeue
 from .shelving import RELEASED_AT_ONCE, shelf_code, unshelve
-from .tables import HOST_KEY_BYTES, PREFIX_BYTES, ROBOTS, URL, lengthen
+from .tables import HOST_KEY_BYTES, ROBOTS, lengthen
 from .upkeep import sweep
+from .waking import wake
 
 PROMOTIONS_PER_CLAIM = 2_000
 """Bound on the work of one claim: what is left over is promoted by the next."""
@@ -46,6 +47,9 @@ RECOUNTS_PER_PICK = 16
 
 SHELVES_PER_CLAIM = 50
 """Hosts whose coverage shelf is emptied by one claim, once the wanted number of domains is reached."""
+
+_NO_RULES = OriginNote(RulesKind.ALLOW_ALL, 0, 0)
+"""Stands for the rules of every origin where robots.txt is not obeyed."""
 
 MOVED_POLL_MS = 2_000
 MOVED_LIMIT_MS = 600_000
@@ -107,7 +111,11 @@ def promote_waiting(book: Book, ahead_ms: int, *, waiting_for_rules: bool = True
         elif host.reason == DeferReason.ROBOTS and not waiting_for_rules:
             continue
         else:
-            book.make_ready(key, host)
+            trapping.take_probe(book, key, host)
+            if any(host.queued) or host.robots:
+                book.make_ready(key, host)
+            else:
+                book.rest(key, host)
 
 
 def _rest_after_reboot(book: Book, key: bytes, host: HostState) -> None:
@@ -164,9 +172,7 @@ def _empty_coverage_shelves(book: Book) -> None:
     for key in keys:
         host = book.known_host(key)
         host.admitted += unshelve(book, key, host, DeferReason.COVERAGE, RELEASED_AT_ONCE)
-        wake(book, key, host, ())
-        if host.place is Place.READY and not book.token_of(key):
-            book.make_ready(key, host)
+        wake(book, key, host)
 
 
 def _pick(book: Book) -> tuple[bytes, HostState, int] | None:
@@ -213,19 +219,17 @@ def _starving(book: Book) -> tuple[bytes, HostState, int] | None:
 def _lease(book: Book, key: bytes, host: HostState, lane: int, lease_ms: int) -> Lease | None:
     """Lease a ready host, or put it off and return None."""
     _rest_after_reboot(book, key, host)
-    domain = book.domain(key)
-    if host.free_at > book.now + _ahead_ms(book):
-        book.wait(key, host, host.free_at)
-        return None
-    if _put_off(book, key, host, domain):
+    held = reason_to_wait(book, key, host, _ahead_ms(book))
+    if held is not None:
+        if held.until is None:
+            book.park(key, host, held.reason)
+        else:
+            book.wait(key, host, held.until, held.reason)
         return None
     robots = book.first_robots(key) if host.robots else None
     if robots is not None:
         return _robots_lease(book, key, host, robots[1], lease_ms)
-    if _pages_left(book, host) == 0:
-        book.park(key, host, DeferReason.HOST_LIMIT)
-        return None
-    found = _first_unblocked(book, key, host, domain, lane)
+    found = _first_unblocked(book, key, host, lane)
     if found is None:
         book.rest(key, host)
         return None
@@ -237,90 +241,36 @@ def _lease(book: Book, key: bytes, host: HostState, lane: int, lease_ms: int) ->
         entry = RobotsEntry(origin, f"{origin}/robots.txt", 0)
         put_robots(book, key, host, entry)
         return _robots_lease(book, key, host, entry, lease_ms)
-    tasks = tuple(page_task(book, key, host, one) for one in work)
+    tasks = tuple(page_task(book, host, one) for one in work)
     places = [one.entry for one in work]
     return _make(book, key, host, tasks, LeaseRecord(key, book.now + lease_ms, places), note.stored_at)
 
 
-def _put_off(book: Book, key: bytes, host: HostState, domain: DomainState) -> bool:
-    """Put a host off as a whole, where its domain may not be asked now (P4, R4, T7)."""
-    if domain.paused_until > book.now:
-        book.wait(key, host, max(host.free_at, domain.paused_until), DeferReason.ERRORS)
-        return True
-    if (blocks := book.blocklist()) and blocks.of_host(host.name) is not None:
-        book.park(key, host, DeferReason.BLOCKED)
-        return True
-    if not domain.policed:
-        return False
-    policy = book.policy_of(domain)
-    if policy.paused:
-        book.park(key, host, DeferReason.PAUSED)
-        return True
-    opens_in_s = opens_in(policy, book.wall_s)
-    if opens_in_s > 0:
-        book.wait(key, host, max(host.free_at, book.now + opens_in_s * 1000), DeferReason.HOURS)
-        return True
-    due_at = host.released_at + max(0, book.delay_of(key, host))
-    if host.released_at and policy.delay_s is not None and due_at > max(book.now, host.free_at) + _ahead_ms(book):
-        host.free_at = due_at + 1
-        book.wait(key, host, host.free_at)
-        return True
-    return False
-
-
-def opens_in(policy: DomainPolicy, wall_s: int) -> int:
-    """Seconds until a domain may be asked by the hours of its policy; 0 when it may be now."""
-    if not policy.hours:
-        return 0
-    moment = datetime.fromtimestamp(wall_s, UTC)
-    for ahead in range(25):
-        hour = (moment.hour + ahead) % 24
-        if any(_holds(first, last, hour) for first, last in policy.hours):
-            return 0 if ahead == 0 else ahead * 3600 - moment.minute * 60 - moment.second
-    return 86_400
-
-
-def _holds(first: int, last: int, hour: int) -> bool:
-    return first <= hour < last if first < last else hour >= first or hour < last
-
-
-def _pages_left(book: Book, host: HostState) -> int | None:
-    """How many pages of a host may still be fetched in this cycle; None when there is no limit."""
-    limit = book.policy.max_pages_per_host
-    fetched = host.fetched_in_cycle if host.cycle == book.totals.cycle else 0
-    return max(0, limit - fetched) if limit else None
-
-
 def _first_unblocked(
-    book: Book, key: bytes, host: HostState, domain: DomainState, lane: int
+    book: Book, key: bytes, host: HostState, lane: int
 ) -> int | tuple[str, OriginNote | None, list[Work]] | None:
     """The next pages of one origin whose rules are known or may be fetched; else the time when that may change.
 
     None when the host has no work left: all of it was put on shelves or ended on the way.
     """
     wanted = book.policy.settings.urls_per_lease if book.delay_of(key, host) < SHORT_DELAY_MS else 1
-    wanted = min(wanted, _pages_left(book, host) or wanted)
+    wanted = min(wanted, pages_left(book, host) or wanted)
     blocked: dict[str, int] = {}
     origin, note, work = "", None, list[Work]()
     trapping.take_probe(book, key, host)
-    for looked_at, one in enumerate(work_of(book, key, host, lane)):
-        if looked_at >= LOOKED_AT:
-            break
+    for one in islice(work_of(book, key, host, lane), LOOKED_AT):
         url = lengthen(one.tail.decode(), host.name)
-        if _ends_here(book, key, host, domain, one, url):
-            continue
         its_origin = origin_of(url)
+        if its_origin in blocked or _ends_here(book, key, host, one, url):
+            continue
         if work and its_origin != origin:
             break
         if not work:
-            if its_origin in blocked:
-                continue
-            note = origin_note(book, its_origin) if book.policy.robots else OriginNote(RulesKind.ALLOW_ALL, 0, 0)
-            until = _blocked_until(book, note)
+            note, until = _rules_of(book, its_origin)
             if until is not None:
                 blocked[its_origin] = until
                 continue
-            if book.policy.robots and (note is None or note.fresh_until <= book.now):
+            if note is None:
                 return its_origin, None, []
             origin = its_origin
         work.append(one)
@@ -328,17 +278,31 @@ def _first_unblocked(
             break
     if work:
         return origin, note, work
-    if blocked or any(host.queued):
+    if any(host.queued):
         return min(blocked.values(), default=book.now + MOVED_POLL_MS)
     return None
 
 
-def _ends_here(book: Book, key: bytes, host: HostState, domain: DomainState, one: Work, url: str) -> bool:
+def _rules_of(book: Book, origin: str) -> tuple[OriginNote | None, int | None]:
+    """What is in force of an origin's robots.txt, None when it must be asked for; and until when it is blocked."""
+    if not book.policy.robots:
+        return _NO_RULES, None
+    note = origin_note(book, origin)
+    until = _blocked_until(book, note)
+    fresh = note is not None and note.fresh_until > book.now
+    return note if fresh else None, until
+
+
+def _ends_here(book: Book, key: bytes, host: HostState, one: Work, url: str) -> bool:
     """Whether a queued URL is not fetched after all: blocked or too deep by a person's word, or in a trap by now."""
     if (blocks := book.blocklist()) and (block := blocks.of_url(url)) is not None:
         drop(book, key, host, one, "blocked", f"{block.pattern}: {block.reason}")
         return True
-    if domain.policed and (deepest := book.policy_of(domain).max_depth) is not None and one.place[4] > deepest:
+    if not book.totals.policies:
+        return bool(host.flagged) and trapping.catch(book, key, host, one, url)
+    domain = book.domain(key)
+    deepest = book.policy_of(domain).max_depth
+    if deepest is not None and one.place[4] > deepest:
         detail = f"depth {one.place[4]}, the policy of {domain.name} allows {deepest}"
         drop(book, key, host, one, "policy_depth", detail)
         return True
@@ -347,7 +311,7 @@ def _ends_here(book: Book, key: bytes, host: HostState, domain: DomainState, one
 
 def _blocked_until(book: Book, note: OriginNote | None) -> int | None:
     """When an origin whose pages may not be claimed is worth another look; None when it is not blocked."""
-    if note is None or not book.policy.robots:
+    if note is None:
         return None
     if note.moved_at and book.now - note.moved_at < MOVED_LIMIT_MS:
         return book.now + MOVED_POLL_MS
@@ -423,7 +387,7 @@ def _verifies(book: Book, host: HostState, tail: str) -> bool:
     return caught or order.is_sample(f"{host.name} {tail}", cycle, every, book.policy.random_seed)
 
 
-def page_task(book: Book, key: bytes, host: HostState, one: Work) -> PageTask:
+def page_task(book: Book, host: HostState, one: Work) -> PageTask:
     """A queued URL as a task."""
     tail, record, head = one.tail.decode(), one.record, one.head
     fate = record.fate if record else None

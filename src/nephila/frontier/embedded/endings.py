@@ -1,4 +1,4 @@
-"""How a queued URL leaves its queue: it gets a record of its own, if it had none, and the record says what became of it."""
+"""How a queued URL leaves its queue: it gets a record of its own, if it had none, that says what became of it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from nephila.model.record import SegmentId
 from nephila.model.task import Candidate, Lease, Level, Refusal, Token
 from nephila.urls import Fingerprint
 
-from . import admission, claiming, orders, settling, trapping, upkeep
+from . import admission, claiming, orders, returning, settling, trapping, upkeep, waking
 from .book import Book, Policy, read_anchor, read_url
 from .group import GroupCommitter
 from .queueing import PARKED
@@ -146,7 +146,7 @@ class LmdbFrontier:
                 if raw is None or raw[0] <= PARKED or (record := read_url(raw)).state is not State.DEAD:
                     continue
                 host = book.known_host(key)
-                admission.wake(book, key, host, (admission.requeue(book, key, host, url_key, record),))
+                waking.wake(book, key, host, (returning.requeue(book, key, host, url_key, record),))
                 count += 1
             return count
 

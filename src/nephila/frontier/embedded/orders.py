@@ -1,6 +1,7 @@
 """What a person decides while a crawl runs: policies of domains (R4) and blocks (T7). They hold from the next claim on.
 
-Every change counts up `Totals.orders`, so that whoever keeps blocks at hand, in this process or another, reads them again.
+Every change counts up `Totals.orders`, so that whoever keeps blocks at hand, in this process or another, reads them
+again.
 """
 
 from __future__ import annotations
@@ -8,10 +9,10 @@ from __future__ import annotations
 from nephila.model.outcome import DeferReason
 from nephila.model.policy import Block, DomainPolicy
 
-from .admission import wake
 from .book import Book, pack
 from .records import Place
 from .tables import DOMAIN_KEY_BYTES
+from .waking import wake
 
 _LIFTED = frozenset({DeferReason.PAUSED, DeferReason.BLOCKED, DeferReason.HOURS, DeferReason.ERRORS})
 
@@ -19,6 +20,7 @@ _LIFTED = frozenset({DeferReason.PAUSED, DeferReason.BLOCKED, DeferReason.HOURS,
 def set_policy(book: Book, domain: str, policy: DomainPolicy | None) -> None:
     """Let a policy hold for a domain; None takes it back."""
     state = book.domain(book.tables.domain_key(domain), domain)
+    book.totals.policies += (policy is not None) - state.policed
     state.policed = policy is not None
     if policy is None:
         book.txn.delete(domain.encode(), db=book.db["policies"])
@@ -64,7 +66,7 @@ def _reconsider(book: Book, domain: str) -> None:
         host = book.known_host(key)
         if host.place is Place.WAITING and host.reason in _LIFTED and not book.token_of(key):
             book.rest(key, host)
-            wake(book, key, host, ())
+            wake(book, key, host)
 
 
 def _hosts_of(book: Book, prefix: bytes) -> list[bytes]:

@@ -2,9 +2,9 @@
 
 Under the key of a URL lies one of three things:
 
-    0, place, rank                     it waits in the queue at that place
-    1, place, rank, reason, group      it is parked: on a shelf of its host (see `shelving`)
-    a packed UrlRecord                 it was asked for, or put back on its own; while it is queued the record names its place
+    0, place, rank                  it waits in the queue at that place
+    1, place, rank, reason, group   it is parked: on a shelf of its host (see `shelving`)
+    a packed UrlRecord              it was asked for, or put back on its own; while queued the record names its place
 
 The place under the key is the one that counts: an entry of a bundle whose URL stands elsewhere by now is passed over.
 """
@@ -18,7 +18,20 @@ from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 
 from .book import Book, read_url
-from .bundle import BUNDLE_BYTES, Entry, Head, entries_of, pack_bundle, pack_head, read_head, without
+from .bundle import (
+    Entry,
+    Head,
+    entries_of,
+    find,
+    fingerprint_of,
+    pack_bundle,
+    pack_entry,
+    pack_head,
+    read_head,
+    split,
+    tail_of,
+    without,
+)
 from .records import HostState, UrlRecord
 from .tables import HOST_KEY_BYTES, PREFIX_BYTES, QUEUE, URL
 
@@ -26,6 +39,7 @@ QUEUED, PARKED = 0, 1
 """The first byte under the key of a URL that has no record."""
 _QUEUED_MARK = bytes((QUEUED,))
 _PLACE_END = 1 + order.PLACE_BYTES
+RANK_BYTES = tuple(bytes((rank,)) for rank in range(256))
 
 
 class Work(NamedTuple):
@@ -56,72 +70,68 @@ def rank_in(raw: bytes) -> int:
 
 def queued_mark(place: bytes, rank: int) -> bytes:
     """What is written under the key of a URL that waits in the queue."""
-    return _QUEUED_MARK + place + bytes((rank,))
+    return _QUEUED_MARK + place + RANK_BYTES[rank]
+
+
+class Standing(NamedTuple):
+    """Where URLs are to stand: what a place says but for the tie-break."""
+
+    lane: int
+    step: int
+    depth: int
 
 
 def enqueue(
     book: Book,
     key: bytes,
     host: HostState,
-    lane: int,
-    step: int,
-    depth: int,
+    standing: Standing,
     head: Head,
     entries: Sequence[Entry],
-    first_tie: bytes | None = None,
+    tie: bytes | None = None,
 ) -> list[tuple[bytes, Sequence[Entry]]]:
     """Put URLs that share a head into a host's queue; returns each place with the URLs that stand there.
 
     What lies under the URLs' own keys, and the host's own place, are the caller's business.
     """
     packed = pack_head(head, key)
-    name, seed = host.name.encode(), book.policy.random_seed
-    placed: list[tuple[bytes, Sequence[Entry]]] = []
-    for chunk in split(entries, len(packed)):
-        tie = first_tie or order.tie_of(name + chunk[0][0], seed)
-        value = pack_bundle(packed, chunk)
-        while True:
-            place = order.pack_place(lane, step, depth, tie)
-            if book.txn.put(key + QUEUE + place, value, overwrite=False, db=book.web):
-                break
-            tie = order.tie_of(tie, seed)  # two bundles with the same tie-break: one of them takes another
-        placed.append((place, chunk))
-    book.count_queued(host, lane, len(entries), head.admitted_s)
+    placed = [
+        (put_bundle(book, key + QUEUE, host, standing, packed, chunk, tie), chunk)
+        for chunk in split(entries, len(packed))
+    ]
+    book.count_queued(host, standing.lane, len(entries), head.admitted_s)
     return placed
 
 
-def split(entries: Sequence[Entry], head_bytes: int) -> list[Sequence[Entry]]:
-    """The entries in as many pieces as are needed to keep each bundle small."""
-    room = BUNDLE_BYTES - head_bytes
-    if len(entries) == 1 or sum([len(tail) for tail, _ in entries]) + 18 * len(entries) <= room:
-        return [entries]
-    pieces: list[Sequence[Entry]] = []
-    start = size = 0
-    for index, (tail, _) in enumerate(entries):
-        size += len(tail) + 18
-        if size > room and index > start:
-            pieces.append(entries[start:index])
-            start, size = index, len(tail) + 18
-    pieces.append(entries[start:])
-    return pieces
+def put_bundle(
+    book: Book,
+    prefix: bytes,
+    host: HostState,
+    standing: Standing,
+    head: bytes,
+    entries: Sequence[Entry],
+    tie: bytes | None = None,
+) -> bytes:
+    """Write one bundle under a prefix; returns its place. Two bundles with the same tie-break: one takes another."""
+    lane, step, depth = standing
+    seed = book.policy.random_seed
+    tie = tie or order.tie_of(host.name.encode() + tail_of(entries[0]), seed)
+    value = pack_bundle(head, entries)
+    while True:
+        place = order.pack_place(lane, step, depth, tie)
+        if book.txn.put(prefix + place, value, overwrite=False, db=book.web):
+            return place
+        tie = order.tie_of(tie, seed)
 
 
 def enqueue_record(book: Book, key: bytes, host: HostState, url_key: bytes, record: UrlRecord, score: int) -> bytes:
     """Put a URL that has a record into the queue on its own; returns its place. The record is the caller's to write."""
-    supply = order.Supply.DUE if record.fate and record.fate.capture else order.Supply.NEW
+    supply = order.Supply.DUE if record.fate and record.fate.fetched else order.Supply.NEW
     lane = order.lane_of(supply, record.level)
     head = Head(record.admitted_s, record.cycle, record.rank, record.hops, record.via)
     fingerprint = url_key[HOST_KEY_BYTES + 1 :] + record.suffix
-    ((place, _),) = enqueue(
-        book,
-        key,
-        host,
-        lane,
-        order.step_for(book.step, score),
-        record.depth,
-        head,
-        [(record.tail.encode(), fingerprint)],
-    )
+    standing = Standing(lane, order.step_for(book.step, score), record.depth)
+    ((place, _),) = enqueue(book, key, host, standing, head, [pack_entry(record.tail.encode(), fingerprint)])
     record.place = place
     return place
 
@@ -130,13 +140,11 @@ def take(book: Book, key: bytes, place: bytes, fingerprint: bytes) -> tuple[Head
     """Take a URL out of its bundle: what the bundle knew of it, None when it is not in there. Nothing is counted."""
     bundle_key = key + QUEUE + place
     value = book.txn.get(bundle_key, db=book.web)
-    if value is None:
+    entry = None if value is None else find(value, fingerprint)
+    if value is None or entry is None:
         return None
-    tail = next((tail for tail, its in entries_of(value) if its == fingerprint), None)
-    if tail is None:
-        return None
-    put_or_delete(book, bundle_key, without(value, fingerprint))
-    return read_head(value, key, URL), tail
+    put_or_delete(book, bundle_key, without(value, entry))
+    return read_head(value, key, URL), tail_of(entry)
 
 
 def put_or_delete(book: Book, bundle_key: bytes, value: bytes | None) -> None:
@@ -162,17 +170,25 @@ def work_of(book: Book, key: bytes, host: HostState, lane: int) -> Iterator[Work
 
     The caller may take away, park or settle what it was given before it asks for the next.
     """
+    lanes = [lane for lane, count in enumerate(host.queued) if count]
+    if len(lanes) > 1:
+        lanes = _in_order(book, key, lanes, lane)
+    for stored in lanes:
+        yield from _lane_work(book, key, bytes((stored,)))
+
+
+def _in_order(book: Book, key: bytes, lanes: list[int], wanted: int) -> list[int]:
+    """The lanes of a queue, those first whose head is in the wanted lane by now."""
     lowered = book.domain(key).health.lowered
     firsts: list[tuple[bool, bytes, int]] = []
-    for stored, count in enumerate(host.queued):
+    for stored in lanes:
         prefix = key + QUEUE + bytes((stored,))
-        if count and book.cursor.set_range(prefix) and book.cursor.key().startswith(prefix):
+        if book.cursor.set_range(prefix) and book.cursor.key().startswith(prefix):
             place = book.cursor.key()[HOST_KEY_BYTES + 1 :]
             _, step, _, _ = order.read_place(place)
-            now_lane = order.effective_lane(stored, step, book.step, book.policy.priority, lowered)
-            firsts.append((now_lane != lane, place[1:], stored))
-    for _, _, stored in sorted(firsts):
-        yield from _lane_work(book, key, bytes((stored,)))
+            lane = order.effective_lane(stored, step, book.step, book.policy.priority, lowered)
+            firsts.append((lane != wanted, place[1:], stored))
+    return [stored for _, _, stored in sorted(firsts)]
 
 
 def _lane_work(book: Book, key: bytes, lane: bytes) -> Iterator[Work]:
@@ -182,7 +198,8 @@ def _lane_work(book: Book, key: bytes, lane: bytes) -> Iterator[Work]:
         place = book.cursor.key()[HOST_KEY_BYTES + 1 :]
         value = book.cursor.value()
         head = read_head(value, key, URL)
-        for tail, fingerprint in entries_of(value):
+        for entry in entries_of(value):
+            fingerprint = fingerprint_of(entry)
             raw = book.txn.get(key + URL + fingerprint[:PREFIX_BYTES], db=book.web)
             record = None
             if raw is not None and raw[0] > PARKED:
@@ -191,7 +208,7 @@ def _lane_work(book: Book, key: bytes, lane: bytes) -> Iterator[Work]:
             else:
                 current = b"" if raw is None or raw[0] != QUEUED else place_in(raw)
             if current == place:
-                yield Work(place, tail, fingerprint, head, record)
+                yield Work(place, tail_of(entry), fingerprint, head, record)
             else:
                 take(book, key, place, fingerprint)
         place += b"\0"

@@ -44,6 +44,10 @@ class Fate(msgspec.Struct, array_like=True):
     capture: CaptureNote | None = None
     trail: tuple[str, ...] = ()
     history: History = History()
+    fetched: int = 0
+    """How often it was answered for good, over all cycles."""
+    gone: bool = False
+    """Proven gone (R5)."""
 
 
 class UrlRecord(msgspec.Struct, array_like=True):
@@ -247,6 +251,8 @@ class Totals(msgspec.Struct):
     """A cycle was begun by hand and has not come to its end."""
     sweep: bytes | None = None
     """Where the sweep of a new cycle has come to; None when there is none."""
+    policies: int = 0
+    """Domains that there is a policy for."""
     orders: int = 0
     """Counts the changes of policies and blocks: whoever has read them at another count reads them again."""
     covered: bool = False

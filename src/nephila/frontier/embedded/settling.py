@@ -1,8 +1,8 @@
 """settle: end tasks under their token, links included, in one act.
 
-A settle with an old token changes nothing. A page that is done is pending on its archive segment until `confirm`. What the
-answer shows is written down in the same act: of the domain's health (P4), of the worth of its host (F5) and of the shape
-of its URL (T2), when to come back (R2), and what its links bring their targets (R1).
+A settle with an old token changes nothing. A page that is done is pending on its archive segment until `confirm`. What
+the answer shows is written down in the same act: of the domain's health (P4), of the worth of its host (F5) and of the
+shape of its URL (T2), when to come back (R2), and what its links bring their targets (R1).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import assert_never
 
 from xxhash import xxh3_64_intdigest
 
-from nephila.frontier import health, rank as ranks
-from nephila.frontier.lifecycle import State, after
+from nephila.frontier import health
+from nephila.frontier import rank as ranks
+from nephila.frontier.lifecycle import after
 from nephila.interfaces.frontier import Admission, Settled
 from nephila.interfaces.recrawl import Visit
 from nephila.model.errors import FrontierError
@@ -37,13 +38,15 @@ from nephila.model.outcome import (
 from nephila.model.task import Candidate, PageTask, RobotsTask, Token
 
 from . import trapping
-from .admission import SEEDS, Source, admit, host_and_domain, note_refused, put_back, wake
+from .admission import SEEDS, Source, admit, note_refused, take_on
 from .book import Book, pack, read_lease
 from .claiming import origin_note, put_robots, remove_robots
 from .endings import fate_of, take_out
 from .records import CaptureNote, DomainState, HostState, LeaseRecord, OriginNote, Place, RobotsEntry, UrlRecord
+from .returning import put_back
 from .shelving import refill, take_on_hosts, unshelve
 from .tables import pending_key, shorten
+from .waking import wake
 
 MEAN_WEIGHT = 8
 """The host's mean answer time moves by an eighth of each new one, as TCP's round-trip estimate does (RFC 6298)."""
@@ -114,8 +117,7 @@ def _end(book: Book, lease: LeaseRecord, host: HostState, settlement: Settlement
             admission = admit(book, settlement.links, source, new)
             note_refused(book, settlement.refused, url_key)
             _check_health(book, domain, settlement.outcome)
-            capture = record.fate.capture if record.fate else None
-            first = capture is not None and capture.count == 1
+            first = record.fate is not None and record.fate.fetched == 1
             if trapping.observe(book, key, host, settlement, new, first=first):
                 _earn(book, key, host, domain)
             if book.policy.target_domains and not book.totals.covered:
@@ -144,14 +146,13 @@ def _end_page(
     record.state = after(record.state, outcome)
     record.cycle = totals.cycle  # it may have been queued in an earlier one; this is the cycle that it was asked in
     fate = fate_of(record)
-    was_gone = fate.reason == GONE
     fate.settled_s, fate.reason, fate.detail = book.wall_s, "", ""
     match outcome:
         case Done():
             source = _share_out(book, domain, url_key, record, settlement, outcome)
             _store(book, url_key, record, outcome)
             _count(book, host, domain, outcome)
-            _plan(book, domain, url_key, record, outcome, was_gone=was_gone)
+            _plan(book, domain, url_key, record, outcome)
         case Retry():
             record.retries += 1
             fate.reason = DeferReason.RETRY
@@ -186,7 +187,7 @@ def _share_out(
 ) -> Source:
     """What the links of a page bring their targets, and what is left to the page (R1)."""
     fate = fate_of(record)
-    visits, weight = fate.capture.count if fate.capture else 0, 1.0
+    visits, weight = fate.fetched, 1.0
     salt = ranks.salt_of(settlement.task.url.encode(), visits)
     outlinks = max(done.outlinks, len(settlement.links))
     name = xxh3_64_intdigest(domain.name.encode())
@@ -218,7 +219,7 @@ def _count(book: Book, host: HostState, domain: DomainState, done: Done) -> None
         totals.covered = True
 
 
-def _plan(book: Book, domain: DomainState, url_key: bytes, record: UrlRecord, done: Done, *, was_gone: bool) -> None:
+def _plan(book: Book, domain: DomainState, url_key: bytes, record: UrlRecord, done: Done) -> None:
     """Plan the next visit (R2), and tell what is gone (R5)."""
     if book.policy.recrawl is None:
         return
@@ -227,8 +228,9 @@ def _plan(book: Book, domain: DomainState, url_key: bytes, record: UrlRecord, do
     visit = Visit(book.wall_s, done.status, done.changed, home, policy.tier, policy.recrawl_s)
     planned = book.policy.recrawl.plan(fate.history, visit)
     fate.history = planned.history
-    book.totals.gone += planned.gone - was_gone
-    if planned.gone:
+    book.totals.gone += planned.gone - fate.gone
+    fate.gone = planned.gone
+    if fate.gone:
         fate.reason = GONE
     book.delay(url_key, record, book.now + planned.wait_s * 1000, DeferReason.DUE)
 
@@ -248,7 +250,7 @@ def _earn(book: Book, key: bytes, host: HostState, domain: DomainState) -> None:
     if host.fresh == USEFUL_AFTER:
         domain.useful += 1
         if domain.hosts_over:
-            take_on_hosts(book, key, lambda other_key, other: wake(book, other_key, other, ()))
+            take_on_hosts(book, key, lambda other_key, other: wake(book, other_key, other))
 
 
 def _look_further(book: Book, key: bytes, host: HostState, domain: DomainState, outcome: Outcome) -> None:
@@ -281,6 +283,7 @@ def _store(book: Book, url_key: bytes, record: UrlRecord, done: Done) -> None:
     fate = fate_of(record)
     old = fate.capture
     kept = done.digest or (old.digest if old and not done.changed else b"")
+    fate.fetched += 1
     fate.capture = CaptureNote(
         status=done.status,
         segment=done.ref.segment,
@@ -312,7 +315,7 @@ def _end_robots(book: Book, key: bytes, host: HostState, task: RobotsTask, settl
             )
             book.txn.put(origin.encode(), pack(moved), db=book.db["origins"])
             target_key = book.tables.host_key(address.host)
-            target, _ = host_and_domain(book, target_key, address.host)
+            target = book.host(target_key) or take_on(book, target_key, address.host)
             put_robots(book, target_key, target, RobotsEntry(origin, address.url, hops))
             if not book.token_of(target_key) and target.place is not Place.PARKED:
                 book.rest(target_key, target)

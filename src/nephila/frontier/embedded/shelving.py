@@ -2,8 +2,8 @@
 
 | reason | who is parked | when it comes back |
 |---|---|---|
-| over_budget | what is more than a host has earned (F5), or all of a host that its domain has not earned | when it is earned |
-| trap | URLs of a skeleton that stopped bringing anything new (T2) | one at a time: slowly, or as a probe; all when released |
+| over_budget | what a host has not earned (F5), or all of a host that its domain has not earned | when it is earned |
+| trap | URLs of a pattern that stopped bringing anything new (T2) | one at a time; all when nothing holds them |
 | coverage | URLs of domains that are known, in coverage mode (S4) | when enough domains were fetched |
 
 A shelf is bundles like the queue's, under the host and the reason; those of a trap also under the skeleton, so that one
@@ -19,8 +19,8 @@ from nephila.model.outcome import DeferReason
 from nephila.model.task import Candidate, Level
 
 from .book import Book
-from .bundle import Entry, Head, entries_of, pack_bundle, pack_head, read_head, without
-from .queueing import PARKED, enqueue, put_or_delete, queued_mark, rank_in, split
+from .bundle import Entry, Head, entries_of, find, fingerprint_of, pack_head, read_head, split, tail_of, without
+from .queueing import PARKED, RANK_BYTES, Standing, enqueue, put_bundle, put_or_delete, queued_mark, rank_in
 from .records import DomainState, HostState, Place
 from .tables import PREFIX_BYTES, SHELF, URL, lengthen
 from .tallies import GROUP_BYTES, hold_on
@@ -38,20 +38,23 @@ RELEASED_AT_ONCE = 500
 
 
 def sort_out(
-    book: Book, key: bytes, host: HostState, domain: DomainState, place: bytes, head: Head, entries: list[Entry]
+    book: Book, key: bytes, host: HostState, standing: Standing, head: Head, entries: list[Entry]
 ) -> list[Entry]:
     """Park what may not be queued now; returns what may."""
+    totals, policy = book.totals, book.policy
+    covering = policy.target_domains and not totals.covered
+    few = host.admitted + len(entries) <= policy.budget.first_urls
+    if few and not (host.flagged or covering or host.over or totals.policies):
+        return entries  # the common case, decided without looking anything up
+    place = order.pack_place(*standing, bytes(4))
+    domain = book.domain(key)
     if host.flagged:
         entries = _park_trapped(book, key, host, place, head, entries)
-    if book.policy.target_domains and not book.totals.covered:
-        known = domain.pages > 0 or domain.queued > 0
-        kept = 0 if known else 1
+    if covering:
+        kept = 0 if domain.pages > 0 or domain.queued > 0 else 1
         shelve(book, key, host, DeferReason.COVERAGE, NO_GROUP, place, head, entries[kept:])
         entries = entries[:kept]
         domain.queued += len(entries)
-    few = host.admitted + len(entries) <= book.policy.budget.first_urls and not domain.policed
-    if few and not host.over:
-        return entries  # the common case, decided without a calculation
     room = 0 if host.over else room_of(book, host, domain)
     if room < len(entries):
         shelve(book, key, host, DeferReason.BUDGET, NO_GROUP, place, head, entries[room:])
@@ -73,7 +76,7 @@ def _park_trapped(
     free: list[Entry] = []
     held: dict[bytes, list[Entry]] = {}
     for entry in entries:
-        hold = hold_on(book, key, lengthen(entry[0].decode(), host.name))
+        hold = hold_on(book, key, lengthen(tail_of(entry).decode(), host.name))
         if hold is None:
             free.append(entry)
         else:
@@ -116,20 +119,13 @@ def shelve(
     if not entries:
         return
     packed = pack_head(head, key)
+    code = _CODES[reason]
     lane, step, depth, _ = order.read_place(place)
-    name, seed, code = host.name.encode(), book.policy.random_seed, _CODES[reason]
-    prefix = key + SHELF + code + group
     writes: list[tuple[bytes, bytes]] = []
     for chunk in split(entries, len(packed)):
-        tie = order.tie_of(name + chunk[0][0], seed)
-        value = pack_bundle(packed, chunk)
-        while True:
-            exact = order.pack_place(lane, step, depth, tie)
-            if book.txn.put(prefix + exact, value, overwrite=False, db=book.web):
-                break
-            tie = order.tie_of(tie, seed)
-        mark = _MARK + exact + bytes((head.rank,)) + code + group
-        writes += [(key + URL + fingerprint[:PREFIX_BYTES], mark) for _, fingerprint in chunk]
+        exact = put_bundle(book, key + SHELF + code + group, host, Standing(lane, step, depth), packed, chunk)
+        mark = _MARK + exact + RANK_BYTES[head.rank] + code + group
+        writes += [(key + URL + fingerprint_of(entry)[:PREFIX_BYTES], mark) for entry in chunk]
     book.cursor.putmulti(writes)
     if reason is DeferReason.TRAP and not host.trap_at:
         host.trap_at = max(1, book.now)
@@ -167,8 +163,8 @@ def unshelve(
         place = bundle_key[-order.PLACE_BYTES :]
         chosen = list(entries_of(value))[: room - moved]
         left: bytes | None = value
-        for _, fingerprint in chosen:
-            left = None if left is None else without(left, fingerprint)
+        for entry in chosen:
+            left = None if left is None else without(left, entry)
         put_or_delete(book, bundle_key, left)
         _queue_again(book, key, host, place, read_head(value, key, URL), chosen, tie)
         moved += len(chosen)
@@ -185,20 +181,21 @@ def _queue_again(
 ) -> None:
     lane, step, depth, _ = order.read_place(place)
     writes: list[tuple[bytes, bytes]] = []
-    for exact, chunk in enqueue(book, key, host, lane, step, depth, head, entries, tie):
+    for exact, chunk in enqueue(book, key, host, Standing(lane, step, depth), head, entries, tie):
         mark = queued_mark(exact, head.rank)
-        writes += [(key + URL + fingerprint[:PREFIX_BYTES], mark) for _, fingerprint in chunk]
+        writes += [(key + URL + fingerprint_of(entry)[:PREFIX_BYTES], mark) for entry in chunk]
     book.cursor.putmulti(writes)
 
 
-def refill(book: Book, key: bytes, host: HostState) -> None:
-    """Let parked URLs of a host into its queue, as far as it has earned by now."""
+def refill(book: Book, key: bytes, host: HostState) -> int:
+    """Let parked URLs of a host into its queue, as far as it has earned by now; how many."""
     domain = book.domain(key)
     if host.over or not host.shelved:
-        return
+        return 0
     room = min(room_of(book, host, domain), RELEASED_AT_ONCE)
-    if room > 0:
-        host.admitted += unshelve(book, key, host, DeferReason.BUDGET, room)
+    moved = unshelve(book, key, host, DeferReason.BUDGET, room) if room > 0 else 0
+    host.admitted += moved
+    return moved
 
 
 def take_on_hosts(book: Book, key: bytes, wake: Callable[[bytes, HostState], None]) -> None:
@@ -239,15 +236,15 @@ def fetch_from_shelf(book: Book, key: bytes, url_key: bytes, raw: bytes, candida
     value = book.txn.get(bundle_key, db=book.web)
     if value is None:
         return None
-    entry = next((entry for entry in entries_of(value) if entry[1] == candidate.address.fingerprint), None)
+    entry = find(value, candidate.address.fingerprint)
     if entry is None:
         return None
-    put_or_delete(book, bundle_key, without(value, entry[1]))
+    put_or_delete(book, bundle_key, without(value, entry))
     host.shelved -= 1
     book.totals.shelved[reason] -= 1
     head = read_head(value, key, URL)
     lane = order.lane_of(order.Supply.NEW, candidate.level or Level.IMMEDIATE)
-    step = order.step_for(book.step, order.TOP_SCORE)
-    ((place, _),) = enqueue(book, key, host, lane, step, candidate.depth, head, [entry])
+    standing = Standing(lane, order.step_for(book.step, order.TOP_SCORE), candidate.depth)
+    ((place, _),) = enqueue(book, key, host, standing, head, [entry])
     book.txn.put(url_key, queued_mark(place, rank_in(raw)), db=book.web)
     return place

@@ -83,7 +83,7 @@ LOCK_BYTES = 64 * 1024
 class Tables:
     """The open environment: a handle per database, and the secret that keys are made with."""
 
-    __slots__ = ("_host_keys", "blocklist", "db", "env", "secret", "web")
+    __slots__ = ("_host_keys", "blocklist", "db", "env", "referred", "secret", "web")
 
     def __init__(self, env: lmdb.Environment, db: dict[str, Database], secret: int) -> None:
         self.env = env
@@ -92,6 +92,8 @@ class Tables:
         self.secret = secret
         self.blocklist = (0, Blocklist())
         """As it was read last, and the count of `Totals.orders` at that time."""
+        self.referred: set[tuple[bytes, int]] = set()
+        """Hosts with domains that link to them, as they were counted of late: see `admission`."""
         self._host_keys: dict[str, bytes] = {}
 
     def host_key(self, host: str) -> bytes:

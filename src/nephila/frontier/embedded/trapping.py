@@ -1,4 +1,4 @@
-"""Traps in the frontier (T2, T5): every first fetch is counted under the patterns of its URL, and what holds them is obeyed.
+"""Traps in the frontier (T2, T5): every first fetch is counted by the patterns of its URL; what holds them is obeyed.
 
 `frontier.traps` decides; this keeps its tallies and does what they say. A URL that is held back goes onto the shelf of
 the pattern that holds it. From there one comes back at a time: each `slow_s` of a slowed pattern, each `probe_s` of a
@@ -12,6 +12,7 @@ from nephila.model.outcome import DeferReason, Done, Settlement
 from nephila.model.task import Candidate, PageTask
 
 from .book import Book
+from .bundle import pack_entry
 from .endings import take_out
 from .queueing import Work
 from .records import HostState
@@ -28,8 +29,8 @@ def observe(
     if not isinstance(outcome, Done) or not isinstance(task, PageTask):
         return False
     missing = 400 <= outcome.status < 500
-    if not first or not (outcome.page or missing):
-        return first and outcome.page and outcome.changed
+    if not first or host.fetched < traps.TALLIED_FROM or not (outcome.page or missing):
+        return first and outcome.page and not outcome.duplicate
     own = traps.patterns(task.url)
     tallies = tallies_of(book, key, own)
     seen = traps.Observation(
@@ -73,7 +74,7 @@ def catch(book: Book, key: bytes, host: HostState, one: Work, url: str) -> bool:
         return False
     _, record = take_out(book, key, host, one.place, one.fingerprint)
     head = one.head._replace(rank=record.rank)
-    shelve(book, key, host, DeferReason.TRAP, hold.group, one.place, head, [(one.tail, one.fingerprint)])
+    shelve(book, key, host, DeferReason.TRAP, hold.group, one.place, head, [pack_entry(one.tail, one.fingerprint)])
     return True
 
 

@@ -9,12 +9,13 @@ from nephila.model.outcome import DeferReason
 from nephila.model.record import SegmentId
 from nephila.model.task import Token
 
-from .admission import cooling_s, end_state, requeue, wake
 from .book import Book, pack, read_lease, read_url
 from .endings import fate_of
 from .queueing import PARKED
 from .records import LeaseRecord, UrlRecord
+from .returning import cooling_s, end_state, requeue
 from .tables import HOST_KEY_BYTES, URL
+from .waking import wake
 
 SWEEP_STEP = 500
 """URLs that one claim looks at while a new cycle begins: no claim is O(frontier)."""

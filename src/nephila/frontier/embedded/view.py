@@ -1,16 +1,21 @@
-"""The reading side: rules for workers, stories for people. Short read transactions, beside any writer."""
+"""The reading side: rules for workers, stories for people. Short read transactions, beside any writer.
+
+Nothing here costs more the larger the frontier is: counters are read, a URL is looked up, a list has its limit.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 from nephila.frontier.timeline import Timeline
+from nephila.frontier.traps import SkeletonTally, tell
 from nephila.interfaces.clock import Clock
-from nephila.interfaces.frontier import FrontierSnapshot, UrlStory
-from nephila.model.outcome import OriginRules
+from nephila.interfaces.frontier import FrontierSnapshot, Trap, UrlStory
+from nephila.model.outcome import DeferReason, OriginRules
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
 from nephila.model.task import Level, PageTask, Token, Validators
@@ -30,14 +35,31 @@ from .book import (
     read_totals,
     read_url,
 )
-from .bundle import entries_of, read_head
+from .bundle import entries_of, find, read_head, tail_of
+from .bundle import fingerprint_of as entry_fingerprint
 from .queueing import PARKED, place_in
 from .records import DomainState, Fate, HostState, Place, Totals, UrlRecord
-from .shelving import reason_in
-from .tables import HOST_KEY_BYTES, PREFIX_BYTES, QUEUE, SHELF, STATE, URL, Tables, lengthen, open_tables, pending_key
+from .shelving import reason_in, shelf_code
+from .tables import (
+    HOST_KEY_BYTES,
+    PREFIX_BYTES,
+    QUEUE,
+    SHELF,
+    SKELETON,
+    STATE,
+    URL,
+    Tables,
+    lengthen,
+    open_tables,
+    pending_key,
+)
+from .tallies import read_tally
 
 if TYPE_CHECKING:
     from .tables import Txn
+
+COUNTED_ON_SHELF = 20_000
+"""URLs on a shelf that are counted before it is said that there are more."""
 
 _NAMES = {
     State.QUEUED: "queued",
@@ -149,7 +171,8 @@ class LmdbFrontierView:
         with self._tables.env.begin() as txn:
             raw = txn.get(url_key, db=self._web)
             if raw is not None:
-                return self._tell(txn, url_key, *self._record(txn, url_key, raw, fingerprint))
+                story = self._tell(txn, url_key, *self._record(txn, url_key, raw, fingerprint))
+                return self._with_evidence(txn, story, url_key, raw) if story.reason == DeferReason.TRAP else story
             raw = txn.get(url_key, db=self._db["refused"])
             if raw is None:
                 return None
@@ -179,11 +202,7 @@ class LmdbFrontierView:
         parked = raw[0] == PARKED
         bundle_key = key + (SHELF + raw[11:20] + place if parked else QUEUE + place)
         value = txn.get(bundle_key, db=self._web)
-        entry = None
-        if value is not None:
-            entry = next(
-                (one for one in entries_of(value) if one[1][:PREFIX_BYTES] == fingerprint[:PREFIX_BYTES]), None
-            )
+        entry = None if value is None else find(value, fingerprint[:PREFIX_BYTES])
         if value is None or entry is None:
             raise KeyError(url_key)
         head = read_head(value, key, URL)
@@ -197,8 +216,8 @@ class LmdbFrontierView:
             0,
             head.cycle,
             head.admitted_s,
-            entry[0].decode(),
-            entry[1][PREFIX_BYTES:],
+            tail_of(entry).decode(),
+            entry_fingerprint(entry)[PREFIX_BYTES:],
             head.via,
             place,
         )
@@ -238,6 +257,59 @@ class LmdbFrontierView:
                     stories.append(self._tell(txn, cursor.key(), read_url(raw)))
                 found = cursor.next()
         return stories
+
+    def traps(self, limit: int, host: str = "") -> list[Trap]:
+        """Patterns that hold URLs back (T2), of one host or of all."""
+        prefix = self._tables.host_key(host) if host else b""
+        found: list[Trap] = []
+        with self._tables.env.begin() as txn, txn.cursor(db=self._db["trapped"]) as cursor:
+            going = cursor.set_range(prefix)
+            while going and cursor.key().startswith(prefix) and len(found) < limit:
+                key, group = cursor.key()[:HOST_KEY_BYTES], cursor.key()[HOST_KEY_BYTES:]
+                raw = txn.get(key + SKELETON + group, db=self._web)
+                if raw is not None:
+                    found.append(self._trap(txn, key, group, read_tally(raw)))
+                going = cursor.next()
+        return found
+
+    def _trap(self, txn: Txn, key: bytes, group: bytes, tally: SkeletonTally) -> Trap:
+        parked = self._count_shelf(txn, key + SHELF + shelf_code(DeferReason.TRAP) + group)
+        return Trap(
+            host=self._host_at(txn, key).name,
+            pattern=tally.pattern,
+            state=tally.state.name.lower(),
+            since=tally.since_s * 1000,
+            next_try_at=tally.not_before_s * 1000,
+            fetched=tally.fetched,
+            fresh=tally.fresh,
+            duplicates=tally.duplicates,
+            repeats=tally.repeats,
+            errors=tally.errors,
+            barren=tally.barren,
+            parked=min(parked, COUNTED_ON_SHELF),
+            parked_more=parked > COUNTED_ON_SHELF,
+            evidence=tell(tally),
+            example=tally.example,
+        )
+
+    def _count_shelf(self, txn: Txn, prefix: bytes) -> int:
+        """URLs in the bundles under a prefix, counted to a little over `COUNTED_ON_SHELF` at most."""
+        count = 0
+        with txn.cursor(db=self._web) as cursor:
+            going = cursor.set_range(prefix)
+            while going and cursor.key().startswith(prefix) and count <= COUNTED_ON_SHELF:
+                count += sum(1 for _ in entries_of(cursor.value()))
+                going = cursor.next()
+        return count
+
+    def _with_evidence(self, txn: Txn, story: UrlStory, url_key: bytes, mark: bytes) -> UrlStory:
+        """The story of a URL that a trap holds back, with what is held against its pattern and when one may go."""
+        raw = txn.get(url_key[:HOST_KEY_BYTES] + SKELETON + mark[12:20], db=self._web)
+        if mark[0] != PARKED or raw is None:
+            return story
+        tally = read_tally(raw)
+        wait_ms = tally.not_before_s * 1000 - self.timeline.wall_of(self.timeline.now())
+        return replace(story, detail=tell(tally), due_in_ms=max(0, wait_ms))
 
     def key_of(self, story: UrlStory) -> bytes:
         """Where a page of `dead` ended, for the next one."""
@@ -282,6 +354,7 @@ class LmdbFrontierView:
         now = self.timeline.now()
         fate = record.fate or Fate()
         capture = fate.capture
+        place = order.read_place(record.place) if record.place else None
         waits = record.state is State.DELAYED or (record.state is State.DONE and record.due_at)
         return UrlStory(
             url=lengthen(record.tail, host.name),
@@ -307,6 +380,12 @@ class LmdbFrontierView:
             rank=record.rank,
             visits=fate.history.visits,
             changes=fate.history.changes,
+            changed_at=capture.changed_at * 1000 if capture else 0,
+            interval_s=fate.history.interval_s,
+            missing=fate.history.gone,
+            missing_since=fate.history.gone_since_s * 1000,
+            again=place is not None and order.supply_of_lane(place.lane) is order.Supply.DUE,
+            step=-1 if place is None else place.step,
         )
 
     def _host_at(self, txn: Txn, key: bytes) -> HostState:

@@ -1,0 +1,72 @@
+"""`nephila block`: what is not to be asked for any more, by a person's word and with a reason (T7)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nephila.model.errors import UsageError
+
+from .backend import backend_of
+from .figures import moment
+from .looking import directory_argument, json_option
+from .output import print_json, printable
+
+NONE_SUCH = 1
+
+
+@click.command("block", short_help="List, add or remove what is not to be asked for any more.")
+@directory_argument
+@click.argument("pattern", required=False, default="")
+@click.option("--reason", metavar="TEXT", help="Why; `why` tells it to whoever asks.")
+@click.option("--remove", is_flag=True, help="Take the block back.")
+@json_option
+@click.pass_context
+def block(
+    ctx: click.Context, directory: Path, *, pattern: str, reason: str | None, remove: bool, as_json: bool
+) -> None:
+    """List the blocks of the crawl in DIR, or block PATTERN: a domain or host with all below it, or the beginning of
+    URLs such as https://example.org/part.
+
+    It holds from the next claim of a running crawl on. What was queued is not fetched; what was stored stays. Removing
+    a block that is not there ends with exit code 1.
+    """  # noqa: D205 - click shows it as one paragraph
+    if not pattern:
+        if reason is not None or remove:
+            raise UsageError("A pattern is missing.", "Write: nephila block DIR PATTERN --reason TEXT")
+        _list(ctx, directory, as_json=as_json)
+    elif remove:
+        if reason is not None:
+            raise UsageError("--remove and --reason exclude each other.", "A block that is taken back needs no reason.")
+        _remove(ctx, directory, pattern, as_json=as_json)
+    elif reason is None:
+        raise UsageError("A block needs a reason.", f"Write: nephila block {directory} {pattern} --reason TEXT")
+    else:
+        added = backend_of(ctx).open_operator(directory).block(pattern, reason)
+        if as_json:
+            print_json({"blocked": added})
+        else:
+            click.echo(printable(f"{added.pattern} is blocked from the next claim on: {added.reason}"))
+
+
+def _list(ctx: click.Context, directory: Path, *, as_json: bool) -> None:
+    blocks = backend_of(ctx).open_operator(directory).blocks()
+    if as_json:
+        print_json({"blocks": blocks, "count": len(blocks)})
+        return
+    for entry in blocks:
+        click.echo(printable(f"{moment(entry.at)}  {entry.pattern}: {entry.reason}"))
+    if not blocks:
+        click.echo("Nothing is blocked.", err=True)
+
+
+def _remove(ctx: click.Context, directory: Path, pattern: str, *, as_json: bool) -> None:
+    removed = backend_of(ctx).open_operator(directory).unblock(pattern)
+    if as_json:
+        print_json({"removed": removed, "pattern": pattern})
+    elif removed:
+        click.echo(printable(f"{pattern} is no longer blocked. What was dropped comes back when it is found again."))
+    else:
+        click.echo(printable(f"There was no block on {pattern}; `nephila block DIR` lists them."), err=True)
+    ctx.exit(0 if removed else NONE_SUCH)

@@ -1,0 +1,89 @@
+"""`nephila traps`: kinds of URLs that bring nothing new any more, with the evidence, and a way to let them go (T2)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nephila.model.errors import UsageError
+
+from .backend import backend_of
+from .figures import count, moment
+from .looking import directory_argument, json_option
+from .output import print_json, printable
+from .rows import many, wrapped
+
+if TYPE_CHECKING:
+    from nephila.interfaces.frontier import Trap
+
+
+@click.command("traps", short_help="List URLs of endless kinds that are held back, or let them go.")
+@directory_argument
+@click.argument("host", required=False, default="")
+@click.option("--release", "pattern", metavar="PATTERN", help="Let this pattern of HOST start anew.")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), help="List at most so many.")
+@json_option
+@click.pass_context
+def traps(ctx: click.Context, directory: Path, *, host: str, pattern: str | None, limit: int, as_json: bool) -> None:
+    """List the patterns of URLs in the crawl in DIR that are slowed or quarantined, of one HOST or of all.
+
+    A pattern is a URL's path with what varies left out ({n}, {date}, {hex}, ...), a part of a host, or * for all of
+    it. It is held back when its pages bring nothing new: slowed at first, then quarantined, and tried again from time
+    to time. Nothing of it is lost: what is held back is parked.
+
+    `nephila traps DIR HOST --release PATTERN` lets one start anew, also while the crawl runs.
+    """
+    operator = backend_of(ctx).open_operator(directory)
+    if pattern is not None:
+        if not host:
+            raise UsageError(
+                "--release needs the host of the pattern.", "Write: nephila traps DIR HOST --release PATTERN"
+            )
+        waiting, back = operator.release_trap(host.lower(), pattern)
+        if as_json:
+            print_json({"released": pattern, "host": host.lower(), "parked": waiting, "back_at_once": back})
+        else:
+            click.echo(printable(f"{pattern} on {host.lower()} starts anew; {_coming_back(waiting, back)}."))
+        return
+    found, known = operator.traps(limit, host.lower())
+    if as_json:
+        print_json({"traps": found, "count": len(found), "limit": limit, "in_all": known})
+        return
+    for line in trap_lines(found, shutil.get_terminal_size().columns):
+        click.echo(line)
+    if not found:
+        click.echo(f"No traps{f' on {printable(host)}' if host else ''}.", err=True)
+    elif len(found) == limit and not host:
+        click.echo(f"The first {limit:,} of {known:,}; --limit shows more.", err=True)
+
+
+def trap_lines(found: Sequence[Trap], width: int) -> Iterator[str]:
+    """Each trap with its evidence: what, since when, what it brought, what is held back, when it is tried again."""
+    for index, trap in enumerate(found):
+        if index:
+            yield ""
+        yield printable(f"{trap.host}  {trap.pattern}")
+        yield f"  {trap.state} since {moment(trap.since)}, tried again from {moment(trap.next_try_at)} (UTC)"
+        yield from wrapped("  ", _brought(trap), width)
+        more = " or more" if trap.parked_more else ""
+        yield f"  {count(trap.parked)}{more} on its shelf"
+        if trap.example:
+            yield printable(f"  for example {trap.example}")
+
+
+def _brought(trap: Trap) -> str:
+    """What the fetches under a pattern came to."""
+    wasted = {"known content": trap.duplicates, "a known text": trap.repeats, "an error": trap.errors}
+    kinds = "".join(f", {count(number)} {kind}" for kind, number in wasted.items() if number)
+    return f"{count(trap.fetched)} fetched: {count(trap.fresh)} brought something new{kinds}"
+
+
+def _coming_back(waiting: int, back: int) -> str:
+    if not waiting:
+        return "nothing of it was parked"
+    rest = waiting - back
+    return f"{many(back, 'URL')} back in the queue" + (f", {count(rest)} more with the next claims" if rest > 0 else "")

@@ -1,0 +1,181 @@
+"""URLs that are met again, and those that come back: a second link, a new cycle, a retry whose time has come."""
+
+from __future__ import annotations
+
+from xxhash import xxh32_intdigest
+
+from nephila.frontier import order
+from nephila.frontier import rank as ranks
+from nephila.frontier.lifecycle import State, may_return
+from nephila.frontier.score import level_of
+from nephila.model.task import Candidate, Level
+
+from . import shelving
+from .book import Book, read_url
+from .bundle import pack_entry
+from .queueing import PARKED, QUEUED, Standing, enqueue, enqueue_record, place_in, queued_mark, rank_in, take, uncount
+from .records import RANK_AT, HostState, Place, UrlRecord
+from .scoring import NOMINAL, score_of
+from .tables import HOST_KEY_BYTES, pending_key
+from .waking import wake
+
+RANKS_PER_MOVE = 8
+"""A waiting URL is given another place when its rank enters another band of so many: four doublings, ten points."""
+
+Writes = list[tuple[bytes, bytes]]
+
+
+def meet_again(
+    book: Book, url_key: bytes, raw: bytes, candidate: Candidate, part: ranks.Part | None, salt: int, writes: Writes
+) -> int:
+    """What a second meeting brings: a higher rank, a better place, another visit; 1 when it still cools."""
+    kind = raw[0]
+    if kind == PARKED:
+        if candidate.level is Level.IMMEDIATE:
+            _take_off_shelf(book, url_key, raw, candidate)
+        return 0
+    rank = rank_in(raw) if kind == QUEUED else raw[RANK_AT]
+    raised = rank
+    if part is not None:
+        # `rank.raised`, written out; chance goes by the spelling, as the fingerprint depends on the crawl's secret.
+        raised = (part.known[rank] + xxh32_intdigest(candidate[0][2].encode(), salt)) >> 32
+    if kind == QUEUED:
+        if raised // RANKS_PER_MOVE != rank // RANKS_PER_MOVE or candidate[2] is not None or candidate[1] < raw[5]:
+            _move(book, url_key, raw, candidate, raised, writes)
+        elif raised != rank:
+            writes.append((url_key, queued_mark(place_in(raw), raised)))
+        return 0
+    if raw[1] == State.QUEUED or candidate.level is Level.IMMEDIATE or book.totals.cycle > 1:
+        return _meet_record(book, url_key[:HOST_KEY_BYTES], url_key, read_url(raw), candidate)
+    if raised != rank:
+        writes.append((url_key, raw[:RANK_AT] + bytes((raised,)) + raw[RANK_AT + 1 :]))
+    return 0
+
+
+def _take_off_shelf(book: Book, url_key: bytes, raw: bytes, candidate: Candidate) -> None:
+    """A parked URL is wanted now."""
+    key = url_key[:HOST_KEY_BYTES]
+    place = shelving.fetch_from_shelf(book, key, url_key, raw, candidate)
+    if place is not None:
+        host = book.known_host(key)
+        if host.over and host.place is Place.PARKED and not book.token_of(key):
+            book.rest(key, host)
+        else:
+            wake(book, key, host, (place,))
+
+
+def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: int, writes: Writes) -> None:
+    """Give a URL that waits the place it deserves by now: found nearer to a seed, more urgent, or of a higher rank.
+
+    The entry in its old bundle stays behind; a leased host's queue is left as it was claimed.
+    """
+    key, place = url_key[:HOST_KEY_BYTES], place_in(raw)
+    lane, step, depth, _ = order.read_place(place)
+    host = book.known_host(key)
+    depth = min(depth, candidate.depth)
+    points = score_of(book, key, host, rank, depth, candidate.bonus)
+    level = level_of(book.policy.priority, points)
+    if candidate.level is not None and candidate.level < level:
+        level, points = candidate.level, max(points, NOMINAL[candidate.level])
+    better = Standing(
+        min(lane, order.lane_of(order.Supply.NEW, level)), min(step, order.step_for(book.step, points)), depth
+    )
+    if better == (lane, step, place[4]) or book.token_of(key):
+        if rank != rank_in(raw):
+            writes.append((url_key, queued_mark(place, rank)))
+        return
+    taken = take(book, key, place, candidate.address.fingerprint)
+    if taken is None:
+        raise KeyError(url_key)
+    head, tail = taken
+    uncount(book, key, host, lane, head.admitted_s)
+    entry = pack_entry(tail, candidate.address.fingerprint)
+    ((found, _),) = enqueue(book, key, host, better, head._replace(rank=rank), [entry])
+    writes.append((url_key, queued_mark(found, rank)))
+    wake(book, key, host, (found,))
+
+
+def _meet_record(book: Book, key: bytes, url_key: bytes, record: UrlRecord, candidate: Candidate) -> int:
+    """A URL that has a record is met again; 1 when it may not come back yet."""
+    host = book.known_host(key)
+    urgent = candidate.level is Level.IMMEDIATE
+    if may_return(record.state, url_cycle=record.cycle, cycle=book.totals.cycle) or (
+        urgent and record.state != State.QUEUED
+    ):
+        if cooling_s(book, record) > 0 and not urgent:
+            return 1
+        wake(book, key, host, (requeue(book, key, host, url_key, record, candidate.level),))
+        return 0
+    better = candidate.depth < record.depth or (candidate.level is not None and candidate.level < record.level)
+    if record.state is not State.QUEUED or not better or book.token_of(key):
+        return 0
+    uncount(book, key, host, order.read_place(record.place).lane, record.admitted_s)
+    record.depth = min(record.depth, candidate.depth)
+    record.level = min(record.level, candidate.level) if candidate.level is not None else record.level
+    points = NOMINAL[record.level] if urgent else score_of(book, key, host, record.rank, record.depth)
+    place = enqueue_record(book, key, host, url_key, record, points)
+    book.put_url(url_key, record)
+    wake(book, key, host, (place,))
+    return 0
+
+
+def cooling_s(book: Book, record: UrlRecord) -> float:
+    """Seconds until a URL may be queued again (S5)."""
+    if record.fate is None or not record.fate.settled_s:
+        return 0.0
+    cooldown_s = book.policy.settings.cooldown_s
+    # Where the wall clock was set back, it has cooled since just now.
+    return min(cooldown_s, record.fate.settled_s + cooldown_s - book.wall_s)
+
+
+def requeue(
+    book: Book, key: bytes, host: HostState, url_key: bytes, record: UrlRecord, level: Level | None = None
+) -> bytes:
+    """Put a URL that had ended, or that waited for a time, back into its queue; returns its place."""
+    end_state(book, url_key, record)
+    record.cycle, record.retries, record.hops = book.totals.cycle, 0, 0
+    if record.fate is not None:
+        record.fate.trail, record.fate.reason, record.fate.detail = (), "", ""
+    return put_back(book, key, host, url_key, record, level)
+
+
+def put_back(
+    book: Book, key: bytes, host: HostState, url_key: bytes, record: UrlRecord, level: Level | None = None
+) -> bytes:
+    """Queue a URL that has a record, by its present score (or class); returns its place."""
+    points = score_of(book, key, host, record.rank, record.depth, 0, record.fate)
+    if level is None and record.level is not Level.IMMEDIATE:
+        level = level_of(book.policy.priority, points)
+    record.level = record.level if level is None else level
+    if record.level is Level.IMMEDIATE:
+        points = NOMINAL[Level.IMMEDIATE]
+    record.state = State.QUEUED
+    place = enqueue_record(book, key, host, url_key, record, points)
+    book.put_url(url_key, record)
+    return place
+
+
+def end_state(book: Book, url_key: bytes, record: UrlRecord) -> None:
+    """A URL leaves the state it is in: it is counted there no longer."""
+    book.end_delay(url_key, record)
+    match record.state:
+        case State.DEAD:
+            book.txn.delete(url_key, db=book.db["dead"])
+            book.totals.dead -= 1
+        case State.DROPPED:
+            book.totals.dropped -= 1
+        case State.DONE:
+            _uncount_capture(book, record)
+        case State.QUEUED | State.DELAYED:
+            pass
+
+
+def _uncount_capture(book: Book, record: UrlRecord) -> None:
+    """Count a page no longer as completed or pending; a capture that may never become durable is forgotten."""
+    fate = record.fate
+    capture = fate.capture if fate else None
+    if fate and capture and book.txn.delete(pending_key(capture.segment, capture.end), db=book.db["pending"]):
+        book.totals.pending -= 1
+        fate.capture = None
+    else:
+        book.totals.completed -= 1

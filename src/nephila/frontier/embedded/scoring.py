@@ -1,0 +1,33 @@
+"""The score of a URL in the store (R1): rank and referrers from here, the points from `frontier.score`."""
+
+from __future__ import annotations
+
+from nephila.frontier import budget
+from nephila.frontier import rank as ranks
+from nephila.frontier.score import freshness_of, score
+from nephila.model.task import Level
+
+from .book import Book
+from .records import Fate, HostState
+
+NOMINAL = {Level.IMMEDIATE: 100, Level.HIGH: 75, Level.MEDIUM: 35, Level.LOW: 10}
+"""The score of a URL whose class was given by hand."""
+
+
+def score_of(
+    book: Book, key: bytes, host: HostState, rank: int, depth: int, bonus: int = 0, fate: Fate | None = None
+) -> int:
+    """The score of a URL. Of one that was never fetched it depends on little, and is remembered with the book."""
+    if fate is not None or book.totals.policies:
+        freshness = freshness_of(fate.history, book.wall_s) if fate is not None else 0.0
+        tier = book.policy_of(book.domain(key)).tier
+        return score(book.policy.priority, _authority(book, host, rank), depth, bonus, freshness, tier)
+    like = (rank, depth, bonus, host.referrers.bit_count())
+    points = book.scores.get(like)
+    if points is None:
+        points = book.scores[like] = score(book.policy.priority, _authority(book, host, rank), depth, bonus)
+    return points
+
+
+def _authority(book: Book, host: HostState, rank: int) -> float:
+    return ranks.authority(rank, book.totals.mean_rank, budget.referrers(host.referrers))

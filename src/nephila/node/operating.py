@@ -1,0 +1,136 @@
+"""What a person decides about a crawl, also while it runs: policies of domains, blocks, traps let go (R4, T7, T2).
+
+Every change is one transaction on the frontier, from this process: a running crawl reads it with its next claim. What
+is wrong with an order is found before anything is opened for writing, so that nothing is half done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from nephila.frontier.blocklist import check_pattern
+from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
+from nephila.frontier.embedded.tallies import group_of
+from nephila.interfaces.frontier import Trap
+from nephila.model.errors import UsageError
+from nephila.model.policy import Block, DomainPolicy
+from nephila.politeness import check_user_agent
+from nephila.seeds import SeedUrl, spell
+from nephila.urls import Address, registrable_domain
+
+from .clock import SystemClock
+from .inspect import begun
+from .wiring import identifier_of, policy_of
+
+T = TypeVar("T")
+
+ALL = 1_000_000
+"""Traps that are looked through for one by its name."""
+SHOWN = 3
+DAY_HOURS = 24
+
+
+class CrawlOperator:
+    """Changes what holds in a crawl directory. Every call opens what it needs and closes it again."""
+
+    def __init__(self, out: Path) -> None:
+        self._directory, self._settings = begun(out)
+        self._clock = SystemClock()
+
+    # Policies
+
+    def domain_of(self, text: str) -> tuple[str, str]:
+        """The registrable domain that a domain, a host or a URL stands for, and the host that was named."""
+        spelled = spell(text)
+        url = spelled.address_url if isinstance(spelled, SeedUrl) else text
+        address = identifier_of(self._settings, 0).identify(url)
+        if not isinstance(address, Address):
+            raise UsageError(f"{text!r} is no domain", "write it like example.org")
+        return registrable_domain(address.host), address.host
+
+    def policies(self) -> dict[str, DomainPolicy]:
+        """All policies by domain."""
+        return self._read(lambda view: view.policies())
+
+    def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
+        """Let a policy hold from the next claim on; None takes it back. UsageError for one that makes no sense."""
+        if policy is not None:
+            check_policy(policy)
+        wanted = None if policy == DomainPolicy() else policy
+        self._change(lambda frontier: frontier.set_policy(domain, wanted))
+
+    # Blocks
+
+    def blocks(self) -> list[Block]:
+        """What may not be asked for, by pattern."""
+        return self._read(lambda view: view.blocks())
+
+    def block(self, pattern: str, reason: str) -> Block:
+        """Ask no more for a domain, a host or URLs that begin so."""
+        kept, told = check_pattern(pattern), " ".join(reason.split())
+        if not told:
+            raise UsageError("a block needs a reason", "whoever asks `why` later is told it")
+        entry = Block(kept, told, self._clock.wall_ms())
+        self._change(lambda frontier: frontier.block(entry))
+        return entry
+
+    def unblock(self, pattern: str) -> bool:
+        """Take a block back; False when there was none."""
+        kept = check_pattern(pattern)
+        return self._change(lambda frontier: frontier.unblock(kept))
+
+    # Traps
+
+    def traps(self, limit: int, host: str = "") -> tuple[list[Trap], int]:
+        """Patterns that are slowed or quarantined, and how many there are in all."""
+        return self._read(lambda view: (view.traps(limit, host), view.totals().traps))
+
+    def release_trap(self, host: str, pattern: str) -> tuple[int, int]:
+        """Let a pattern start anew: how many URLs lay on its shelf, and how many came back at once."""
+        known = self._read(lambda view: view.traps(ALL, host))
+        found = next((one for one in known if one.pattern == pattern), None)
+        if found is None:
+            names = ", ".join(one.pattern for one in known[:SHOWN])
+            hint = f"there it is {names}" if known else "`nephila traps DIR` lists all there are"
+            raise UsageError(f"{pattern!r} is no trap on {host}", hint)
+        back = self._change(lambda frontier: frontier.release_trap(host, group_of(pattern)))
+        return found.parked, back
+
+    # Opening
+
+    def _read(self, look: Callable[[LmdbFrontierView], T]) -> T:
+        view = LmdbFrontierView.open(self._directory.frontier, self._clock, self._settings.frontier.map_bytes)
+        try:
+            return look(view)
+        finally:
+            view.close()
+
+    def _change(self, act: Callable[[LmdbFrontier], Awaitable[T]]) -> T:
+        async def run() -> T:
+            frontier = LmdbFrontier(self._directory.frontier, self._clock, policy_of(self._settings), threaded=False)
+            try:
+                return await act(frontier)
+            finally:
+                await frontier.close()
+
+        return asyncio.run(run())
+
+
+def check_policy(policy: DomainPolicy) -> None:
+    """UsageError for a policy that cannot be kept."""
+    if policy.user_agent:
+        check_user_agent(policy.user_agent)
+    for first, last in policy.hours:
+        if not (0 <= first < DAY_HOURS and 0 < last <= DAY_HOURS) or first == last:
+            raise UsageError(
+                f"{first}-{last} are no hours of a day",
+                "write them like 22-6 or 0-24, in UTC, whole hours from 0 to 24",
+            )
+
+
+def open_operator(out: Path) -> CrawlOperator:
+    """Somebody who may change a crawl; raises `CrawlDirectoryError` when there is none."""
+    return CrawlOperator(out)
