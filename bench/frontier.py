@@ -1,12 +1,15 @@
-"""What a page costs in the frontier, whatever the number of URLs that wait (F8, Q3): `nephila bench frontier`.
+"""F8, Q3: what a page costs in the frontier, whatever the number of URLs that wait.
 
 For each size a store is filled as a crawl would fill it (page after page, in random order of hosts), closed, and opened
-again by another process, which then settles pages and claims the next ones in groups, every group synced to disk. A page
-brings 60 links: 52 to its own host, half of them known, and 8 to hosts drawn by a power law, half of them known. Sizes
-are measured in turns, several times, and the least of the turns counts: the machine has other work to do.
+again by another process, which then settles pages and claims the next ones in groups, every group synced to disk. A
+page brings 60 links: 52 to its own host, half of them known, and 8 to hosts drawn by a power law, half of them known.
+Sizes are measured in turns, several times, and the least of the turns counts: the machine has other work to do.
 
-CPU is that of the whole process, kernel included. Memory is anonymous memory; what is mapped of the store is page cache,
-and reported apart. Bytes on disk are blocks of the whole directory, free pages of the store included.
+CPU is that of the whole process, kernel included. As machines differ, and this one is shared, a figure without a
+measure says little: beside it stands what the same number of look-ups and writes costs LMDB alone, in the same process
+and minute (`store_us`), and what a plain Python call costs there (`call_ns`; about 50 on an idle machine of today).
+Memory is anonymous memory; what is mapped of the store is page cache, and reported apart. Bytes on disk are blocks of
+the whole directory, free pages of the store included.
 
     nephila bench frontier [--json] [--quick] [--sizes URLS:HOSTS,...]
 """
@@ -23,10 +26,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import lmdb
 from xxhash import xxh3_128_digest
 
 from nephila.frontier.embedded import LmdbFrontier
@@ -109,7 +114,9 @@ class World:
         met[host] += OWN_NEW
         for known in range(OTHER_NEW + OTHER_KNOWN):
             other = int(self.hosts ** draw.random()) - 1
-            links.append(address(other, draw.randrange(met[other]) if known < OTHER_KNOWN and met[other] else met[other]))
+            links.append(
+                address(other, draw.randrange(met[other]) if known < OTHER_KNOWN and met[other] else met[other])
+            )
             met[other] += known >= OTHER_KNOWN
         self.offset += 100
         ref = RecordRef(SegmentId("segment-1"), self.offset, 100, self.offset + 100)
@@ -148,7 +155,11 @@ async def measure(path: Path, hosts: int, groups: int) -> dict[str, Any]:
     counters_s = time.monotonic() - began
     memory = _memory()
     await frontier.close()
+    with tempfile.TemporaryDirectory() as directory:
+        store = store_us(Path(directory))
     return {
+        "store_us": store,
+        "call_ns": call_ns(),
         "urls_queued": sum(snapshot.queued.values()),
         "hosts": hosts,
         "pages": pages,
@@ -162,6 +173,36 @@ async def measure(path: Path, hosts: int, groups: int) -> dict[str, Any]:
         "anonymous_bytes": memory["RssAnon"],
         "mapped_bytes": memory["RssFile"],
     }
+
+
+def store_us(directory: Path) -> float:
+    """What LMDB alone takes for the look-ups and writes of a page in a small store, in groups that are synced."""
+    with lmdb.open(str(directory), map_size=1 << 30) as environment:
+        draw = random.Random(1)
+        cpu = 0.0
+        for group in range(3):
+            pages = [[draw.randbytes(21) for _ in range(60)] for _ in range(GROUP)]
+            began = time.process_time()
+            with environment.begin(write=True) as transaction:
+                cursor = transaction.cursor()
+                for keys in pages:
+                    cursor.getmulti(keys)
+                    cursor.putmulti([(key, b"0123456789a") for key in keys[:30]])
+                    cursor.putmulti([(key + b"queue", bytes(60)) for key in keys[:10]])
+            cpu += (time.process_time() - began) if group else 0.0
+    return cpu / (2 * GROUP) * 1e6
+
+
+def call_ns() -> float:
+    """What calling a Python function takes."""
+
+    def nothing(one: int) -> int:
+        return one
+
+    began = time.process_time()
+    for number in range(200_000):
+        nothing(number)
+    return (time.process_time() - began) / 200_000 * 1e9
 
 
 def _memory() -> dict[str, int]:
@@ -188,7 +229,7 @@ def in_a_process(*arguments: str) -> dict[str, Any]:
     return json.loads(found.stdout)
 
 
-def run(sizes: tuple[tuple[int, int], ...], turns: int, groups: int, say: Any) -> dict[str, Any]:
+def run(sizes: tuple[tuple[int, int], ...], turns: int, groups: int, say: Callable[[str], None]) -> dict[str, Any]:
     """All sizes, in turns."""
     with tempfile.TemporaryDirectory(prefix="nephila-bench-") as directory:
         cases: dict[tuple[int, int], dict[str, Any]] = {}
@@ -208,7 +249,9 @@ def run(sizes: tuple[tuple[int, int], ...], turns: int, groups: int, say: Any) -
                 fitting = max(1, min(groups, urls // (2 * PER_PAGE * GROUP)))
                 found = in_a_process("--measure", str(place), str(hosts), str(fitting))
                 cases[urls, hosts]["turns"].append(found)
-                say(f"turn {turn + 1}: {urls:>10,} URLs on {hosts:>9,} hosts: {found['cpu_us_per_page']:6.0f} us a page")
+                say(
+                    f"turn {turn + 1}: {urls:>10,} URLs on {hosts:>9,} hosts: {found['cpu_us_per_page']:6.0f} us a page"
+                )
                 shutil.rmtree(Path(directory) / "copy", ignore_errors=True)
         return _report(cases)
 
@@ -218,7 +261,9 @@ def _report(cases: dict[tuple[int, int], dict[str, Any]]) -> dict[str, Any]:
     for (urls, hosts), case in cases.items():
         turns = case.pop("turns")
         best = min(turns, key=lambda turn: turn["cpu_us_per_page"])
-        rows.append({"urls": urls, "hosts": hosts, **case, **best, "all_us": [round(t["cpu_us_per_page"]) for t in turns]})
+        rows.append(
+            {"urls": urls, "hosts": hosts, **case, **best, "all_us": [round(t["cpu_us_per_page"]) for t in turns]}
+        )
     base = rows[0]["cpu_us_per_page"]
     for row in rows:
         row["ratio_to_smallest"] = row["cpu_us_per_page"] / base
@@ -227,12 +272,13 @@ def _report(cases: dict[tuple[int, int], dict[str, Any]]) -> dict[str, Any]:
 
 def show(report: dict[str, Any]) -> None:
     """The report for people."""
-    print("      URLs      hosts   us/page  ratio  pages/s  B/URL  restart s  counters ms  anon MB  mapped MB")
+    print("      URLs     hosts us/page ratio LMDB us call ns pages/s B/URL restart s counters ms anon MB mapped MB")
     for row in report["cases"]:
         print(
-            f"{row['urls']:>10,} {row['hosts']:>10,} {row['cpu_us_per_page']:>9.0f} {row['ratio_to_smallest']:>6.2f}"
-            f" {row['pages_per_s']:>8.0f} {row['bytes_per_url']:>6.0f} {row['restart_s']:>10.2f}"
-            f" {row['counters_ms']:>12.2f} {row['anonymous_bytes'] / 1e6:>8.0f} {row['mapped_bytes'] / 1e6:>10.0f}"
+            f"{row['urls']:>10,} {row['hosts']:>9,} {row['cpu_us_per_page']:>7.0f} {row['ratio_to_smallest']:>5.2f}"
+            f" {row['store_us']:>7.0f} {row['call_ns']:>7.0f}"
+            f" {row['pages_per_s']:>7.0f} {row['bytes_per_url']:>5.0f} {row['restart_s']:>9.2f}"
+            f" {row['counters_ms']:>11.2f} {row['anonymous_bytes'] / 1e6:>7.0f} {row['mapped_bytes'] / 1e6:>9.0f}"
         )
 
 

@@ -7,15 +7,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 
+from frontier_world import DAY_S, Brought, FrontierWorld, play
+
 from nephila.frontier import order
 from nephila.interfaces.frontier import FrontierSnapshot
-from nephila.model.outcome import DeferReason, Retry
+from nephila.model.outcome import DeferReason, Release, Retry
 from nephila.model.settings import BudgetSettings, PrioritySettings, TrapSettings
-from nephila.model.task import Candidate, Level, PageTask
-from tests.support.frontier_world import DAY_S, Brought, FrontierWorld, play
+from nephila.model.task import Candidate, Level, Pace, PageTask
 
 Say = Callable[[str], None]
 WEEK_S = 7 * DAY_S
@@ -37,13 +39,19 @@ def test_classes_and_supplies_get_their_shares_over_a_long_run(tmp_path: Path, s
         # Re-crawls first: fetch some pages of each class once, and let them become due all together.
         for level in levels:
             await world.frontier.admit(
-                [world.candidate(f"https://due-{level}-{number}.test/", level=level) for number in range(4_500 if level is Level.HIGH else 900)]
+                [
+                    world.candidate(f"https://due-{level}-{number}.test/", level=level)
+                    for number in range(4_500 if level is Level.HIGH else 900)
+                ]
             )
         await world.run(ordinary, pages=6_300)
         world.clock.advance(20 * DAY_S)
         for level in levels:
             await world.frontier.admit(
-                [world.candidate(f"https://new-{level}-{number}.test/", level=level) for number in range(4_500 if level is Level.HIGH else 900)]
+                [
+                    world.candidate(f"https://new-{level}-{number}.test/", level=level)
+                    for number in range(4_500 if level is Level.HIGH else 900)
+                ]
             )
         await world.admit("https://now.test/", level=Level.IMMEDIATE)
         await world.frontier.claim(0, 300)
@@ -74,7 +82,7 @@ def test_classes_and_supplies_get_their_shares_over_a_long_run(tmp_path: Path, s
         priority=replace(PrioritySettings(), reserve=0.0, ageing_s=10_000 * DAY_S),
     )
     classes, supplies = shares(by_class), shares(by_supply)
-    say(f"classes {({name: round(share, 1) for name, share in classes.items()})}, supplies {supplies}")
+    say(f"classes { ({name: round(share, 1) for name, share in classes.items()}) }, supplies {supplies}")
     assert abs(supplies["new"] - 30) < 2
     assert abs(supplies["due"] - 70) < 2
     new = [classes[str(int(level))] for level in (Level.HIGH, Level.MEDIUM, Level.LOW)]
@@ -97,7 +105,7 @@ def test_an_unused_share_goes_to_the_other_supply(tmp_path: Path) -> None:
 
 
 def test_waiting_lifts_a_url_linearly_to_the_top_after_thirty_days(tmp_path: Path, say: Say) -> None:
-    """F7: the class and the place of a waiting URL follow from its score and its wait, and nothing is touched for it."""
+    """F7: class and place of a waiting URL follow from its score and its wait; nothing is touched for it."""
     settings = PrioritySettings()
     step_s = order.step_ms(settings) / 1000
     assert step_s * 100 == settings.ageing_s
@@ -148,7 +156,7 @@ def test_starving_hosts_get_up_to_a_fifth_oldest_first(tmp_path: Path, say: Say)
 
 
 def test_no_host_starves_in_an_overloaded_month(tmp_path: Path, say: Say) -> None:
-    """F7, F1: a tenth of the hosts has endless high work and there is time for a fetch in ten minutes: all are served."""
+    """F7, F1: a tenth of the hosts has endless high work, there is time for a fetch in ten minutes: all are served."""
     hosts = 400
 
     def web(task: PageTask) -> Brought:
@@ -162,9 +170,7 @@ def test_no_host_starves_in_an_overloaded_month(tmp_path: Path, say: Say) -> Non
     async def story(world: FrontierWorld) -> tuple[int, float]:
         candidates.append(lambda url, level: world.candidate(url, 1, level))
         for number in range(hosts):
-            await world.admit(
-                f"https://site-{number}.test/0", level=Level.HIGH if number % 10 == 0 else Level.LOW
-            )
+            await world.admit(f"https://site-{number}.test/0", level=Level.HIGH if number % 10 == 0 else Level.LOW)
         await world.run(web, days=30, hosts_at_once=1, seconds_per_claim=600)
         last: dict[str, float] = dict.fromkeys((f"https://site-{number}.test" for number in range(hosts)), 0.0)
         worst = 0.0
@@ -181,7 +187,7 @@ def test_no_host_starves_in_an_overloaded_month(tmp_path: Path, say: Say) -> Non
 
 
 def test_budgets_start_small_and_are_earned_by_new_content_and_by_links(tmp_path: Path, say: Say) -> None:
-    """F5: a host that brings nothing new stops at its first budget, one that does goes on; all is parked, nothing lost."""
+    """F5: a host that brings nothing new stops at its first budget, one that does goes on; nothing is lost."""
     budget = replace(BudgetSettings(), first_urls=40, urls_per_page=3, urls_per_referrer=20)
 
     def web(task: PageTask) -> Brought:
@@ -278,7 +284,7 @@ def test_gone_means_proven_gone_and_gone_pages_are_asked_ever_more_rarely(tmp_pa
         states: list[str] = []
         address = world.address("https://a.test/page")
         for turn in range(9):
-            alive[0] = turn == 0 or turn == 8
+            alive[0] = turn in {0, 8}
             leases = await world.frontier.claim(1, 300)
             while not leases:
                 wait = world.frontier.snapshot().next_in_ms
@@ -290,25 +296,18 @@ def test_gone_means_proven_gone_and_gone_pages_are_asked_ever_more_rarely(tmp_pa
                 (task,) = lease.tasks
                 assert isinstance(task, PageTask)
                 done = world.page(task) if alive[0] else world.page(task, status=404, page=False, digest=b"")
-                await world.frontier.settle(lease.token, [done], worlds_release(lease))
+                await world.frontier.settle(lease.token, [done], Release(1000, Pace(1000)))
             story_now = world.frontier.story("a.test", address.fingerprint)
             assert story_now is not None
             states.append(story_now.reason)
         return visits, states, states[-1]
 
-    def worlds_release(lease: object) -> object:
-        del lease
-        from nephila.model.outcome import Release  # noqa: PLC0415
-        from nephila.model.task import Pace  # noqa: PLC0415
-
-        return Release(1000, Pace(1000))
-
     visits, states, last = play(tmp_path, story)
-    gaps = [later - earlier for earlier, later in zip(visits, visits[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(visits)]
     say(f"visited on days {[round(day, 1) for day in visits]}, gone: {[state == 'gone' for state in states]}")
-    assert states[1] != "gone" and states[2] != "gone"
+    assert states[1:3] == ["", ""]
     assert "gone" in states[3:8]
-    assert all(later >= earlier for earlier, later in zip(gaps[1:7], gaps[2:7], strict=False))
+    assert all(later >= earlier for earlier, later in pairwise(gaps[1:7]))
     assert last != "gone"
 
 
@@ -347,8 +346,8 @@ def test_thirty_days_of_ten_thousand_hosts(tmp_path: Path, say: Say) -> None:
     lively = [count for one, count in visits.items() if one.endswith("/0") and int(one[9:-7]) % 10 == 0]
     quiet = [count for one, count in visits.items() if not one.endswith("/0")]
     say(
-        f"30 days, {hosts:,} hosts: {visits.total():,} fetches of {len(visits):,} pages in {took:.0f} s of CPU; pages that"
-        f" change were visited {mean(lively):.1f} times, others {mean(quiet):.1f} times"
+        f"30 days, {hosts:,} hosts: {visits.total():,} fetches of {len(visits):,} pages in {took:.0f} s of CPU; pages"
+        f" that change were visited {mean(lively):.1f} times, others {mean(quiet):.1f} times"
     )
     assert len(visits) == sum(sizes)
     assert snapshot.planned + sum(snapshot.queued.values()) == sum(sizes)

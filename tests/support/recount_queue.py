@@ -39,7 +39,9 @@ def check_queue(store: Store) -> None:
         assert host.queued == [lanes[key, lane] for lane in range(order.LANES)], host.name
     totals = store.book.totals
     assert totals.queued == [sum(host.queued[lane] for host in store.hosts.values()) for lane in range(order.LANES)]
-    kept = {(age, level): count for age, levels in store.book.ages.items() for level, count in enumerate(levels) if count}
+    kept = {
+        (age, level): count for age, levels in store.book.ages.items() for level, count in enumerate(levels) if count
+    }
     assert kept == ages, "queued URLs by age"
 
 

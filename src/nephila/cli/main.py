@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "block": Entry("nephila.cli.block", "block", "List, add or remove what is not to be asked for any more."),
         "config": Entry("nephila.cli.config", "config", "Show settings and where they came from."),
         "completion": Entry("nephila.cli.completion", "completion", "Print the script that completes commands."),
+        "bench": Entry("nephila.cli.bench", "bench", "Measure what things cost here (in a checkout)."),
         "test": Entry("nephila.cli.check", "test", "Run the project's own tests (in a checkout)."),
     }
 )

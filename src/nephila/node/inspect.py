@@ -90,6 +90,7 @@ class CrawlView:
                 self._settings.scope,
                 self._settings.limits.max_depth,
                 ScopeSeeds.from_bytes(self._directory.saved_scope()),
+                repeated_segments=self._settings.traps.repeated_segments,
             )
             teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock, self._settings)
             lines, data, found = teller.tell(address)

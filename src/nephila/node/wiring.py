@@ -124,7 +124,12 @@ async def build(
 ) -> Crawl:
     """Build a crawl on a directory that is held; everything it opens is closed by `stack`, the last first."""
     clock = ground.clock
-    scope = Scope(settings.scope, settings.limits.max_depth, ScopeSeeds.from_bytes(directory.saved_scope()))
+    scope = Scope(
+        settings.scope,
+        settings.limits.max_depth,
+        ScopeSeeds.from_bytes(directory.saved_scope()),
+        repeated_segments=settings.traps.repeated_segments,
+    )
     heard = Fanout(listeners)
 
     def tell(sentence: str) -> None:

@@ -85,7 +85,9 @@ def test_a_bundle_gives_back_its_urls_first_to_last(head: Head, urls: list[tuple
 
 @settings(max_examples=200, deadline=None)
 @given(heads, some_urls, st.randoms(use_true_random=False))
-def test_urls_are_taken_out_one_by_one_in_any_order(head: Head, urls: list[tuple[bytes, bytes]], chance: object) -> None:
+def test_urls_are_taken_out_one_by_one_in_any_order(
+    head: Head, urls: list[tuple[bytes, bytes]], chance: object
+) -> None:
     """F8: each leaves the others as they were; with the last one the bundle is gone."""
     entries = [pack_entry(*one) for one in urls]
     value: bytes | None = pack_bundle(pack_head(head, HOST_KEY), entries)

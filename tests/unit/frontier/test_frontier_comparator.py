@@ -189,9 +189,9 @@ def test_a_fifth_of_the_fetches_is_reserved_for_the_starving(say: Callable[[str]
     taken = [order.reserved(number, 0, DEFAULTS) for number in range(DRAWS)]
     say(f"{sum(taken) * 100 / DRAWS:.2f} % reserved")
     assert abs(sum(taken) * 100 / DRAWS - 20) < 2
-    high = sum(
-        order.draw_lane((1, 2, 3), number, 0, DEFAULTS) == 1 for number in range(DRAWS) if taken[number]
-    ) / sum(taken)
+    high = sum(order.draw_lane((1, 2, 3), number, 0, DEFAULTS) == 1 for number in range(DRAWS) if taken[number]) / sum(
+        taken
+    )
     assert abs(high * 100 - 80) < 2, "what is left to the draws is drawn as ever"
 
 

@@ -86,9 +86,7 @@ def test_a_link_from_another_domain_earns_more_and_one_of_its_own_does_not(tmp_p
             assert over(one) == 8
             await one.admit("https://d.test/")
             assert await one.fetch(links=["https://a.test/praised"]) == ["https://d.test/"]
-            back = await one.fetch_all()
-            assert "https://a.test/praised" in back
-            assert len(back) == 3, "so many as a referrer is worth"
+            assert len(await one.fetch_all()) == 3, "so many as a referrer is worth"
 
     run(main())
 

@@ -52,7 +52,9 @@ def test_immediate_goes_before_everything(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with bench(tmp_path, SINGLE) as one:
-            await one.frontier.admit(candidates(*(f"https://h{number}.test/" for number in range(50)), level=Level.HIGH))
+            await one.frontier.admit(
+                candidates(*(f"https://h{number}.test/" for number in range(50)), level=Level.HIGH)
+            )
             one.clock.advance(2 * DAY_S)
             assert await one.claim(0) == []
             await one.frontier.admit(candidates("https://h7.test/", "https://new.test/", level=Level.IMMEDIATE))
@@ -186,7 +188,9 @@ def test_nobody_starves_before_a_day_has_passed(tmp_path: Path) -> None:
     async def main() -> None:
         lanes = PrioritySettings(low_share=1, medium_share=1, high_share=1_000_000)
         async with bench(tmp_path, replace(SINGLE, priority=lanes)) as one:
-            await one.frontier.admit(candidates(*(f"https://low{number}.test/" for number in range(20)), level=Level.LOW))
+            await one.frontier.admit(
+                candidates(*(f"https://low{number}.test/" for number in range(20)), level=Level.LOW)
+            )
             one.clock.advance(DAY_S - 60)
             names = [f"https://high{number}.test/" for number in range(100)]
             await one.frontier.admit(candidates(*names, level=Level.HIGH))

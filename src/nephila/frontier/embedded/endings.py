@@ -8,6 +8,7 @@ from nephila.frontier.lifecycle import State
 from .book import Book, read_url
 from .queueing import PARKED, Work, take, uncount
 from .records import Fate, HostState, UrlRecord
+from .sections import count_out
 from .tables import PREFIX_BYTES, URL
 
 
@@ -38,6 +39,7 @@ def take_out(book: Book, key: bytes, host: HostState, place: bytes, fingerprint:
         )
         record.rank = raw[1 + order.PLACE_BYTES]
     uncount(book, key, host, lane, record.admitted_s)
+    count_out(book, key, host, record.tail.encode())
     record.place = b""
     return url_key, record
 

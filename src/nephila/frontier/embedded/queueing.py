@@ -33,6 +33,7 @@ from .bundle import (
     without,
 )
 from .records import HostState, UrlRecord
+from .sections import count_in
 from .tables import HOST_KEY_BYTES, PREFIX_BYTES, QUEUE, URL
 
 QUEUED, PARKED = 0, 1
@@ -100,6 +101,7 @@ def enqueue(
         for chunk in split(entries, len(packed))
     ]
     book.count_queued(host, standing.lane, len(entries), head.admitted_s)
+    count_in(book, key, host, entries)
     return placed
 
 

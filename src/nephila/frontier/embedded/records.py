@@ -142,6 +142,10 @@ class HostState(msgspec.Struct, array_like=True):
     """Skeletons that are slowed or quarantined (T2)."""
     trap_at: int = 0
     """Timeline: when one of the URLs parked as a trap may be tried; 0 when there is none."""
+    sections: bool = False
+    """Its queue is counted by first path segment (T1)."""
+    outgrown: bool = False
+    """It has many times the URLs of its like, and earns less for it (T5)."""
     over: bool = False
     """It is one host more than its domain has earned (F5): all it has is parked."""
 
@@ -243,6 +247,8 @@ class Totals(msgspec.Struct):
     """Parked URLs, by reason."""
     traps: int = 0
     """Skeletons that are slowed or quarantined."""
+    outgrown: int = 0
+    """Hosts with many times the URLs of their like (T5)."""
     reserved: int = 0
     """Fetches that went to starving hosts."""
     mean_rank: int = FIRST_MEAN

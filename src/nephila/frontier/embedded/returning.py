@@ -16,6 +16,7 @@ from .bundle import pack_entry
 from .queueing import PARKED, QUEUED, Standing, enqueue, enqueue_record, place_in, queued_mark, rank_in, take, uncount
 from .records import RANK_AT, HostState, Place, UrlRecord
 from .scoring import NOMINAL, score_of
+from .sections import count_out
 from .tables import HOST_KEY_BYTES, pending_key
 from .waking import wake
 
@@ -89,6 +90,7 @@ def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: in
         raise KeyError(url_key)
     head, tail = taken
     uncount(book, key, host, lane, head.admitted_s)
+    count_out(book, key, host, tail)
     entry = pack_entry(tail, candidate.address.fingerprint)
     ((found, _),) = enqueue(book, key, host, better, head._replace(rank=rank), [entry])
     writes.append((url_key, queued_mark(found, rank)))
@@ -110,6 +112,7 @@ def _meet_record(book: Book, key: bytes, url_key: bytes, record: UrlRecord, cand
     if record.state is not State.QUEUED or not better or book.token_of(key):
         return 0
     uncount(book, key, host, order.read_place(record.place).lane, record.admitted_s)
+    count_out(book, key, host, record.tail.encode())
     record.depth = min(record.depth, candidate.depth)
     record.level = min(record.level, candidate.level) if candidate.level is not None else record.level
     points = NOMINAL[record.level] if urgent else score_of(book, key, host, record.rank, record.depth)

@@ -22,6 +22,7 @@ from .book import Book
 from .bundle import Entry, Head, entries_of, find, fingerprint_of, pack_head, read_head, split, tail_of, without
 from .queueing import PARKED, RANK_BYTES, Standing, enqueue, put_bundle, put_or_delete, queued_mark, rank_in
 from .records import DomainState, HostState, Place
+from .sections import in_section, section_of
 from .tables import PREFIX_BYTES, SHELF, URL, lengthen
 from .tallies import GROUP_BYTES, hold_on
 
@@ -32,6 +33,9 @@ _MARK = bytes((PARKED,))
 
 PROBE_TIE = bytes(4)
 """The tie-break of a URL that a trap lets go: it is not caught again on its way."""
+
+OUTGROWN_EARNS = 5
+"""A host that has outgrown its like earns a fifth."""
 
 RELEASED_AT_ONCE = 500
 """URLs that one call takes off a shelf: no verb is O(shelf)."""
@@ -44,7 +48,7 @@ def sort_out(
     totals, policy = book.totals, book.policy
     covering = policy.target_domains and not totals.covered
     few = host.admitted + len(entries) <= policy.budget.first_urls
-    if few and not (host.flagged or covering or host.over or totals.policies):
+    if few and not (host.flagged or covering or host.over or host.sections or totals.policies):
         return entries  # the common case, decided without looking anything up
     place = order.pack_place(*standing, bytes(4))
     domain = book.domain(key)
@@ -55,6 +59,8 @@ def sort_out(
         shelve(book, key, host, DeferReason.COVERAGE, NO_GROUP, place, head, entries[kept:])
         entries = entries[:kept]
         domain.queued += len(entries)
+    if host.sections:
+        entries = _park_crowded(book, key, host, place, head, entries)
     room = 0 if host.over else room_of(book, host, domain)
     if room < len(entries):
         shelve(book, key, host, DeferReason.BUDGET, NO_GROUP, place, head, entries[room:])
@@ -65,8 +71,37 @@ def sort_out(
 def room_of(book: Book, host: HostState, domain: DomainState) -> int:
     """How many more URLs a host may have queued now (F5)."""
     settings = book.policy.budget
-    earned = budget.url_allowance(settings, host.fresh, host.referrers, book.policy_of(domain).quality)
+    _compare_with_its_like(book, host)
+    fresh = host.fresh // OUTGROWN_EARNS if host.outgrown else host.fresh
+    earned = budget.url_allowance(settings, fresh, host.referrers, book.policy_of(domain).quality)
     return max(0, min(earned - host.admitted, settings.queued_per_host - sum(host.queued)))
+
+
+def _compare_with_its_like(book: Book, host: HostState) -> None:
+    """Flag a host that has many times the URLs of an ordinary one (T5): it earns a fraction from then on."""
+    ordinary = max(book.totals.urls / max(1, book.totals.hosts), book.policy.budget.first_urls)
+    outgrown = host.admitted + host.shelved > book.policy.traps.times_its_like * ordinary
+    book.totals.outgrown += outgrown - host.outgrown
+    host.outgrown = outgrown
+
+
+def _park_crowded(
+    book: Book, key: bytes, host: HostState, place: bytes, head: Head, entries: list[Entry]
+) -> list[Entry]:
+    """Park the URLs of sections that have as many in the queue as they may (T1)."""
+    limit = book.policy.budget.queued_per_prefix
+    room: dict[bytes, int] = {}
+    free: list[Entry] = []
+    crowded: dict[bytes, list[Entry]] = {}
+    for entry in entries:
+        section = section_of(tail_of(entry))
+        if section not in room:
+            room[section] = limit - in_section(book, key, section)
+        room[section] -= 1
+        (free if room[section] >= 0 else crowded.setdefault(section, [])).append(entry)
+    for section, parked in crowded.items():
+        shelve(book, key, host, DeferReason.BUDGET, section, place, head, parked)
+    return free
 
 
 def _park_trapped(
@@ -193,7 +228,13 @@ def refill(book: Book, key: bytes, host: HostState) -> int:
     if host.over or not host.shelved:
         return 0
     room = min(room_of(book, host, domain), RELEASED_AT_ONCE)
-    moved = unshelve(book, key, host, DeferReason.BUDGET, room) if room > 0 else 0
+    moved = 0
+    for group in groups_on_shelf(book, key, DeferReason.BUDGET) if room > 0 else ():
+        left = room - moved
+        if group != NO_GROUP:
+            left = min(left, book.policy.budget.queued_per_prefix - in_section(book, key, group))
+        if left > 0:
+            moved += unshelve(book, key, host, DeferReason.BUDGET, left, group)
     host.admitted += moved
     return moved
 

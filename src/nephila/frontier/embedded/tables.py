@@ -19,6 +19,7 @@ the first byte is the shard.
 | | host key, 3, reason, group, place | a bundle of parked URLs |
 | | host key, 4, hash of origin | RobotsEntry |
 | | host key, 5, hash of skeleton | SkeletonTally |
+| | host key, 6, hash of first path segment | URLs queued under it, on large hosts |
 | waiting | time, host key | - |
 | ready | lane, domain count, step, depth, time, tie, host key | - |
 | due | time, URL key | reason |
@@ -70,7 +71,7 @@ PREFIX_BYTES = 8
 """Of a fingerprint in a URL's key: within one host, 64 bits take a new URL for a known one less than once in 10^12."""
 URL_KEY_BYTES = HOST_KEY_BYTES + 1 + PREFIX_BYTES
 
-STATE, URL, QUEUE, SHELF, ROBOTS, SKELETON = (bytes((kind,)) for kind in range(6))
+STATE, URL, QUEUE, SHELF, ROBOTS, SKELETON, SECTION = (bytes((kind,)) for kind in range(7))
 """What follows a host key in `web`."""
 
 HOST_KEYS_REMEMBERED = 50_000

@@ -41,9 +41,15 @@ class Harness(Protocol):
     """How the suite gets at an engine."""
 
     clock: VirtualClock
-    frontier: Frontier
-    view: FrontierView
     robots: bool
+
+    @property
+    def frontier(self) -> Frontier:
+        """The engine under test, as it is open now."""
+
+    @property
+    def view(self) -> FrontierView:
+        """Its reading side."""
 
     async def reopen(self) -> None:
         """Close without ceremony and open again on the same data."""

@@ -1,7 +1,7 @@
 """What every frontier promises of shares, budgets, policies, re-crawls and traps: the second half of its suite.
 
-The checks need a crawl with settings of their own (`Options`) and the verbs of whoever operates it (`Operating`), so the
-harness offers both; it begins empty with every `configure`.
+The checks need a crawl with settings of their own (`Options`) and the verbs of whoever operates it (`Operating`), so
+the harness offers both; it begins empty with every `configure`.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class PolicyContract(FrontierContract):
         return bool(task.digest)
 
     async def check_waiting_lifts_a_url(self) -> None:
-        """F7: a URL's priority grows with its wait: its class is the one of its present score when its host has rested."""
+        """F7: a URL's priority grows with its wait: when its host has rested, its class is by its present score."""
         await self.harness.configure(Options())
         await self.frontier.admit(candidates("https://low.test/first", level=Level.HIGH))
         await self.frontier.admit(candidates("https://low.test/second", level=Level.LOW))
@@ -315,7 +315,7 @@ class PolicyContract(FrontierContract):
     # Coming again
 
     async def check_a_page_is_due_again(self) -> None:
-        """R2, F2: completed -> (due again) queued; the interval doubles while nothing changes, and halves when it does."""
+        """R2, F2: completed -> (due again) queued; the interval doubles until something changes, and halves then."""
         await self.harness.configure(Options(recrawl=RecrawlSettings()))
         await self.frontier.admit(candidates("https://a.test/1"))
         await self.serve()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nephila.frontier import budget, order, rank as ranks
+from nephila.frontier import budget, order
+from nephila.frontier import rank as ranks
 from nephila.frontier.lifecycle import State, may_return
 from nephila.frontier.score import level_of
 from nephila.interfaces.frontier import Admission
@@ -72,9 +73,7 @@ class Admitting(Shelves):
 
     def _new_url(self, host: Host, candidate: Candidate, rank: int, hops: int, source: Source) -> Url:
         address = candidate.address
-        url = Url(
-            host.name, address.fingerprint, address.url, rank, hops, self.cycle, self.wall_s, source.page
-        )
+        url = Url(host.name, address.fingerprint, address.url, rank, hops, self.cycle, self.wall_s, source.page)
         host.urls[address.fingerprint] = url
         return url
 
@@ -147,7 +146,7 @@ class Admitting(Shelves):
             return 0
         return self._meet_record(host, url, candidate)
 
-    def counts_link(self, url: Url, candidate: Candidate) -> bool:
+    def counts_link(self, url: Url, candidate: Candidate) -> bool:  # noqa: ARG002 - an engine may make differences
         """Whether a link raises the rank of a URL that it leads to: every one does (R1)."""
         return True
 
@@ -166,7 +165,7 @@ class Admitting(Shelves):
         self.moved(host, url, old)
         self.wake(host, self.enqueue(host, [url], new_lane, new_step, nearer))
 
-    def moved(self, host: Host, url: Url, old: order.Place) -> None:
+    def moved(self, host: Host, url: Url, old: order.Place) -> None:  # noqa: ARG002 - an engine may remember it
         """A URL leaves a place for a better one."""
         url.place = None
 

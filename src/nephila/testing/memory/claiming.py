@@ -138,22 +138,33 @@ class Claiming(Settling):
         if not self.ready_hosts():
             return None
         self.draws += 1
+        starving = self._starving()
+        if starving is not None:
+            return starving
+        lane = -1
         while True:
-            ready = self.ready_hosts()
-            present = sorted({key[0] for host in ready for key in host.ready})
-            if present[0] != 0 and order.reserved(self.draws, seed, settings):
-                oldest = min(ready, key=lambda host: (host.work_since, self.age_tie(host)))
-                if oldest.work_since <= self.now - settings.starving_s * 1000:
-                    self.reserved += 1
-                    return oldest, min(key[0] for key in oldest.ready)
-            lane = order.draw_lane(present, self.draws, seed, settings)
-            _, host = min(((key, host) for host in ready for key in host.ready if key[0] == lane), key=lambda one: one[0])
-            key = next(key for key in host.ready if key[0] == lane)
+            keys = [(key, host) for host in self.ready_hosts() for key in host.ready]
+            present = sorted({key[0] for key, _ in keys})
+            if lane not in present:
+                if lane >= 0:
+                    self.draw_again()
+                lane = order.draw_lane(present, self.draws, seed, settings)
+            key, host = min((one for one in keys if one[0][0] == lane), key=lambda one: one[0])
             if order.count_in_ready_key(key) >= host.domain.pages:
                 return host, lane
             self.make_ready(host)  # its domain was asked since: it takes the place of the true count
-            if not any(key[0] == lane for other in ready for key in other.ready):
-                self.draw_again()
+
+    def _starving(self) -> tuple[Host, int] | None:
+        """The ready host that has had work for longest, where this fetch is one of the reserve and that is too long."""
+        settings, seed = self.rules_of_crawl.priority, self.rules_of_crawl.random_seed
+        ready = self.ready_hosts()
+        if any(key[0] == 0 for host in ready for key in host.ready) or not order.reserved(self.draws, seed, settings):
+            return None
+        oldest = min(ready, key=lambda host: (host.work_since, self.age_tie(host)))
+        if oldest.work_since > self.now - settings.starving_s * 1000:
+            return None
+        self.reserved += 1
+        return oldest, min(key[0] for key in oldest.ready)
 
     def draw_again(self) -> None:
         """The lane that was drawn has nobody left: with the same number one of the others is drawn."""

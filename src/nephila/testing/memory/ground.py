@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from nephila.frontier import budget, order, rank as ranks
+from nephila.frontier import budget, order
+from nephila.frontier import rank as ranks
 from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.lifecycle import State
 from nephila.frontier.score import freshness_of, level_of, score

@@ -1,5 +1,6 @@
 """What the frontier in memory remembers: URLs, hosts, domains, leases. Plain and mutable; nothing here is a counter
-that could be counted instead."""
+that could be counted instead.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from xxhash import xxh3_64_intdigest
 
-from nephila.frontier import health, rank as ranks
+from nephila.frontier import health
+from nephila.frontier import rank as ranks
 from nephila.frontier.lifecycle import after
 from nephila.interfaces.frontier import Admission, Settled
 from nephila.interfaces.recrawl import Visit
@@ -271,5 +272,3 @@ def _seen(outcome: Outcome) -> health.Seen | None:
             return health.Seen.ERROR if rules.kind is RulesKind.UNAVAILABLE else health.Seen.OK
         case _:
             return None
-
-

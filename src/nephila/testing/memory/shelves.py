@@ -54,9 +54,7 @@ class Shelves(Ground):
         if reason is DeferReason.TRAP and not host.trap_at:
             host.trap_at = max(1, self.now)
 
-    def unshelve(
-        self, host: Host, reason: DeferReason, room: int, group: bytes = b"", tie: bytes | None = None
-    ) -> int:
+    def unshelve(self, host: Host, reason: DeferReason, room: int, group: bytes = b"", tie: bytes | None = None) -> int:
         """Queue up to `room` parked URLs, best first; how many."""
         moved = 0
         while moved < room and (parked := host.shelved(reason, group)):
