@@ -1,4 +1,4 @@
-"""F1, F4, F5, F6, F7, R1, R2, R5, S4, P4: the frontier over hours, days and months of virtual time."""
+"""F1, F4, F5, F6, F7, R1, R2, R5, S4, P4, T1, T5: the frontier over hours, days and months of virtual time."""
 
 from __future__ import annotations
 
@@ -223,6 +223,53 @@ def test_budgets_start_small_and_are_earned_by_new_content_and_by_links(tmp_path
     assert by_host["copies.test"] < 100
     assert parked[DeferReason.BUDGET] == 401 - by_host["copies.test"]
     assert earned >= 15
+
+
+def test_a_section_that_is_full_is_parked_and_comes_back(tmp_path: Path, say: Say) -> None:
+    """T1: no more than so many URLs under one first path segment wait in the queue; nothing is dropped."""
+    budget = replace(BudgetSettings(), first_urls=10**6, queued_per_prefix=100)
+
+    async def story(world: FrontierWorld) -> tuple[dict[str, int], int, int]:
+        await world.admit(*(f"https://a.test/large/{number}" for number in range(60)))
+        await world.admit(*(f"https://a.test/large/{number}" for number in range(60, 400)))
+        await world.admit(*(f"https://a.test/small/{number}" for number in range(50)))
+        snapshot = world.frontier.snapshot()
+        fetched = await world.run(ordinary, days=2)
+        return dict(snapshot.parked), sum(snapshot.queued.values()), fetched
+
+    parked, queued, fetched = play(tmp_path, story, budget=budget)
+    say(
+        f"{queued} queued and {parked} parked of 450 under two segments with 100 each at most; {fetched} fetched in the end"
+    )
+    assert parked == {DeferReason.BUDGET: 300}
+    assert queued == 150
+    assert fetched == 450
+
+
+def test_a_host_that_outgrows_its_like_earns_less(tmp_path: Path, say: Say) -> None:
+    """T5: a host with a hundred times the URLs of the others is flagged and throttled, not stopped."""
+    budget = replace(BudgetSettings(), first_urls=5, urls_per_page=10)
+    worlds: list[FrontierWorld] = []
+
+    def web(task: PageTask) -> Brought:
+        if "giant" not in task.url:
+            return Brought()
+        number = int(task.url.rsplit("/", 1)[1])
+        links = [f"https://giant.test/p/{number * 30 + more}" for more in range(1, 31)]
+        return Brought(links=[worlds[0].candidate(link, 1) for link in links])
+
+    async def story(world: FrontierWorld) -> tuple[int, int, int]:
+        worlds.append(world)
+        await world.admit(*(f"https://dwarf-{number}.test/" for number in range(300)))
+        await world.admit("https://giant.test/p/0")
+        await world.run(web, pages=700)
+        snapshot = world.frontier.view.totals()
+        return snapshot.outgrown, snapshot.queued[1] + snapshot.queued[2] + snapshot.queued[3], len(world.fetched)
+
+    flagged, queued, fetched = play(tmp_path, story, budget=budget)
+    say(f"{flagged} host flagged; {queued} of its URLs queued after {fetched - 300} of its pages, 12,000 were found")
+    assert flagged == 1
+    assert 0 < queued < 4_000
 
 
 def test_coverage_reaches_n_domains_with_little_more_than_n_fetches(tmp_path: Path, say: Say) -> None:

@@ -1,7 +1,7 @@
 """The embedded frontier counted anew: what its counters and indexes claim, held against what is in its tables.
 
 `check_tables` reads everything, so it is for small frontiers: the state machine calls it after every step, the other
-tests at their end. `recount_queue` looks at the queues and shelves, `recount_hosts` at hosts, domains, leases and traps.
+tests at their end. `recount_queue` looks at queues and shelves, `recount_hosts` at hosts, domains, leases and traps.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _check_states(store: Store) -> None:
 
 
 def _check_times(store: Store) -> None:
-    """What waits for a time is in the time index, once, and nothing else is; planned visits are counted like the rest."""
+    """What waits for a time is in the time index, once, and nothing else is; planned visits are counted too."""
     book = store.book
     with book.txn.cursor(db=book.db["due"]) as cursor:
         rows = {key: value.decode() for key, value in cursor}

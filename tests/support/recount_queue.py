@@ -1,4 +1,4 @@
-"""Queues and shelves counted anew: every bundle entry is valid or was moved elsewhere, and only valid ones are counted."""
+"""Queues and shelves counted anew: an entry of a bundle is valid or was moved elsewhere, and only valid ones count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nephila.model.outcome import DeferReason
 
 
 def check_queue(store: Store) -> None:
-    """Every queued URL is in the bundle that it names, exactly once; lanes and ages are counted by the valid entries."""
+    """Every queued URL is in the bundle that it names, exactly once; lanes and ages are counted by valid entries."""
     standing = _standing(store)
     found: Counter[bytes] = Counter()
     lanes: Counter[tuple[bytes, int]] = Counter()

@@ -17,7 +17,7 @@ from nephila.seeds import ArgumentSeeds
 from nephila.store.disk import Disk
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
-from nephila.testing.web import Auditor, AuditReport, SimulatedNetwork, SimulatedWeb, WebSpec
+from nephila.testing.web import Auditor, AuditReport, SimulatedNetwork, SimulatedWeb, TrapFigures, WebSpec
 from nephila.testing.web.service import Sent
 
 DEFAULTS = Settings()
@@ -60,6 +60,8 @@ class Simulated:
     recorder: Recorder
     sent: list[Sent]
     out: Path
+    traps: dict[str, TrapFigures]
+    """What the trap sites saw, by host name."""
 
 
 def simulate(
@@ -74,11 +76,12 @@ def simulate(
     auditor: Auditor | None = None,
     disk: Disk | None = None,
 ) -> Simulated:
-    """Crawl a web from its seeds to the end."""
+    """Crawl a web from its seeds, those of its trap sites included, to the end."""
     clock = clock or VirtualClock()
     auditor = auditor or Auditor(web, base_delay_ms=settings.politeness.delay_s * 1000)
     recorder = Recorder()
     sent: list[Sent] = []
+    traps: dict[str, TrapFigures] = {}
 
     async def run() -> CrawlSummary:
         network = SimulatedNetwork(web, clock, auditor, log=sent)
@@ -87,11 +90,13 @@ def simulate(
         with directory.held():
             async with AsyncExitStack() as stack:
                 crawl = await build(directory, settings, ground, stack, listeners=[recorder, *listeners])
-                given = web.seeds() if seeds is None else seeds
-                return await crawl.run([ArgumentSeeds(given)], new_cycle=new_cycle)
+                given = web.seeds() + web.trap_seeds() if seeds is None else seeds
+                ended = await crawl.run([ArgumentSeeds(given)], new_cycle=new_cycle)
+        traps.update(network.service.witness.figures())
+        return ended
 
     summary = run_virtual(run, clock)
-    return Simulated(web, summary, auditor.report(), recorder, sent, out)
+    return Simulated(web, summary, auditor.report(), recorder, sent, out, traps)
 
 
 def standard_web(seed: int) -> SimulatedWeb:

@@ -73,9 +73,12 @@ def lane_of(supply: Supply, level: Level) -> int:
     return 0 if level is Level.IMMEDIATE else 3 * supply + level
 
 
+_LEVELS = (Level.IMMEDIATE, *(Level.HIGH, Level.MEDIUM, Level.LOW) * 2)
+
+
 def level_of_lane(lane: int) -> Level:
     """The class that a lane belongs to."""
-    return Level((lane - 1) % 3 + 1) if lane else Level.IMMEDIATE
+    return _LEVELS[lane]
 
 
 def supply_of_lane(lane: int) -> Supply:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 from nephila.interfaces.sieve import Sifted
 from nephila.model.page import Link, Page
-from nephila.model.settings import ScopeSettings
+from nephila.model.settings import PrioritySettings, ScopeSettings
 from nephila.model.task import Candidate, Level, PageTask, Refusal
 from nephila.urls import Address, Identifier, UrlRefused, resolve_location
 
 from .scope import Scope
+from .score import bonus_of
 
 FOLLOWED_RELS = frozenset(
     {
@@ -35,6 +36,7 @@ class ScopeSieve:
         settings: ScopeSettings,
         choose: Callable[[Sequence[Link], int], Sequence[Link]],
         save_scope: Callable[[], None],
+        priority: PrioritySettings = PrioritySettings(),  # noqa: B008 - frozen
     ) -> None:
         """`save_scope` is called when a seed's redirect has widened the scope, before its target is admitted."""
         self._identifier = identifier
@@ -43,6 +45,7 @@ class ScopeSieve:
         self._limit = settings.links_per_page
         self._choose = choose
         self._save_scope = save_scope
+        self._priority = priority
         self._refused_lately: set[bytes] = set()
 
     def sift(self, page: Page, depth: int) -> Sifted:
@@ -68,7 +71,7 @@ class ScopeSieve:
                 continue
             verdict = judge(address, depth + 1)
             if verdict is None:
-                wanted[link] = Candidate(address, depth + 1)
+                wanted[link] = Candidate(address, depth + 1, bonus=bonus_of(self._priority, address.url))
             else:
                 self._refuse(refused, Refusal(address, *verdict))
         # What may be followed is chosen from, not what is on the page: a page of foreign links must not hide its own.

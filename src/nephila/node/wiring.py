@@ -155,7 +155,7 @@ async def build(
         settings.politeness, settings.robots, settings.frontier, settings.fetch.user_agent, settings.random_seed
     )
     save_scope = partial(directory.add_to_scope, scope.unsaved)
-    sieve = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope)
+    sieve = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority)
     judge = Judge(_reader(settings), sieve, politeness, duplicates, settings.fetch.max_hops)
     sower = Sower(frontier, identifier, scope, save_scope, threaded=ground.threaded)
     allowance = PageAllowance(settings.limits)

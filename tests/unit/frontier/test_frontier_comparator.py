@@ -1,4 +1,4 @@
-"""The comparator of F6, rule by rule and as a whole: immediate, draws, domain count, score with waiting, depth, ties."""
+"""The comparator of F6, rule by rule and as a whole: immediate, draws, domain count, score, depth, ties."""
 
 from __future__ import annotations
 

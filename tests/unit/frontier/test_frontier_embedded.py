@@ -108,7 +108,8 @@ def test_a_parked_host_still_answers_for_the_robots_txt_of_others(tmp_path: Path
                 await one.settle(lease, [outcome or RulesLearned(rules)])
 
             await one.frontier.admit(pages(2, "www.a.test"))
-            await learn(*await one.claim())
+            (lease,) = await one.claim()
+            await learn(lease)
             (lease,) = await one.claim()
             await one.settle(lease, [one.done()])
             assert await one.claim() == []
@@ -370,7 +371,12 @@ def test_a_story_names_each_state(tmp_path: Path) -> None:
             (left,) = set(urls) - set(leases)
             waiting, *others = leases
             assert (one.state(left), one.state(waiting)) == ("queued", "in_progress")
-            outcomes = [one.done(), Retry(5000, "timeout"), Dropped("robots", "line 2"), Dead("tls", "expired")]
+            outcomes: list[Outcome] = [
+                one.done(),
+                Retry(5000, "timeout"),
+                Dropped("robots", "line 2"),
+                Dead("tls", "expired"),
+            ]
             for url, outcome in zip(others, outcomes, strict=True):
                 await one.settle(leases[url], [outcome], 1000)
             told = [one.state(url) for url in others]

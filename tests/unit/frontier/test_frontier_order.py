@@ -1,4 +1,4 @@
-"""The lifecycle table and the timeline: pure policy. (The comparator has `test_frontier_comparator`.)"""
+"""The lifecycle table and the timeline: pure policy. The comparator has a file of its own."""
 
 from __future__ import annotations
 

@@ -166,6 +166,19 @@ class PolicyContract(FrontierContract):
         self.tick()
         assert await self.serve() == []
 
+    async def check_a_crowded_section_is_parked(self) -> None:
+        """T1: so many URLs under one first path segment are queued; other sections are not held back by it."""
+        await self.harness.configure(Options(budget=BudgetSettings(queued_per_prefix=10)))
+        for first in (0, 6):
+            await self.frontier.admit(candidates(*(f"https://a.test/s/{i}" for i in range(first, first + 6))))
+        await self.frontier.admit(candidates(*(f"https://a.test/t/{i}" for i in range(3))))
+        assert dict(self.frontier.snapshot().parked) == {"over_budget": 2}
+        fetched: list[str] = []
+        for _ in range(16):
+            fetched += await self.serve()
+            self.tick()
+        assert len(fetched) == 15, "what was parked came back"
+
     async def check_a_domain_earns_its_hosts(self) -> None:
         """F5: wildcard DNS mints hosts for ever; a domain is given more of them when the first ones prove useful."""
         settings = BudgetSettings(first_hosts=1, hosts_per_useful_host=1)

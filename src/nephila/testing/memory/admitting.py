@@ -40,6 +40,7 @@ class Admitting(Shelves):
             else:
                 known += 1
                 cooling += self._meet_again(host, candidate, source)
+        self._count_referrers([candidate.address.host for candidate in once], source)
         for name, new in by_host.items():
             added += self._admit_new(name, new, source)
             if met is not None:
@@ -48,9 +49,6 @@ class Admitting(Shelves):
 
     def _admit_new(self, name: str, new: list[Candidate], source: Source) -> int:
         host = self.host_for(name)
-        if source.domain_hash and not source.is_inside(host):
-            host.referrers = budget.mark_referrer(host.referrers, source.domain_hash)
-            host.domain.referrers = budget.mark_referrer(host.domain.referrers, source.domain_hash)
         allowed = self._without_forbidden(host, new, source)
         rank = self._first_rank(host, source)
         kinds: dict[tuple[int, Level | None, int, int], list[Candidate]] = {}
@@ -70,6 +68,20 @@ class Admitting(Shelves):
             self.wake(host, *places)
         self.look_for_probe(host)
         return len(allowed)
+
+    def _count_referrers(self, names: Sequence[str], source: Source) -> None:
+        """A link from another registrable domain is worth something to a host (F5); each domain counts once."""
+        for name in dict.fromkeys(names) if source.domain_hash else ():
+            host = self.hosts.get(name)
+            if registrable_domain(name) == registrable_domain(source.page.host if source.page else ""):
+                continue
+            host = host or self.host_for(name)
+            bitmap = budget.mark_referrer(host.referrers, source.domain_hash)
+            if bitmap != host.referrers:
+                host.referrers = bitmap
+                host.domain.referrers = budget.mark_referrer(host.domain.referrers, source.domain_hash)
+                if self.refill(host):
+                    self.wake(host)
 
     def _new_url(self, host: Host, candidate: Candidate, rank: int, hops: int, source: Source) -> Url:
         address = candidate.address
@@ -190,10 +202,11 @@ class Admitting(Shelves):
 
 
 def _once(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Each URL once: the nearest to a seed of those that name it, where several do."""
+    """Each URL once, with what is best of those that name it: the least depth, the most urgent class."""
     found: dict[tuple[str, bytes], Candidate] = {}
     for candidate in candidates:
         name = (candidate.address.host, candidate.address.fingerprint)
-        other = found.get(name)
-        found[name] = candidate if other is None or candidate.depth < other.depth else other
+        one = found.setdefault(name, candidate)
+        levels = [level for level in (one.level, candidate.level) if level is not None]
+        found[name] = one._replace(depth=min(one.depth, candidate.depth), level=min(levels, default=None))
     return list(found.values())

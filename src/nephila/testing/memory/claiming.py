@@ -175,7 +175,7 @@ class Claiming(Settling):
 
     # What of it
 
-    def _lease(self, host: Host, lane: int, lease_ms: int) -> Lease | None:
+    def _lease(self, host: Host, lane: int, lease_ms: int) -> Lease | None:  # noqa: PLR0911 - one for each answer
         """Lease a ready host, or put it off."""
         self._rest_after_reboot(host)
         if host.free_at > self.now + self.ahead_ms:

@@ -221,7 +221,7 @@ class Ground:
 
     def enqueue_alone(self, host: Host, url: Url, points: int) -> order.Place:
         """Queue a URL that was asked for before."""
-        supply = order.Supply.DUE if url.capture else order.Supply.NEW
+        supply = order.Supply.DUE if url.fetched else order.Supply.NEW
         lane = order.lane_of(supply, url.level)
         return self.enqueue(host, [url], lane, order.step_for(self.step, points), url.depth)
 

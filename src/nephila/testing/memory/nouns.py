@@ -1,5 +1,6 @@
-"""What the frontier in memory remembers: URLs, hosts, domains, leases. Plain and mutable; nothing here is a counter
-that could be counted instead.
+"""What the frontier in memory remembers: URLs, hosts, domains, leases.
+
+Plain and mutable; what could be counted is not remembered.
 """
 
 from __future__ import annotations
@@ -61,7 +62,6 @@ class Capture:
     digest: bytes
     etag: str
     last_modified: str
-    count: int
     page: bool
     changed_at_s: int
     """When the content was last seen to differ."""
@@ -99,6 +99,8 @@ class Url:
     settled_s: int = 0
     reason: str = ""
     detail: str = ""
+    fetched: int = 0
+    """How often it was answered for good."""
     capture: Capture | None = None
     trail: tuple[str, ...] = ()
     history: History = History()
@@ -112,7 +114,8 @@ class Url:
     @property
     def spot(self) -> order.Place:
         """Its place, which it must have."""
-        assert self.place is not None, self
+        if self.place is None:
+            raise ValueError(self)
         return self.place
 
     @property

@@ -83,7 +83,7 @@ class Settling(Admitting):
         lease.pages.remove(url)
         self.take_out(url)
         source = self._end_page(host, url, settlement)
-        first = url.capture is not None and url.capture.count == 1
+        first = url.fetched == 1
         new: list[Candidate] = []
         admission = self.admit_all(settlement.links, source, new)
         self.refuse(settlement.refused, url)
@@ -135,7 +135,7 @@ class Settling(Admitting):
 
     def _share_out(self, host: Host, url: Url, settlement: Settlement, done: Done) -> Source:
         """What the links of a page bring their targets, and what is left to the page (R1)."""
-        visits, weight = url.capture.count if url.capture else 0, 1.0
+        visits, weight = url.fetched, 1.0
         salt = ranks.salt_of(settlement.task.url.encode(), visits)
         name = xxh3_64_intdigest(host.domain.name.encode())
         outlinks = max(done.outlinks, len(settlement.links))
@@ -150,6 +150,7 @@ class Settling(Admitting):
 
     def _store(self, url: Url, done: Done) -> None:
         old = url.capture
+        url.fetched += 1
         url.capture = Capture(
             status=done.status,
             segment=done.ref.segment,
@@ -158,7 +159,6 @@ class Settling(Admitting):
             digest=done.digest or (old.digest if old and not done.changed else b""),
             etag=done.validators.etag,
             last_modified=done.validators.last_modified,
-            count=old.count + 1 if old else 1,
             page=done.page,
             changed_at_s=self.wall_s if done.changed or old is None else old.changed_at_s,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from xxhash import xxh3_64_digest
@@ -19,6 +20,16 @@ PROBE_TIE = bytes(4)
 """The tie-break of a URL that a trap lets go: it is not caught again on its way."""
 RELEASED_AT_ONCE = 500
 """URLs that one act takes off a shelf, as the engine on disk has it."""
+
+
+OUTGROWN_EARNS = 5
+"""A host that has outgrown its like earns a fifth."""
+
+
+def section_of(url: Url) -> bytes:
+    """The first path segment of a URL, hashed (T1)."""
+    path = url.tail.partition(b"?")[0]
+    return xxh3_64_digest(path[path.find(b"/") + 1 :].partition(b"/")[0])
 
 
 def group_of(pattern: str) -> bytes:
@@ -75,6 +86,7 @@ class Shelves(Ground):
             self.shelve(host, urls[kept:], DeferReason.COVERAGE, NO_GROUP, place)
             urls = urls[:kept]
             domain.looked_for += len(urls)
+        urls = self._without_crowded(host, urls, place)
         room = self.room_of(host)
         self.shelve(host, urls[room:], DeferReason.BUDGET, NO_GROUP, place)
         return urls[:room]
@@ -84,12 +96,41 @@ class Shelves(Ground):
         if host.over:
             return 0
         settings, quality = self.rules_of_crawl.budget, self.policy_of(host.domain).quality
-        earned = budget.url_allowance(settings, host.fresh, host.referrers, quality)
+        fresh = host.fresh // OUTGROWN_EARNS if self.is_outgrown(host) else host.fresh
+        earned = budget.url_allowance(settings, fresh, host.referrers, quality)
         return max(0, min(earned - host.admitted, settings.queued_per_host - len(host.queue())))
 
-    def refill(self, host: Host) -> None:
-        """Let parked URLs into the queue, as far as the host has earned by now."""
-        host.admitted += self.unshelve(host, DeferReason.BUDGET, min(self.room_of(host), RELEASED_AT_ONCE))
+    def is_outgrown(self, host: Host) -> bool:
+        """Whether a host has many times the URLs of its like, and earns less for it (T5)."""
+        urls = sum(len(other.urls) for other in self.hosts.values())
+        ordinary = max(urls / len(self.hosts), self.rules_of_crawl.budget.first_urls)
+        return host.admitted + len(host.shelved()) > self.rules_of_crawl.traps.times_its_like * ordinary
+
+    def _without_crowded(self, host: Host, urls: list[Url], place: order.Place) -> list[Url]:
+        """Park the URLs of sections that have as many in the queue as they may (T1)."""
+        queued = Counter(section_of(url) for url in host.queue())
+        free: list[Url] = []
+        crowded: dict[bytes, list[Url]] = {}
+        for url in urls:
+            section = section_of(url)
+            queued[section] += 1
+            fits = queued[section] <= self.rules_of_crawl.budget.queued_per_prefix
+            (free if fits else crowded.setdefault(section, [])).append(url)
+        for section, parked in crowded.items():
+            self.shelve(host, parked, DeferReason.BUDGET, section, place)
+        return free
+
+    def refill(self, host: Host) -> int:
+        """Let parked URLs into the queue, as far as the host (and each of its sections) has room by now; how many."""
+        room, moved = min(self.room_of(host), RELEASED_AT_ONCE), 0
+        for group in sorted({url.shelf[1] for url in host.shelved(DeferReason.BUDGET) if url.shelf}):
+            left = room - moved
+            if group != NO_GROUP:
+                in_section = sum(section_of(url) == group for url in host.queue())
+                left = min(left, self.rules_of_crawl.budget.queued_per_prefix - in_section)
+            moved += self.unshelve(host, DeferReason.BUDGET, left, group)
+        host.admitted += moved
+        return moved
 
     def take_on_hosts(self, domain: Domain) -> None:
         """Take on the hosts that a domain has earned by now, in the order in which they were met."""
@@ -111,7 +152,10 @@ class Shelves(Ground):
         lane = order.lane_of(order.Supply.NEW, candidate.level or Level.IMMEDIATE)
         step = order.step_for(self.step, order.TOP_SCORE)
         place = self.enqueue(host, [url], lane, step, candidate.depth)
-        self.wake(host, place)
+        if host.over and not host.token:
+            self.rest(host)
+        else:
+            self.wake(host, place)
 
     # Traps
 
