@@ -1,4 +1,4 @@
-"""F1-F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5: every engine keeps the frontier's promises."""
+"""F1-F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5: what every frontier promises."""
 
 from __future__ import annotations
 

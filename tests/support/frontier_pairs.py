@@ -50,7 +50,7 @@ from nephila.model.settings import (
 from nephila.model.task import Candidate, Lease, Level, Pace, PageTask, Refusal, RobotsTask, Task, Validators
 from nephila.testing.clock import VirtualClock
 from nephila.testing.memory import MemoryFrontier, Rules
-from nephila.testing.memory.nouns import Host, Url
+from nephila.testing.memory.nouns import Domain, Host, Standing, Url
 from nephila.testing.memory.shelves import group_of
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
@@ -244,6 +244,12 @@ class Model(MemoryFrontier):
             url.retries, url.settled_s, url.reason, url.detail, url.trail = 0, 0, "", "", ()
             url.capture, url.history, url.fetched = None, History(), 0
         return caught
+
+    def take_on_hosts(self, domain: Domain) -> None:
+        """A host over budget that somebody wanted a URL of is not parked any more, and never taken on there."""
+        if any(host.over and host.standing is not Standing.PARKED for host in self.hosts.values()):
+            raise Unexplored("over budget, but not parked")
+        super().take_on_hosts(domain)
 
     def look_for_probe(self, host: Host) -> None:
         """An idle host is not woken for what a trap holds back there."""

@@ -1,4 +1,4 @@
-"""F1, F2, F3, F4, F5, F6, F7, F9, F10, R1, R2, R4, R5, S4, S5, P1, P2, P4, T2, T7, T8: the frontier on disk and in memory.
+"""F1, F2, F3, F4, F5, F6, F7, F9, F10, R1, R2, R4, R5, S4, S5, P1, P2, P4, T2, T7, T8: two frontiers, one answer.
 
 Both are given the same verbs under the same virtual clock, in any order: they must give the same answers, lease the
 same hosts and URLs in the same order, count the same and tell the same stories. The one on disk has a random secret in

@@ -152,7 +152,7 @@ class Shelves(Ground):
         lane = order.lane_of(order.Supply.NEW, candidate.level or Level.IMMEDIATE)
         step = order.step_for(self.step, order.TOP_SCORE)
         place = self.enqueue(host, [url], lane, step, candidate.depth)
-        if host.over and not host.token:
+        if host.over and host.standing is Standing.PARKED and not host.token:
             self.rest(host)
         else:
             self.wake(host, place)
