@@ -1,4 +1,4 @@
-"""F1-F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5: what every frontier promises."""
+"""F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, T1, T2, T7, T8: what every frontier promises."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def run_check(harness: LmdbHarness | MemoryHarness, check: str) -> Coroutine[Any
 @pytest.mark.parametrize("threaded", [True, False], ids=["threaded", "in-place"])
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_lmdb_frontier_keeps_its_promises(tmp_path: Path, check: str, threaded: bool, robots: bool) -> None:
-    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T2, T7, T8, H5: see that check."""
+    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5: the check."""
 
     async def run() -> None:
         harness = LmdbHarness(tmp_path / "frontier", threaded=threaded, robots=robots)
@@ -134,5 +134,5 @@ def test_the_lmdb_frontier_keeps_its_promises(tmp_path: Path, check: str, thread
 @pytest.mark.parametrize("robots", [True, False], ids=["robots", "no-robots"])
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_frontier_in_memory_keeps_the_same_promises(check: str, robots: bool) -> None:
-    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T2, T7, T8, H5: see that check."""
+    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5: the check."""
     asyncio.run(run_check(MemoryHarness(robots=robots), check))

@@ -26,15 +26,18 @@ ONLY_AUTHORITY = PrioritySettings(
 
 
 class ByFrontier:
-    """The order of `LmdbFrontier`, one URL at a time; use it in a `with`."""
+    """The order of `LmdbFrontier`, one URL at a time; use it in a `with`.
 
-    def __init__(self, path: Path, random_seed: int = 0) -> None:
+    `draw` is part of every path: what is left to chance goes by the spelling of a URL.
+    """
+
+    def __init__(self, path: Path, draw: int = 0) -> None:
+        self._prefix = f"https://one.test/{draw}/page-"
         self._runner = asyncio.Runner()
         self._world = FrontierWorld(
             path,
             delay_s=1.0,
             recrawl=None,
-            random_seed=random_seed,
             priority=ONLY_AUTHORITY,
             budget=BudgetSettings(first_urls=MANY, queued_per_host=MANY, queued_per_prefix=MANY),
             traps=TrapSettings(slow_after=MANY, stop_after=MANY, poured_per_hour=MANY),
@@ -53,7 +56,7 @@ class ByFrontier:
 
     def begin(self, seeds: Sequence[int]) -> None:
         self._depths = dict.fromkeys(seeds, 0)
-        self._runner.run(self._world.admit(*map(_url, seeds)))
+        self._runner.run(self._world.admit(*(f"{self._prefix}{page}" for page in seeds)))
 
     def next(self) -> int | None:
         self._world.clock.advance(2.0)  # more than the host's delay: it is always free
@@ -63,18 +66,17 @@ class ByFrontier:
         (self._lease,) = leases
         (task,) = self._lease.tasks
         assert isinstance(task, PageTask)
-        return int(task.url.rsplit("-", 1)[1])
+        return int(task.url.removeprefix(self._prefix))
 
     def settle(self, page: int, links: Sequence[int]) -> None:
         assert self._lease is not None
         (task,) = self._lease.tasks
         assert isinstance(task, PageTask)
         depth = self._depths[page] + 1
-        found = [self._world.candidate(_url(target), self._depths.setdefault(target, depth)) for target in links]
+        for target in links:
+            self._depths.setdefault(target, depth)
+        found = [self._world.candidate(f"{self._prefix}{target}", depth) for target in links]
         done = self._world.page(task, found)
-        pace = Pace(1000, 0, 1000)
-        self._runner.run(self._world.frontier.settle(self._lease.token, [done], Release(1000, pace)))
-
-
-def _url(page: int) -> str:
-    return f"https://one.test/page-{page}"
+        pace = Pace(self._world.delay_ms, 0, self._world.delay_ms)
+        release = Release(self._world.delay_ms, pace)
+        self._runner.run(self._world.frontier.settle(self._lease.token, [done], release))

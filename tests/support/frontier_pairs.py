@@ -20,7 +20,6 @@ from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Policy
 from nephila.frontier.lifecycle import State
 from nephila.frontier.schedule import SimpleRecrawl
-from nephila.interfaces.recrawl import History
 from nephila.model.outcome import (
     Dead,
     DeferReason,
@@ -221,7 +220,7 @@ class Model(MemoryFrontier):
         return url.state is not State.QUEUED and candidate.level is not Level.IMMEDIATE and self.cycle == 1
 
     def age_tie(self, host: Host) -> bytes:
-        """Among hosts that starve equally long the secret decides there."""
+        """Among hosts that starve equally long, or that have URLs put off for coverage, the secret decides there."""
         return self.host_key(host.name)
 
     def moved(self, host: Host, url: Url, old: order.Place) -> None:
@@ -234,20 +233,9 @@ class Model(MemoryFrontier):
         """Claim raises KeyError(b"") there, or takes a host of another lane: nothing can be compared."""
         raise Unexplored("an empty lane")
 
-    def catch(self, host: Host, url: Url) -> bool:
-        """What was known of a fetched URL is forgotten there when a trap catches it on its next visit."""
-        caught = super().catch(host, url)
-        if caught and url.gone:
-            raise Unexplored("gone, and caught")
-        if caught:
-            url.asked, url.level, url.depth = False, order.level_of_lane(url.spot.lane), url.spot.depth
-            url.retries, url.settled_s, url.reason, url.detail, url.trail = 0, 0, "", "", ()
-            url.capture, url.history, url.fetched = None, History(), 0
-        return caught
-
     def take_on_hosts(self, domain: Domain) -> None:
         """A host over budget that somebody wanted a URL of is not parked any more, and never taken on there."""
-        if any(host.over and host.standing is not Standing.PARKED for host in self.hosts.values()):
+        if any(one.over and one.standing is not Standing.PARKED for one in self.hosts.values() if one.domain is domain):
             raise Unexplored("over budget, but not parked")
         super().take_on_hosts(domain)
 

@@ -17,6 +17,7 @@ from nephila.frontier import order
 from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.timeline import Anchor, Timeline
 from nephila.interfaces.recrawl import RecrawlPolicy
+from nephila.model.outcome import DeferReason
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.settings import (
     BudgetSettings,
@@ -291,10 +292,10 @@ class Book:
         `heads` is what `heads` would find, where the caller knows it.
         """
         heads = heads or self.heads(key, host)
-        self.leave(key, host)
         if not heads:
-            host.work_since = 0
+            self._rest_without_work(key, host)
             return
+        self.leave(key, host)
         domain = self.domain(key)
         host.work_since = host.work_since or max(1, self.now)
         since = 0 if self.policy.ordered else host.work_since
@@ -316,11 +317,18 @@ class Book:
         """Put a free host where it belongs: waiting until it may be asked, or idle when it has no work."""
         if any(host.queued) or host.robots:
             self.wait(key, host, host.free_at)
-        elif host.trap_at:
-            self.wait(key, host, max(host.free_at, host.trap_at), "trap")
+        else:
+            self._rest_without_work(key, host)
+
+    def _rest_without_work(self, key: bytes, host: HostState) -> None:
+        """Put a host whose queue is empty where it belongs: what lies on its shelves may come back."""
+        host.work_since = 0
+        if host.trap_at:
+            self.wait(key, host, max(host.free_at, host.trap_at), DeferReason.TRAP)
+        elif host.over:
+            self.park(key, host, DeferReason.BUDGET)
         else:
             self.leave(key, host)
-            host.work_since = 0
 
     def _count_put_off(self, host: HostState, sign: int) -> None:
         if host.reason:

@@ -20,14 +20,13 @@ from nephila.model.outcome import DeferReason, RulesKind
 from nephila.model.task import Lease, Pace, PageTask, RobotsTask, Task, Token, Validators
 from nephila.urls import Fingerprint, origin_of
 
-from . import trapping
+from . import shelving, trapping
 from .book import Book, pack, read_origin, read_url
 from .endings import drop
 from .holding_off import pages_left, reason_to_wait
 from .queueing import Work, work_of
 from .records import HostState, LeaseRecord, OriginNote, RobotsEntry
 from .returning import put_back, requeue
-from .shelving import RELEASED_AT_ONCE, shelf_code, unshelve
 from .tables import HOST_KEY_BYTES, ROBOTS, lengthen
 from .upkeep import sweep
 from .waking import wake
@@ -45,6 +44,9 @@ LOOKED_AT = 5_000
 RECOUNTS_PER_PICK = 16
 """Hosts whose place is corrected before one is taken: a domain of ten thousand hosts must not stop the claim."""
 
+REFRESHED_PER_CLAIM = 64
+"""Hosts that have been ready for long whose class is looked at again by one claim."""
+
 SHELVES_PER_CLAIM = 50
 """Hosts whose coverage shelf is emptied by one claim, once the wanted number of domains is reached."""
 
@@ -61,6 +63,7 @@ def claim(book: Book, hosts: int, lease_ms: int) -> list[Lease]:
     sweep(book)
     _empty_coverage_shelves(book)
     _promote(book)
+    _refresh_classes(book)
     leases: list[Lease] = []
     while len(leases) < hosts:
         picked = _pick(book)
@@ -158,12 +161,33 @@ def promote_due(book: Book, ahead_ms: int) -> None:
         wake(book, key, host, (place,))
 
 
+def _refresh_classes(book: Book) -> None:
+    """Look at hosts that have been ready for long, some a claim in turn: waiting may have lifted their class (F7)."""
+    if book.policy.ordered:
+        return
+    patient = book.now - order.step_ms(book.policy.priority)
+    lane = bytes((order.STARVING_LANE,))
+    waiting: list[bytes] = []
+    with book.txn.cursor(db=book.db["ready"]) as cursor:
+        going = cursor.set_range(book.totals.refreshed or lane)
+        while going and len(waiting) < REFRESHED_PER_CLAIM and int.from_bytes(cursor.key()[1:9], "big") <= patient:
+            waiting.append(cursor.key())
+            going = cursor.next()
+    book.totals.refreshed = waiting[-1] + b"\0" if len(waiting) == REFRESHED_PER_CLAIM else b""
+    for entry in waiting:
+        key = entry[9:]
+        host = book.known_host(key)
+        heads = book.heads(key, host)
+        if heads.keys() != {ready[0] for ready in host.ready if ready[0] < order.LANES}:
+            book.make_ready(key, host, heads)
+
+
 def _empty_coverage_shelves(book: Book) -> None:
     """Let what was put off for coverage come back, some hosts a claim, once enough domains were fetched (S4)."""
-    if not book.totals.covered or not book.totals.shelved.get(DeferReason.COVERAGE):
+    if not shelving.covers_no_more(book):
         return
     with book.txn.cursor(db=book.db["shelves"]) as cursor:
-        code = shelf_code(DeferReason.COVERAGE)
+        code = shelving.shelf_code(DeferReason.COVERAGE)
         keys: list[bytes] = []
         going = cursor.set_range(code)
         while going and cursor.key().startswith(code) and len(keys) < SHELVES_PER_CLAIM:
@@ -171,7 +195,7 @@ def _empty_coverage_shelves(book: Book) -> None:
             going = cursor.next()
     for key in keys:
         host = book.known_host(key)
-        host.admitted += unshelve(book, key, host, DeferReason.COVERAGE, RELEASED_AT_ONCE)
+        shelving.end_coverage(book, key, host)
         wake(book, key, host)
 
 
@@ -182,7 +206,7 @@ def _pick(book: Book) -> tuple[bytes, HostState, int] | None:
     if not present:
         return None
     totals.draws += 1
-    if present[0] != 0 and order.reserved(totals.draws, policy.random_seed, policy.priority):
+    if present[0] != 0 and not policy.ordered and order.reserved(totals.draws, policy.random_seed, policy.priority):
         starving = _starving(book)
         if starving is not None:
             return starving

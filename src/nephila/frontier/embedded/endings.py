@@ -10,6 +10,7 @@ from .queueing import PARKED, Work, take, uncount
 from .records import Fate, HostState, UrlRecord
 from .sections import count_out
 from .tables import PREFIX_BYTES, URL
+from .waking import look_further
 
 
 def take_out(book: Book, key: bytes, host: HostState, place: bytes, fingerprint: bytes) -> tuple[bytes, UrlRecord]:
@@ -59,3 +60,4 @@ def drop(book: Book, key: bytes, host: HostState, one: Work, reason: str, detail
     fate.settled_s, fate.reason, fate.detail = book.wall_s, reason, detail
     book.totals.dropped += 1
     book.put_url(url_key, record)
+    look_further(book, key, host)

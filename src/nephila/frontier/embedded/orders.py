@@ -11,6 +11,7 @@ from nephila.model.policy import Block, DomainPolicy
 
 from .book import Book, pack
 from .records import Place
+from .shelving import refill, take_on_hosts
 from .tables import DOMAIN_KEY_BYTES
 from .waking import wake
 
@@ -62,8 +63,11 @@ def _reconsider(book: Book, domain: str) -> None:
         host = book.known_host(key)
         if host.reason in _LIFTED:
             book.rest(key, host)
+    take_on_hosts(book, prefix + bytes(6), lambda other_key, other: wake(book, other_key, other))
     for key in _hosts_of(book, prefix):
         host = book.known_host(key)
+        if host.shelved and refill(book, key, host):
+            wake(book, key, host)
         if host.place is Place.WAITING and host.reason in _LIFTED and not book.token_of(key):
             book.rest(key, host)
             wake(book, key, host)

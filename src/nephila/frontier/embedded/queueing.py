@@ -40,6 +40,8 @@ QUEUED, PARKED = 0, 1
 """The first byte under the key of a URL that has no record."""
 _QUEUED_MARK = bytes((QUEUED,))
 _PLACE_END = 1 + order.PLACE_BYTES
+PROBE_MARK = bytes(3)
+"""How the tie-break of a URL begins that a trap lets go: it is not caught again on its way."""
 RANK_BYTES = tuple(bytes((rank,)) for rank in range(256))
 
 
@@ -123,7 +125,7 @@ def put_bundle(
         place = order.pack_place(lane, step, depth, tie)
         if book.txn.put(prefix + place, value, overwrite=False, db=book.web):
             return place
-        tie = order.tie_of(tie, seed)
+        tie = PROBE_MARK + bytes((tie[3] + 1 & 0xFF,)) if tie.startswith(PROBE_MARK) else order.tie_of(tie, seed)
 
 
 def enqueue_record(book: Book, key: bytes, host: HostState, url_key: bytes, record: UrlRecord, score: int) -> bytes:

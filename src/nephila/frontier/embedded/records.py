@@ -219,6 +219,8 @@ class Totals(msgspec.Struct):
     cycle: int = 1
     next_token: int = 1
     draws: int = 0
+    refreshed: bytes = b""
+    """Up to where the classes of hosts that have been ready for long were looked at (F7)."""
     hosts: int = 0
     hosts_ready: int = 0
     ready: list[int] = msgspec.field(default_factory=lambda: [0] * (LANES + 1))

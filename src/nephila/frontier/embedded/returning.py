@@ -76,8 +76,8 @@ def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: in
     depth = min(depth, candidate.depth)
     points = score_of(book, key, host, rank, depth, candidate.bonus)
     level = level_of(book.policy.priority, points)
-    if candidate.level is not None and candidate.level < level:
-        level, points = candidate.level, max(points, NOMINAL[candidate.level])
+    if candidate.level is not None:
+        level, points = candidate.level, NOMINAL[candidate.level]
     better = Standing(
         min(lane, order.lane_of(order.Supply.NEW, level)), min(step, order.step_for(book.step, points)), depth
     )

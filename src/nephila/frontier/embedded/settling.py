@@ -44,9 +44,9 @@ from .claiming import origin_note, put_robots, remove_robots
 from .endings import fate_of, take_out
 from .records import CaptureNote, DomainState, HostState, LeaseRecord, OriginNote, Place, RobotsEntry, UrlRecord
 from .returning import put_back
-from .shelving import refill, take_on_hosts, unshelve
+from .shelving import refill, take_on_hosts
 from .tables import pending_key, shorten
-from .waking import wake
+from .waking import look_further, wake
 
 MEAN_WEIGHT = 8
 """The host's mean answer time moves by an eighth of each new one, as TCP's round-trip estimate does (RFC 6298)."""
@@ -120,8 +120,8 @@ def _end(book: Book, lease: LeaseRecord, host: HostState, settlement: Settlement
             first = record.fate is not None and record.fate.fetched == 1
             if trapping.observe(book, key, host, settlement, new, first=first):
                 _earn(book, key, host, domain)
-            if book.policy.target_domains and not book.totals.covered:
-                _look_further(book, key, host, domain, settlement.outcome)
+            if not isinstance(settlement.outcome, Retry | Deferred | Respelled):
+                look_further(book, key, host)
             if host.shelved:
                 refill(book, key, host)
             return admission
@@ -253,17 +253,6 @@ def _earn(book: Book, key: bytes, host: HostState, domain: DomainState) -> None:
             take_on_hosts(book, key, lambda other_key, other: wake(book, other_key, other))
 
 
-def _look_further(book: Book, key: bytes, host: HostState, domain: DomainState, outcome: Outcome) -> None:
-    """In coverage mode, try another URL of a domain whose only one brought no page (S4)."""
-    if isinstance(outcome, Retry | Deferred | Respelled):
-        return
-    domain.queued = max(0, domain.queued - 1)
-    if domain.pages == 0 and domain.queued == 0:
-        moved = unshelve(book, key, host, DeferReason.COVERAGE, 1)
-        domain.queued += moved
-        host.admitted += moved
-
-
 def _seen(outcome: Outcome) -> health.Seen | None:
     """What an outcome says of a server's health; None when the server was not asked."""
     match outcome:
@@ -317,7 +306,8 @@ def _end_robots(book: Book, key: bytes, host: HostState, task: RobotsTask, settl
             target_key = book.tables.host_key(address.host)
             target = book.host(target_key) or take_on(book, target_key, address.host)
             put_robots(book, target_key, target, RobotsEntry(origin, address.url, hops))
-            if not book.token_of(target_key) and target.place is not Place.PARKED:
+            at_limit = target.reason == DeferReason.HOST_LIMIT  # of pages: a robots.txt may still be asked for
+            if not book.token_of(target_key) and (target.place is not Place.PARKED or at_limit):
                 book.rest(target_key, target)
         case Deferred():
             pass  # stays first in its host's queue

@@ -31,9 +31,6 @@ REASONS = (DeferReason.BUDGET, DeferReason.TRAP, DeferReason.COVERAGE)
 _CODES = {reason: bytes((code,)) for code, reason in enumerate(REASONS)}
 _MARK = bytes((PARKED,))
 
-PROBE_TIE = bytes(4)
-"""The tie-break of a URL that a trap lets go: it is not caught again on its way."""
-
 OUTGROWN_EARNS = 5
 """A host that has outgrown its like earns a fifth."""
 
@@ -47,7 +44,7 @@ def sort_out(
     """Park what may not be queued now; returns what may."""
     totals, policy = book.totals, book.policy
     covering = policy.target_domains and not totals.covered
-    few = host.admitted + len(entries) <= policy.budget.first_urls
+    few = host.admitted + len(entries) <= min(policy.budget.first_urls, policy.budget.queued_per_host)
     if few and not (host.flagged or covering or host.over or host.sections or totals.policies):
         return entries  # the common case, decided without looking anything up
     place = order.pack_place(*standing, bytes(4))
@@ -58,14 +55,53 @@ def sort_out(
         kept = 0 if domain.pages > 0 or domain.queued > 0 else 1
         shelve(book, key, host, DeferReason.COVERAGE, NO_GROUP, place, head, entries[kept:])
         entries = entries[:kept]
-        domain.queued += len(entries)
     if host.sections:
         entries = _park_crowded(book, key, host, place, head, entries)
     room = 0 if host.over else room_of(book, host, domain)
     if room < len(entries):
         shelve(book, key, host, DeferReason.BUDGET, NO_GROUP, place, head, entries[room:])
         entries = entries[:room]
+    if covering:
+        domain.queued += len(entries)
     return entries
+
+
+def covers_no_more(book: Book) -> bool:
+    """Whether URLs that were put off for coverage are to come back (S4): enough domains, or nobody asks for it now."""
+    covered = book.totals.covered or not book.policy.target_domains
+    return covered and bool(book.totals.shelved.get(DeferReason.COVERAGE))
+
+
+def end_coverage(book: Book, key: bytes, host: HostState) -> None:
+    """Take URLs that were put off for coverage off their shelf: into the queue, as far as the budget goes."""
+    room = 0 if host.over else min(room_of(book, host, book.domain(key)), RELEASED_AT_ONCE)
+    host.admitted += unshelve(book, key, host, DeferReason.COVERAGE, room)
+    for _ in range(RELEASED_AT_ONCE // 10):
+        if not _to_budget(book, key, host):
+            return
+
+
+def _to_budget(book: Book, key: bytes, host: HostState) -> bool:
+    """Move a bundle from the shelf of coverage to that of the budget; False when there is none."""
+    prefix = key + SHELF + _CODES[DeferReason.COVERAGE]
+    if not (book.cursor.set_range(prefix) and book.cursor.key().startswith(prefix)):
+        return False
+    bundle_key, value = book.cursor.key(), book.cursor.value()
+    entries = list(entries_of(value))
+    put_or_delete(book, bundle_key, None)
+    _unlist(book, key, host, DeferReason.COVERAGE, len(entries))
+    place, head = bundle_key[-order.PLACE_BYTES :], read_head(value, key, URL)
+    shelve(book, key, host, DeferReason.BUDGET, NO_GROUP, place, head, entries)
+    return True
+
+
+def _unlist(book: Book, key: bytes, host: HostState, reason: DeferReason, count: int) -> None:
+    """URLs have left a shelf."""
+    host.shelved -= count
+    book.totals.shelved[reason] = book.totals.shelved.get(reason, 0) - count
+    prefix = key + SHELF + _CODES[reason]
+    if not (book.cursor.set_range(prefix) and book.cursor.key().startswith(prefix)):
+        book.txn.delete(_CODES[reason] + key, db=book.db["shelves"])
 
 
 def room_of(book: Book, host: HostState, domain: DomainState) -> int:
@@ -203,11 +239,7 @@ def unshelve(
         put_or_delete(book, bundle_key, left)
         _queue_again(book, key, host, place, read_head(value, key, URL), chosen, tie)
         moved += len(chosen)
-    if moved:
-        host.shelved -= moved
-        book.totals.shelved[reason] -= moved
-    if not (cursor.set_range(key + SHELF + code) and cursor.key().startswith(key + SHELF + code)):
-        book.txn.delete(code + key, db=book.db["shelves"])
+    _unlist(book, key, host, reason, moved)
     return moved
 
 
@@ -281,8 +313,7 @@ def fetch_from_shelf(book: Book, key: bytes, url_key: bytes, raw: bytes, candida
     if entry is None:
         return None
     put_or_delete(book, bundle_key, without(value, entry))
-    host.shelved -= 1
-    book.totals.shelved[reason] -= 1
+    _unlist(book, key, host, reason, 1)
     head = read_head(value, key, URL)
     lane = order.lane_of(order.Supply.NEW, candidate.level or Level.IMMEDIATE)
     standing = Standing(lane, order.step_for(book.step, order.TOP_SCORE), candidate.depth)

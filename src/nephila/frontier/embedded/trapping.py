@@ -14,11 +14,12 @@ from nephila.model.task import Candidate, PageTask
 from .book import Book
 from .bundle import pack_entry
 from .endings import take_out
-from .queueing import Work
+from .queueing import PROBE_MARK, Work
 from .records import HostState
-from .shelving import PROBE_TIE, RELEASED_AT_ONCE, groups_on_shelf, shelve, unshelve
+from .shelving import RELEASED_AT_ONCE, groups_on_shelf, shelve, unshelve
 from .tables import HOST_KEY_BYTES, SKELETON
 from .tallies import find_tally, hold_on, put_tally, read_tally, tallies_of
+from .waking import look_further
 
 
 def observe(
@@ -67,14 +68,15 @@ def _inside(url: str, new: list[Candidate]) -> int:
 
 def catch(book: Book, key: bytes, host: HostState, one: Work, url: str) -> bool:
     """Whether a queued URL is held back: it is put onto the shelf of what holds it then."""
-    if one.place[0] == 0 or one.place[-4:] == PROBE_TIE:
-        return False  # somebody wants it now, or it is the one that may go
+    if one.record is not None or one.place[0] == 0 or one.place[-4:].startswith(PROBE_MARK):
+        return False  # it was asked for before, somebody wants it now, or it is the one that may go
     hold = hold_on(book, key, url)
     if hold is None:
         return False
     _, record = take_out(book, key, host, one.place, one.fingerprint)
     head = one.head._replace(rank=record.rank)
     shelve(book, key, host, DeferReason.TRAP, hold.group, one.place, head, [pack_entry(one.tail, one.fingerprint)])
+    look_further(book, key, host)
     return True
 
 
@@ -93,7 +95,7 @@ def take_probe(book: Book, key: bytes, host: HostState) -> None:
                 moments.append(book.now + 1)
             continue
         if tally.not_before_s <= book.wall_s:
-            unshelve(book, key, host, DeferReason.TRAP, 1, group, tie=PROBE_TIE)
+            unshelve(book, key, host, DeferReason.TRAP, 1, group, tie=PROBE_MARK + bytes(1))
             before = tally.state
             traps.take_turn([tally], settings, book.wall_s)
             put_tally(book, key, host, tally, before)

@@ -14,6 +14,7 @@ from .endings import fate_of
 from .queueing import PARKED
 from .records import LeaseRecord, UrlRecord
 from .returning import cooling_s, end_state, requeue
+from .shelving import covers_no_more
 from .tables import HOST_KEY_BYTES, URL
 from .waking import wake
 
@@ -166,7 +167,7 @@ def unpark(book: Book) -> int:
 
 def next_moment(book: Book) -> int | None:
     """When something can be claimed next on the timeline; 0 when now, None when nothing waits for a time."""
-    if book.totals.hosts_ready or book.totals.sweep is not None:
+    if book.totals.hosts_ready or book.totals.sweep is not None or covers_no_more(book):
         return 0
     moments: list[int] = []
     for name in ("waiting", "due"):

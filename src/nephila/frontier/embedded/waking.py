@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from nephila.frontier import order
 from nephila.model.outcome import DeferReason
 
+from . import shelving
 from .book import Book
 from .records import HostState, Place
+from .tables import DOMAIN_KEY_BYTES
 
 
 def wake(book: Book, key: bytes, host: HostState, places: Sequence[bytes] = ()) -> None:
@@ -32,6 +34,27 @@ def wake(book: Book, key: bytes, host: HostState, places: Sequence[bytes] = ()) 
         case Place.WAITING:
             if host.reason == DeferReason.TRAP:
                 book.wait(key, host, host.free_at)
+
+
+def look_further(book: Book, key: bytes, host: HostState) -> None:
+    """In coverage mode, after a URL has ended: try another one of a domain that has brought no page yet (S4)."""
+    if not book.policy.target_domains or book.totals.covered:
+        return
+    domain = book.domain(key)
+    domain.queued = max(0, domain.queued - 1)
+    if domain.pages or domain.queued:
+        return
+    prefix = shelving.shelf_code(DeferReason.COVERAGE) + key[:DOMAIN_KEY_BYTES]
+    with book.txn.cursor(db=book.db["shelves"]) as cursor:
+        if not (cursor.set_range(prefix) and cursor.key().startswith(prefix)):
+            return
+        other_key = cursor.key()[1:]
+    other = host if other_key == key else book.known_host(other_key)
+    moved = shelving.unshelve(book, other_key, other, DeferReason.COVERAGE, 1)
+    domain.queued += moved
+    other.admitted += moved
+    if other_key != key:
+        wake(book, other_key, other)
 
 
 def _heads(book: Book, key: bytes, places: Sequence[bytes]) -> dict[int, bytes]:

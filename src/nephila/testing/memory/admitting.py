@@ -168,8 +168,8 @@ class Admitting(Shelves):
         nearer = min(depth, candidate.depth)
         points = self.score_of(host, url.rank, nearer, candidate.bonus)
         level = level_of(self.rules_of_crawl.priority, points)
-        if candidate.level is not None and candidate.level < level:
-            level, points = candidate.level, max(points, NOMINAL[candidate.level])
+        if candidate.level is not None:
+            level, points = candidate.level, NOMINAL[candidate.level]
         new_lane = min(lane, order.lane_of(order.Supply.NEW, level))
         new_step = min(step, order.step_for(self.step, points))
         if host.token or not (new_lane < lane or nearer < depth or new_step < step):

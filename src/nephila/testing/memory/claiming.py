@@ -15,7 +15,6 @@ from nephila.urls import origin_of
 
 from .nouns import Host, LeaseNote, Origin, Standing, Url, every_url
 from .settling import Settling
-from .shelves import RELEASED_AT_ONCE
 
 SHORT_DELAY_MS = 50
 """Hosts with a longer delay are leased for one URL."""
@@ -33,6 +32,7 @@ class Claiming(Settling):
         self._sweep()
         self._empty_coverage_shelves()
         self._promote()
+        self._refresh_classes()
         leases: list[Lease] = []
         while len(leases) < hosts and (picked := self._pick()) is not None:
             lease = self._lease(*picked, lease_ms)
@@ -61,14 +61,17 @@ class Claiming(Settling):
 
     def _empty_coverage_shelves(self) -> None:
         """Let what was put off for coverage come back, once enough domains were fetched (S4)."""
-        if not self.covered:
-            return
-        for host in self.hosts.values():
+        for host in self.hosts.values() if self.covers_no_more else ():
             if host.shelved(DeferReason.COVERAGE):
-                host.admitted += self.unshelve(host, DeferReason.COVERAGE, RELEASED_AT_ONCE)
+                self.end_coverage(host)
                 self.wake(host)
-                if host.standing is Standing.READY and not host.token:
-                    self.make_ready(host)
+
+    def _refresh_classes(self) -> None:
+        """Waiting may have lifted the class of hosts that have been ready for long (F7)."""
+        patient = self.now - order.step_ms(self.rules_of_crawl.priority)
+        for host in self.ready_hosts() if not self.rules_of_crawl.ordered else ():
+            if host.work_since <= patient and self.heads(host).keys() != {key[0] for key in host.ready}:
+                self.make_ready(host)
 
     @property
     def ahead_ms(self) -> int:
@@ -158,7 +161,8 @@ class Claiming(Settling):
         """The ready host that has had work for longest, where this fetch is one of the reserve and that is too long."""
         settings, seed = self.rules_of_crawl.priority, self.rules_of_crawl.random_seed
         ready = self.ready_hosts()
-        if any(key[0] == 0 for host in ready for key in host.ready) or not order.reserved(self.draws, seed, settings):
+        immediate = any(key[0] == 0 for host in ready for key in host.ready)
+        if immediate or self.rules_of_crawl.ordered or not order.reserved(self.draws, seed, settings):
             return None
         oldest = min(ready, key=lambda host: (host.work_since, self.age_tie(host)))
         if oldest.work_since > self.now - settings.starving_s * 1000:
@@ -168,10 +172,6 @@ class Claiming(Settling):
 
     def draw_again(self) -> None:
         """The lane that was drawn has nobody left: with the same number one of the others is drawn."""
-
-    def age_tie(self, host: Host) -> bytes:
-        """What decides between two hosts that have starved equally long."""
-        return order.tie_of(host.name.encode(), self.rules_of_crawl.random_seed)
 
     # What of it
 
@@ -277,17 +277,18 @@ class Claiming(Settling):
         block, deepest = self.blocklist().of_url(url.url), self.policy_of(host.domain).max_depth
         depth = url.spot.depth
         if block is not None:
-            self._drop(url, "blocked", f"{block.pattern}: {block.reason}")
+            self._drop(host, url, "blocked", f"{block.pattern}: {block.reason}")
         elif deepest is not None and depth > deepest:
-            self._drop(url, "policy_depth", f"depth {depth}, the policy of {host.domain.name} allows {deepest}")
+            self._drop(host, url, "policy_depth", f"depth {depth}, the policy of {host.domain.name} allows {deepest}")
         else:
             return self.catch(host, url)
         return True
 
-    def _drop(self, url: Url, reason: str, detail: str) -> None:
+    def _drop(self, host: Host, url: Url, reason: str, detail: str) -> None:
         self.take_out(url)
         url.state, url.cycle = State.DROPPED, self.cycle
         url.settled_s, url.reason, url.detail = self.wall_s, reason, detail
+        self.look_further(host)
 
     def _blocked_until(self, known: Origin | None) -> int | None:
         """When an origin whose pages may not be claimed is worth another look."""

@@ -122,9 +122,21 @@ class MemoryFrontier(Telling):
                 self.policies.pop(domain, None)
             else:
                 self.policies[domain] = policy
-            for host in self.hosts.values():
-                if host.domain.name == domain and not host.token and host.reason in _LIFTED:
-                    self.rest(host)
+            self._reconsider([host for host in self.hosts.values() if host.domain.name == domain])
+
+    def _reconsider(self, hosts: list[Host]) -> None:
+        """Judge the hosts of a domain anew: what held them back may hold no longer."""
+        for host in hosts:
+            if host.standing is Standing.PARKED and not host.token and host.reason in _LIFTED:
+                self.rest(host)
+        for host in hosts[:1]:
+            self.take_on_hosts(host.domain)
+        for host in hosts:
+            if self.refill(host):
+                self.wake(host)
+            if host.standing is Standing.WAITING and not host.token and host.reason in _LIFTED:
+                self.rest(host)
+                self.wake(host)
 
     async def block(self, block: Block) -> None:
         """Ask no more for a domain, a host or a part of it (T7)."""

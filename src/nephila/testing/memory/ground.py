@@ -22,6 +22,15 @@ from .nouns import Domain, Host, LeaseNote, Origin, Refused, Rules, Standing, Ur
 NOMINAL = {Level.IMMEDIATE: 100, Level.HIGH: 75, Level.MEDIUM: 35, Level.LOW: 10}
 """The score of a URL whose class was given by hand."""
 DEEPEST = 255
+PROBE_MARK = bytes(3)
+"""How the tie-break of a URL begins that a trap lets go: it is not caught again on its way."""
+
+
+def next_tie(tie: bytes, seed: int) -> bytes:
+    """Another tie-break, where others stand at the place already."""
+    if tie.startswith(PROBE_MARK):
+        return PROBE_MARK + bytes((tie[3] + 1 & 0xFF,))
+    return order.tie_of(tie, seed)
 
 
 class Ground:
@@ -125,19 +134,26 @@ class Ground:
         """Put a free host where it belongs."""
         if host.queue() or host.robots:
             self.wait(host, host.free_at)
-        elif host.trap_at:
+        else:
+            self.rest_without_work(host)
+
+    def rest_without_work(self, host: Host) -> None:
+        """A host whose queue is empty waits for what lies on its shelves, if anything does."""
+        host.work_since = 0
+        if host.trap_at:
             self.wait(host, max(host.free_at, host.trap_at), DeferReason.TRAP)
+        elif host.over:
+            self.park(host, DeferReason.BUDGET)
         else:
             self.leave(host)
-            host.work_since = 0
 
     def make_ready(self, host: Host) -> None:
         """Put a host among the ready ones, in the classes that its first URLs are in by now."""
         heads = self.heads(host)
-        self.leave(host)
         if not heads:
-            host.work_since = 0
+            self.rest_without_work(host)
             return
+        self.leave(host)
         host.work_since = host.work_since or max(1, self.now)
         since = 0 if self.rules_of_crawl.ordered else host.work_since
         host.standing = Standing.READY
@@ -206,7 +222,7 @@ class Ground:
         tie = tie or order.tie_of(name + urls[0].tail, seed)
         depth = min(depth, DEEPEST)
         while self.is_taken(host, place := order.Place(lane, step, depth, tie)):
-            tie = order.tie_of(tie, seed)
+            tie = next_tie(tie, seed)
         for url in urls:
             self.turns += 1
             url.place, url.turn, url.shelf, url.state = place, self.turns, None, State.QUEUED

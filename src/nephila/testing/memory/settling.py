@@ -93,8 +93,8 @@ class Settling(Admitting):
             if host.fresh == USEFUL_AFTER:
                 host.domain.useful += 1
                 self.take_on_hosts(host.domain)
-        if self.rules_of_crawl.target_domains and not self.covered:
-            self._look_further(host, settlement.outcome)
+        if not isinstance(settlement.outcome, Retry | Deferred | Respelled):
+            self.look_further(host)
         self.refill(host)
         return admission
 
@@ -197,17 +197,6 @@ class Settling(Admitting):
             if pause:
                 host.domain.paused_until = self.now + int(settings.pause_s * 1000)
 
-    def _look_further(self, host: Host, outcome: Outcome) -> None:
-        """In coverage mode, try another URL of a domain whose only one brought no page (S4)."""
-        if isinstance(outcome, Retry | Deferred | Respelled):
-            return
-        domain = host.domain
-        domain.looked_for = max(0, domain.looked_for - 1)
-        if domain.pages == 0 and domain.looked_for == 0:
-            moved = self.unshelve(host, DeferReason.COVERAGE, 1)
-            domain.looked_for += moved
-            host.admitted += moved
-
     # robots.txt
 
     def _end_robots(self, host: Host, task: RobotsTask, outcome: Outcome) -> None:
@@ -224,7 +213,8 @@ class Settling(Admitting):
                 self.origins[origin] = Origin(replace(rules, fresh_until=0), True, max(1, self.now))
                 target = self.host_for(address.host)
                 target.robots[origin] = RobotsTask(origin, address.url, hops)
-                if not target.token and target.standing is not Standing.PARKED:
+                at_limit = target.reason == DeferReason.HOST_LIMIT  # of pages: a robots.txt may still be asked for
+                if not target.token and (target.standing is not Standing.PARKED or at_limit):
                     self.rest(target)
             case Deferred():
                 pass  # stays first in its host's queue

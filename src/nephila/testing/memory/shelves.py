@@ -12,12 +12,10 @@ from nephila.frontier.traps import SkeletonTally, TrapState
 from nephila.model.outcome import DeferReason, Done, Settlement
 from nephila.model.task import Candidate, Level, PageTask
 
-from .ground import Ground
+from .ground import PROBE_MARK, Ground, next_tie
 from .nouns import Domain, Host, Standing, Url
 
 NO_GROUP = bytes(8)
-PROBE_TIE = bytes(4)
-"""The tie-break of a URL that a trap lets go: it is not caught again on its way."""
 RELEASED_AT_ONCE = 500
 """URLs that one act takes off a shelf, as the engine on disk has it."""
 
@@ -56,7 +54,7 @@ class Shelves(Ground):
         tie = order.tie_of(host.name.encode() + urls[0].tail, seed)
         taken = {url.place for url in host.urls.values() if url.shelf == shelf}
         while (exact := order.Place(lane, step, depth, tie)) in taken:
-            tie = order.tie_of(tie, seed)
+            tie = next_tie(tie, seed)
         for url in urls:
             self.turns += 1
             url.place, url.turn, url.shelf = exact, self.turns, shelf
@@ -85,10 +83,11 @@ class Shelves(Ground):
             kept = 0 if domain.pages or domain.looked_for else 1
             self.shelve(host, urls[kept:], DeferReason.COVERAGE, NO_GROUP, place)
             urls = urls[:kept]
-            domain.looked_for += len(urls)
         urls = self._without_crowded(host, urls, place)
         room = self.room_of(host)
         self.shelve(host, urls[room:], DeferReason.BUDGET, NO_GROUP, place)
+        if rules.target_domains and not self.covered:
+            domain.looked_for += len(urls[:room])
         return urls[:room]
 
     def room_of(self, host: Host) -> int:
@@ -147,6 +146,40 @@ class Shelves(Ground):
             self.refill(host)
             self.wake(host)
 
+    def look_further(self, host: Host) -> None:
+        """In coverage mode, after a URL has ended: try another one of a domain that has brought no page yet (S4)."""
+        domain = host.domain
+        if not self.rules_of_crawl.target_domains or self.covered:
+            return
+        domain.looked_for = max(0, domain.looked_for - 1)
+        if domain.pages or domain.looked_for:
+            return
+        others = [one for one in self.hosts.values() if one.domain is domain and one.shelved(DeferReason.COVERAGE)]
+        for other in sorted(others, key=self.age_tie)[:1]:
+            moved = self.unshelve(other, DeferReason.COVERAGE, 1)
+            domain.looked_for += moved
+            other.admitted += moved
+            if other is not host:
+                self.wake(other)
+
+    def age_tie(self, host: Host) -> bytes:
+        """What decides between two hosts that are alike."""
+        return order.tie_of(host.name.encode(), self.rules_of_crawl.random_seed)
+
+    @property
+    def covers_no_more(self) -> bool:
+        """Whether URLs that were put off for coverage are to come back: enough domains, or nobody asks for it now."""
+        over = self.covered or not self.rules_of_crawl.target_domains
+        return over and any(host.shelved(DeferReason.COVERAGE) for host in self.hosts.values())
+
+    def end_coverage(self, host: Host) -> None:
+        """What was put off for coverage goes into the queue, as far as the budget goes, and is over budget then."""
+        room = min(self.room_of(host), RELEASED_AT_ONCE)
+        host.admitted += self.unshelve(host, DeferReason.COVERAGE, room)
+        while parked := host.shelved(DeferReason.COVERAGE):
+            place = parked[0].spot
+            self.shelve(host, [url for url in parked if url.place == place], DeferReason.BUDGET, NO_GROUP, place)
+
     def fetch_from_shelf(self, host: Host, url: Url, candidate: Candidate) -> None:
         """Queue one parked URL because somebody wants it now."""
         lane = order.lane_of(order.Supply.NEW, candidate.level or Level.IMMEDIATE)
@@ -185,13 +218,14 @@ class Shelves(Ground):
     def catch(self, host: Host, url: Url) -> bool:
         """Whether a queued URL is held back: it is parked then."""
         place = url.spot
-        if not host.flagged or place.lane == 0 or place.tie == PROBE_TIE:
+        if not host.flagged or url.asked or place.lane == 0 or place.tie.startswith(PROBE_MARK):
             return False
         tally = self.hold_on(host, url.url)
         if tally is None:
             return False
         url.place = None
         self.shelve(host, [url], DeferReason.TRAP, group_of(tally.pattern), place)
+        self.look_further(host)
         return True
 
     def take_probe(self, host: Host) -> None:
@@ -208,7 +242,7 @@ class Shelves(Ground):
                 moment = self.now + 1
             else:
                 if tally.not_before_s <= self.wall_s:
-                    self.unshelve(host, DeferReason.TRAP, 1, group, PROBE_TIE)
+                    self.unshelve(host, DeferReason.TRAP, 1, group, PROBE_MARK + bytes(1))
                     traps.take_turn([tally], self.rules_of_crawl.traps, self.wall_s)
                 moment = self.now + max(1, tally.not_before_s - self.wall_s) * 1000
             if host.shelved(DeferReason.TRAP, group):
