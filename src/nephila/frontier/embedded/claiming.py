@@ -258,7 +258,7 @@ def _lease(book: Book, key: bytes, host: HostState, lane: int, lease_ms: int) ->
         book.rest(key, host)
         return None
     if isinstance(found, int):
-        book.wait(key, host, max(found, host.free_at), DeferReason.ROBOTS)
+        book.wait(key, host, max(found, host.free_at), DeferReason.ROBOTS if found > book.now else "")
         return None
     origin, note, work = found
     if note is None:
@@ -302,8 +302,8 @@ def _first_unblocked(
             break
     if work:
         return origin, note, work
-    if any(host.queued):
-        return min(blocked.values(), default=book.now + MOVED_POLL_MS)
+    if any(host.queued):  # what was looked at is blocked; or it ended, and other work has taken its place
+        return min(blocked.values(), default=book.now)
     return None
 
 

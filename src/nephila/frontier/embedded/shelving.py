@@ -279,8 +279,7 @@ def take_on_hosts(book: Book, key: bytes, wake: Callable[[bytes, HostState], Non
         book.policy.budget, domain.useful, domain.referrers, quality
     ):
         found = _next_over(book, key[:-6])
-        if found is None:
-            domain.hosts_over = 0
+        if found is None:  # those that are left are being asked at this moment, by somebody's wish
             return
         other_key, other = found
         domain.hosts += 1
