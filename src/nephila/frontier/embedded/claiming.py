@@ -277,7 +277,8 @@ def _first_unblocked(
 
     None when the host has no work left: all of it was put on shelves or ended on the way.
     """
-    wanted = book.policy.settings.urls_per_lease if book.delay_of(key, host) < SHORT_DELAY_MS else 1
+    several = book.delay_of(key, host) < SHORT_DELAY_MS and not book.policy.ordered
+    wanted = book.policy.settings.urls_per_lease if several else 1
     wanted = min(wanted, pages_left(book, host) or wanted)
     blocked: dict[str, int] = {}
     origin, note, work = "", None, list[Work]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from xxhash import xxh3_64_digest
@@ -194,7 +195,7 @@ class Claiming(Settling):
             self.rest(host)
             return None
         if isinstance(found, int):
-            self.wait(host, max(found, host.free_at), DeferReason.ROBOTS)
+            self.wait(host, max(found, host.free_at), DeferReason.ROBOTS if found > self.now else "")
             return None
         if isinstance(found, str):
             task = host.robots[found] = RobotsTask(found, f"{found}/robots.txt", 0)
@@ -264,13 +265,22 @@ class Claiming(Settling):
         if work:
             return work
         if host.queue():
-            return min(blocked.values(), default=self.now + MOVED_POLL_MS)
+            return min(blocked.values(), default=self.now)  # what was looked at has ended, and other work has come
         return None
 
-    def work_of(self, host: Host, lane: int) -> list[Url]:
-        """A host's queue, beginning with the class it was picked for."""
+    def work_of(self, host: Host, lane: int) -> Iterator[Url]:
+        """A host's queue, beginning with the class it was picked for; what comes into it behind the last one counts."""
         firsts = [(self.lane_now(host, place) != lane, place[1:], place.lane) for place in self.firsts(host)]
-        return [url for _, _, stored in sorted(firsts) for url in host.queue() if url.spot.lane == stored]
+        for _, _, stored in sorted(firsts):
+            last: tuple[order.Place, int] | None = None
+            while True:
+                queue = [(url.spot, url.turn, url) for url in host.queue() if url.spot.lane == stored]
+                following = [one for one in queue if last is None or one[:2] > last]
+                if not following:
+                    break
+                *_, url = following[0]
+                last = url.spot, url.turn
+                yield url
 
     def _ends_here(self, host: Host, url: Url) -> bool:
         """Whether a queued URL is not fetched after all."""
