@@ -238,9 +238,7 @@ def test_a_section_that_is_full_is_parked_and_comes_back(tmp_path: Path, say: Sa
         return dict(snapshot.parked), sum(snapshot.queued.values()), fetched
 
     parked, queued, fetched = play(tmp_path, story, budget=budget)
-    say(
-        f"{queued} queued and {parked} parked of 450 under two segments with 100 each at most; {fetched} fetched in the end"
-    )
+    say(f"{queued} queued and {parked} parked of 450 URLs, 100 a section at most; {fetched} fetched in the end")
     assert parked == {DeferReason.BUDGET: 300}
     assert queued == 150
     assert fetched == 450

@@ -15,10 +15,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from nephila.frontier import order, traps
+from nephila.frontier import traps
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Policy
-from nephila.frontier.lifecycle import State
 from nephila.frontier.schedule import SimpleRecrawl
 from nephila.model.outcome import (
     Dead,
@@ -49,7 +48,6 @@ from nephila.model.settings import (
 from nephila.model.task import Candidate, Lease, Level, Pace, PageTask, Refusal, RobotsTask, Task, Validators
 from nephila.testing.clock import VirtualClock
 from nephila.testing.memory import MemoryFrontier, Rules
-from nephila.testing.memory.nouns import Domain, Host, Standing, Url
 from nephila.testing.memory.shelves import group_of
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
@@ -202,47 +200,6 @@ def some_rules(random: Random, *, robots: bool) -> Policy:
     )
 
 
-class Unexplored(Exception):  # noqa: N818 - no error
-    """Behind this point the two are known to differ."""
-
-
-class Model(MemoryFrontier):
-    """The frontier in memory, made to do what the one on disk is known to do otherwise."""
-
-    def __init__(self, clock: VirtualClock, rules: Rules, host_key: Callable[[str], bytes]) -> None:
-        super().__init__(clock, rules)
-        self.host_key = host_key
-
-    def counts_link(self, url: Url, candidate: Candidate) -> bool:
-        """A link to a URL that is queued again, or in a later cycle, does not raise its rank there."""
-        if not url.asked:
-            return True
-        return url.state is not State.QUEUED and candidate.level is not Level.IMMEDIATE and self.cycle == 1
-
-    def age_tie(self, host: Host) -> bytes:
-        """Among hosts that starve equally long, or that have URLs put off for coverage, the secret decides there."""
-        return self.host_key(host.name)
-
-    def moved(self, host: Host, url: Url, old: order.Place) -> None:
-        """A URL that was asked for leaves something behind at its old place there, which still counts."""
-        if url.asked:
-            raise Unexplored("left behind")
-        super().moved(host, url, old)
-
-    def draw_again(self) -> None:
-        """Claim raises KeyError(b"") there, or takes a host of another lane: nothing can be compared."""
-        raise Unexplored("an empty lane")
-
-    def take_on_hosts(self, domain: Domain) -> None:
-        """A host over budget that somebody wanted a URL of is not parked any more, and never taken on there."""
-        if any(one.over and one.standing is not Standing.PARKED for one in self.hosts.values() if one.domain is domain):
-            raise Unexplored("over budget, but not parked")
-        super().take_on_hosts(domain)
-
-    def look_for_probe(self, host: Host) -> None:
-        """An idle host is not woken for what a trap holds back there."""
-
-
 class Pair:
     """Both, under one clock."""
 
@@ -254,11 +211,10 @@ class Pair:
         self.policy = policy
         rules = Rules(**{field.name: getattr(policy, field.name) for field in fields(Rules)})
         self.disk = LmdbFrontier(self.folder, self.clock, policy, threaded=False)
-        self.model = Model(self.clock, rules, self.disk._tables.host_key)
+        self.model = MemoryFrontier(self.clock, rules)
         self.held: list[tuple[Lease, list[Task]]] = []
         self.old: list[Lease] = []
         self.end = 0
-        self.explored, self.why = True, ""
 
     def close(self) -> None:
         self.loop.run_until_complete(self.disk.close())
@@ -268,13 +224,8 @@ class Pair:
 
     def do(self, deed: Deed) -> None:
         """Do the same with both, and compare all that can be seen."""
-        if self.explored:
-            try:
-                getattr(self, deed.name)(**deed.given)
-            except Unexplored as reached:
-                self.explored, self.why = False, str(reached)
-            else:
-                self.compare()
+        getattr(self, deed.name)(**deed.given)
+        self.compare()
 
     def both(self, verb: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
         """The answers must be the same."""

@@ -61,7 +61,7 @@ def _check_ready(store: Store, key: bytes, host: HostState) -> None:
     same score and depth it may be either that stands there.
     """
     *lanes, starving = host.ready
-    assert starving == bytes((order.STARVING_LANE,)) + time_key(host.work_since)
+    assert starving == order.since_key(host.work_since, host.name, store.book.policy.random_seed)
     assert host.work_since > 0
     assert lanes, f"{host.name} is ready without work"
     assert len({place[0] for place in lanes}) == len(lanes)

@@ -42,6 +42,7 @@ STARVING_LANE = 7
 
 PLACE_BYTES = 9
 READY_KEY_BYTES = 21
+SINCE_KEY_BYTES = 13
 _PLACE = struct.Struct(">IB4s")
 """Lane and step in one number (8 and 24 bits), depth, tie."""
 _READY = struct.Struct(">BIIQ4s")
@@ -136,6 +137,11 @@ def ready_key(lane: int, domain_count: int, place: bytes, work_since: int) -> by
     rest = (number & _MAX_STEP) << 8 | depth
     tail = work_since or int.from_bytes(tie, "big")
     return _READY.pack(lane, min(domain_count, _MAX_COUNT), rest, tail, tie)
+
+
+def since_key(work_since: int, name: str, seed: int) -> bytes:
+    """The place of a ready host by how long it has had work (F7)."""
+    return bytes((STARVING_LANE,)) + max(work_since, 0).to_bytes(8, "big") + tie_of(name.encode(), seed)
 
 
 def count_in_ready_key(key: bytes) -> int:

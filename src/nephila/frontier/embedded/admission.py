@@ -131,7 +131,7 @@ def _admit_new(book: Book, key: bytes, name: str, new: New, source: Source, writ
             else:
                 writes += [(key + URL + entry[-18:-10], mark) for entry in chunk]
             places.append(place)
-    if places:
+    if places or host.trap_at:
         wake(book, key, host, places)
     return len(new)
 

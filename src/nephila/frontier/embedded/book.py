@@ -300,7 +300,7 @@ class Book:
         host.work_since = host.work_since or max(1, self.now)
         since = 0 if self.policy.ordered else host.work_since
         host.ready = [order.ready_key(lane, domain.pages, place, since) for lane, place in heads.items()]
-        host.ready.append(bytes((order.STARVING_LANE,)) + time_key(host.work_since))
+        host.ready.append(order.since_key(host.work_since, host.name, self.policy.random_seed))
         for place in host.ready:
             self.txn.put(place + key, b"", db=self.db["ready"])
             self.totals.ready[place[0]] += 1

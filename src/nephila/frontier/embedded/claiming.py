@@ -175,7 +175,7 @@ def _refresh_classes(book: Book) -> None:
             going = cursor.next()
     book.totals.refreshed = waiting[-1] + b"\0" if len(waiting) == REFRESHED_PER_CLAIM else b""
     for entry in waiting:
-        key = entry[9:]
+        key = entry[order.SINCE_KEY_BYTES :]
         host = book.known_host(key)
         heads = book.heads(key, host)
         if heads.keys() != {ready[0] for ready in host.ready if ready[0] < order.LANES}:
@@ -212,9 +212,11 @@ def _pick(book: Book) -> tuple[bytes, HostState, int] | None:
             return starving
     lane = order.draw_lane(present, totals.draws, policy.random_seed, policy.priority)
     for recounts in range(RECOUNTS_PER_PICK + 1):
+        if not totals.ready[lane]:  # a host that was put back has left the lane empty: the others are drawn from
+            present = [other for other in range(order.LANES) if totals.ready[other]]
+            lane = order.draw_lane(present, totals.draws, policy.random_seed, policy.priority)
         with book.txn.cursor(db=book.db["ready"]) as cursor:
-            if not cursor.set_range(bytes((lane,))):
-                break
+            cursor.set_range(bytes((lane,)))
             entry = cursor.key()
         key = entry[order.READY_KEY_BYTES :]
         host = book.known_host(key)
@@ -234,7 +236,7 @@ def _starving(book: Book) -> tuple[bytes, HostState, int] | None:
         entry = cursor.key()
     if int.from_bytes(entry[1:9], "big") > book.now - book.policy.priority.starving_s * 1000:
         return None
-    key = entry[9:]
+    key = entry[order.SINCE_KEY_BYTES :]
     host = book.known_host(key)
     book.totals.reserved += 1
     return key, host, min(ready[0] for ready in host.ready)

@@ -60,4 +60,4 @@ def drop(book: Book, key: bytes, host: HostState, one: Work, reason: str, detail
     fate.settled_s, fate.reason, fate.detail = book.wall_s, reason, detail
     book.totals.dropped += 1
     book.put_url(url_key, record)
-    look_further(book, key, host)
+    look_further(book, key)

@@ -11,7 +11,7 @@ from nephila.frontier.score import level_of
 from nephila.model.task import Candidate, Level
 
 from . import shelving
-from .book import Book, read_url
+from .book import Book, read_lease, read_url
 from .bundle import pack_entry
 from .queueing import PARKED, QUEUED, Standing, enqueue, enqueue_record, place_in, queued_mark, rank_in, take, uncount
 from .records import RANK_AT, HostState, Place, UrlRecord
@@ -47,7 +47,9 @@ def meet_again(
             writes.append((url_key, queued_mark(place_in(raw), raised)))
         return 0
     if raw[1] == State.QUEUED or candidate.level is Level.IMMEDIATE or book.totals.cycle > 1:
-        return _meet_record(book, url_key[:HOST_KEY_BYTES], url_key, read_url(raw), candidate)
+        record = read_url(raw)
+        record.rank = raised
+        return _meet_record(book, url_key[:HOST_KEY_BYTES], url_key, record, candidate, risen=raised != rank)
     if raised != rank:
         writes.append((url_key, raw[:RANK_AT] + bytes((raised,)) + raw[RANK_AT + 1 :]))
     return 0
@@ -68,7 +70,8 @@ def _take_off_shelf(book: Book, url_key: bytes, raw: bytes, candidate: Candidate
 def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: int, writes: Writes) -> None:
     """Give a URL that waits the place it deserves by now: found nearer to a seed, more urgent, or of a higher rank.
 
-    The entry in its old bundle stays behind; a leased host's queue is left as it was claimed.
+    What a lease covers stays where it was claimed. The rest of a leased host's queue moves like any other: most links
+    of a page lead to its own host, and they are settled under its lease.
     """
     key, place = url_key[:HOST_KEY_BYTES], place_in(raw)
     lane, step, depth, _ = order.read_place(place)
@@ -81,7 +84,7 @@ def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: in
     better = Standing(
         min(lane, order.lane_of(order.Supply.NEW, level)), min(step, order.step_for(book.step, points)), depth
     )
-    if better == (lane, step, place[4]) or book.token_of(key):
+    if better == (lane, step, place[4]) or _is_leased(book, key, candidate.address.fingerprint):
         if rank != rank_in(raw):
             writes.append((url_key, queued_mark(place, rank)))
         return
@@ -97,29 +100,38 @@ def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: in
     wake(book, key, host, (found,))
 
 
-def _meet_record(book: Book, key: bytes, url_key: bytes, record: UrlRecord, candidate: Candidate) -> int:
-    """A URL that has a record is met again; 1 when it may not come back yet."""
+def _is_leased(book: Book, key: bytes, fingerprint: bytes) -> bool:
+    """Whether a queued URL is one of those that its host's lease covers."""
+    token = book.token_of(key)
+    raw = book.txn.get(token.to_bytes(8, "big"), db=book.db["leases"]) if token else None
+    return raw is not None and any(entry[-16:] == fingerprint for entry in read_lease(raw).entries)
+
+
+def _meet_record(
+    book: Book, key: bytes, url_key: bytes, record: UrlRecord, candidate: Candidate, *, risen: bool
+) -> int:
+    """A URL that has a record is met again; 1 when it may not come back yet. What has risen of it must be written."""
     host = book.known_host(key)
     urgent = candidate.level is Level.IMMEDIATE
-    if may_return(record.state, url_cycle=record.cycle, cycle=book.totals.cycle) or (
-        urgent and record.state != State.QUEUED
-    ):
-        if cooling_s(book, record) > 0 and not urgent:
-            return 1
+    returns = may_return(record.state, url_cycle=record.cycle, cycle=book.totals.cycle)
+    cools = returns and not urgent and cooling_s(book, record) > 0
+    if (returns or (urgent and record.state is not State.QUEUED)) and not cools:
         wake(book, key, host, (requeue(book, key, host, url_key, record, candidate.level),))
         return 0
     better = candidate.depth < record.depth or (candidate.level is not None and candidate.level < record.level)
-    if record.state is not State.QUEUED or not better or book.token_of(key):
-        return 0
-    uncount(book, key, host, order.read_place(record.place).lane, record.admitted_s)
-    count_out(book, key, host, record.tail.encode())
-    record.depth = min(record.depth, candidate.depth)
-    record.level = min(record.level, candidate.level) if candidate.level is not None else record.level
-    points = NOMINAL[record.level] if urgent else score_of(book, key, host, record.rank, record.depth)
-    place = enqueue_record(book, key, host, url_key, record, points)
-    book.put_url(url_key, record)
-    wake(book, key, host, (place,))
-    return 0
+    if record.state is State.QUEUED and better and not book.token_of(key):
+        take(book, key, record.place, url_key[HOST_KEY_BYTES + 1 :] + record.suffix)
+        uncount(book, key, host, order.read_place(record.place).lane, record.admitted_s)
+        count_out(book, key, host, record.tail.encode())
+        record.depth = min(record.depth, candidate.depth)
+        record.level = min(record.level, candidate.level) if candidate.level is not None else record.level
+        points = NOMINAL[record.level] if urgent else score_of(book, key, host, record.rank, record.depth)
+        place = enqueue_record(book, key, host, url_key, record, points)
+        book.put_url(url_key, record)
+        wake(book, key, host, (place,))
+    elif risen:
+        book.put_url(url_key, record)
+    return int(cools)
 
 
 def cooling_s(book: Book, record: UrlRecord) -> float:

@@ -121,7 +121,7 @@ def _end(book: Book, lease: LeaseRecord, host: HostState, settlement: Settlement
             if trapping.observe(book, key, host, settlement, new, first=first):
                 _earn(book, key, host, domain)
             if not isinstance(settlement.outcome, Retry | Deferred | Respelled):
-                look_further(book, key, host)
+                look_further(book, key)
             if host.shelved:
                 refill(book, key, host)
             return admission

@@ -21,9 +21,9 @@ from nephila.model.task import Candidate, Level
 from .book import Book
 from .bundle import Entry, Head, entries_of, find, fingerprint_of, pack_head, read_head, split, tail_of, without
 from .queueing import PARKED, RANK_BYTES, Standing, enqueue, put_bundle, put_or_delete, queued_mark, rank_in
-from .records import DomainState, HostState, Place
+from .records import DomainState, HostState
 from .sections import in_section, section_of
-from .tables import PREFIX_BYTES, SHELF, URL, lengthen
+from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, PREFIX_BYTES, SHELF, URL, lengthen
 from .tallies import GROUP_BYTES, hold_on
 
 NO_GROUP = bytes(GROUP_BYTES)
@@ -33,6 +33,9 @@ _MARK = bytes((PARKED,))
 
 OUTGROWN_EARNS = 5
 """A host that has outgrown its like earns a fifth."""
+
+HOSTS_COMPARED = 64
+"""Hosts of one domain that are looked at for the next one: a domain may have hundreds of thousands."""
 
 RELEASED_AT_ONCE = 500
 """URLs that one call takes off a shelf: no verb is O(shelf)."""
@@ -83,14 +86,11 @@ def end_coverage(book: Book, key: bytes, host: HostState) -> None:
 
 def _to_budget(book: Book, key: bytes, host: HostState) -> bool:
     """Move a bundle from the shelf of coverage to that of the budget; False when there is none."""
-    prefix = key + SHELF + _CODES[DeferReason.COVERAGE]
-    if not (book.cursor.set_range(prefix) and book.cursor.key().startswith(prefix)):
+    found = first_bundle(book, key, DeferReason.COVERAGE, NO_GROUP)
+    if found is None:
         return False
-    bundle_key, value = book.cursor.key(), book.cursor.value()
-    entries = list(entries_of(value))
-    put_or_delete(book, bundle_key, None)
-    _unlist(book, key, host, DeferReason.COVERAGE, len(entries))
-    place, head = bundle_key[-order.PLACE_BYTES :], read_head(value, key, URL)
+    place, head, entries = found
+    take_bundle(book, key, host, DeferReason.COVERAGE, NO_GROUP, place, len(entries))
     shelve(book, key, host, DeferReason.BUDGET, NO_GROUP, place, head, entries)
     return True
 
@@ -215,6 +215,23 @@ def reason_in(raw: bytes) -> DeferReason:
     return REASONS[raw[11]]
 
 
+def first_bundle(book: Book, key: bytes, reason: DeferReason, group: bytes) -> tuple[bytes, Head, list[Entry]] | None:
+    """What lies first on a shelf: its place, its head and its URLs."""
+    prefix = key + SHELF + _CODES[reason] + group
+    if not (book.cursor.set_range(prefix) and book.cursor.key().startswith(prefix)):
+        return None
+    value = book.cursor.value()
+    return book.cursor.key()[-order.PLACE_BYTES :], read_head(value, key, URL), list(entries_of(value))
+
+
+def take_bundle(
+    book: Book, key: bytes, host: HostState, reason: DeferReason, group: bytes, place: bytes, count: int
+) -> None:
+    """Take a whole bundle off a shelf."""
+    book.txn.delete(key + SHELF + _CODES[reason] + group + place, db=book.web)
+    _unlist(book, key, host, reason, count)
+
+
 def unshelve(
     book: Book,
     key: bytes,
@@ -278,27 +295,38 @@ def take_on_hosts(book: Book, key: bytes, wake: Callable[[bytes, HostState], Non
     while domain.hosts_over and domain.hosts < budget.host_allowance(
         book.policy.budget, domain.useful, domain.referrers, quality
     ):
-        found = _next_over(book, key[:-6])
-        if found is None:  # those that are left are being asked at this moment, by somebody's wish
+        found = _next_over(book, key[:DOMAIN_KEY_BYTES])
+        if found is None:
             return
         other_key, other = found
         domain.hosts += 1
         domain.hosts_over -= 1
         other.over = False
-        book.leave(other_key, other)
+        if not book.token_of(other_key):
+            book.leave(other_key, other)
         refill(book, other_key, other)
         wake(other_key, other)
 
 
 def _next_over(book: Book, domain_key: bytes) -> tuple[bytes, HostState] | None:
-    with book.txn.cursor(db=book.db["parked"]) as cursor:
-        going = cursor.set_range(domain_key)
-        while going and cursor.key().startswith(domain_key):
-            host = book.known_host(cursor.key())
-            if host.over and host.place is Place.PARKED:
-                return cursor.key(), host
-            going = cursor.next()
-    return None
+    """Of the hosts of a domain that wait until they are earned, the first by a plain hash; a few are compared."""
+    found: list[tuple[bytes, HostState]] = []
+    with book.txn.cursor(db=book.web) as cursor:
+        going = cursor.set_range(domain_key + bytes(6) + b"\xff")
+        while going and cursor.key().startswith(domain_key) and len(found) < HOSTS_COMPARED:
+            key = cursor.key()[:HOST_KEY_BYTES]
+            host = book.known_host(key)
+            if host.over:
+                found.append((key, host))
+            going = cursor.set_range(key + b"\xff")
+    # A host that was met in this book is not in the store yet.
+    found += [(key, host) for key, host in book.hosts.items() if host.over and key.startswith(domain_key)]
+    return min(found, key=lambda one: tie_of_host(book, one[1]), default=None)
+
+
+def tie_of_host(book: Book, host: HostState) -> bytes:
+    """What decides between two hosts that are alike."""
+    return order.tie_of(host.name.encode(), book.policy.random_seed)
 
 
 def fetch_from_shelf(book: Book, key: bytes, url_key: bytes, raw: bytes, candidate: Candidate) -> bytes | None:

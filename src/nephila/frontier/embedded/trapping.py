@@ -8,16 +8,17 @@ quarantined one, marked so that it is not caught again; and all of them, some wi
 from __future__ import annotations
 
 from nephila.frontier import traps
+from nephila.frontier.traps import SkeletonTally
 from nephila.model.outcome import DeferReason, Done, Settlement
 from nephila.model.task import Candidate, PageTask
 
 from .book import Book
-from .bundle import pack_entry
+from .bundle import pack_entry, tail_of
 from .endings import take_out
 from .queueing import PROBE_MARK, Work
 from .records import HostState
-from .shelving import RELEASED_AT_ONCE, groups_on_shelf, shelve, unshelve
-from .tables import HOST_KEY_BYTES, SKELETON
+from .shelving import RELEASED_AT_ONCE, first_bundle, groups_on_shelf, shelve, take_bundle, unshelve
+from .tables import HOST_KEY_BYTES, SKELETON, lengthen
 from .tallies import find_tally, hold_on, put_tally, read_tally, tallies_of
 from .waking import look_further
 
@@ -76,7 +77,7 @@ def catch(book: Book, key: bytes, host: HostState, one: Work, url: str) -> bool:
     _, record = take_out(book, key, host, one.place, one.fingerprint)
     head = one.head._replace(rank=record.rank)
     shelve(book, key, host, DeferReason.TRAP, hold.group, one.place, head, [pack_entry(one.tail, one.fingerprint)])
-    look_further(book, key, host)
+    look_further(book, key)
     return True
 
 
@@ -84,24 +85,46 @@ def take_probe(book: Book, key: bytes, host: HostState) -> None:
     """Let come back what may: one URL of each pattern whose time has come, and all that nothing holds any more."""
     if not host.trap_at or host.trap_at > book.now:
         return
-    settings = book.policy.traps
-    moments: list[int] = []
     for group in groups_on_shelf(book, key, DeferReason.TRAP):
-        raw = book.txn.get(key + SKELETON + group, db=book.web)
-        tally = None if raw is None else read_tally(raw)
-        if tally is None or tally.state is traps.TrapState.NORMAL:
+        tally = _tally_at(book, key, group)
+        if tally is None:
             unshelve(book, key, host, DeferReason.TRAP, RELEASED_AT_ONCE, group)
-            if groups_on_shelf(book, key, DeferReason.TRAP, group):
-                moments.append(book.now + 1)
-            continue
-        if tally.not_before_s <= book.wall_s:
+        elif tally.not_before_s <= book.wall_s and not _held_by_another(book, key, host, group):
             unshelve(book, key, host, DeferReason.TRAP, 1, group, tie=PROBE_MARK + bytes(1))
             before = tally.state
-            traps.take_turn([tally], settings, book.wall_s)
+            traps.take_turn([tally], book.policy.traps, book.wall_s)
             put_tally(book, key, host, tally, before)
-        if groups_on_shelf(book, key, DeferReason.TRAP, group):
-            moments.append(book.now + max(1, tally.not_before_s - book.wall_s) * 1000)
-    host.trap_at = min(moments, default=0)
+    host.trap_at = _next_probe(book, key)
+
+
+def _tally_at(book: Book, key: bytes, group: bytes) -> SkeletonTally | None:
+    """The tally of a pattern that holds URLs back; None when it does no more."""
+    raw = book.txn.get(key + SKELETON + group, db=book.web)
+    tally = None if raw is None else read_tally(raw)
+    return None if tally is None or tally.state is traps.TrapState.NORMAL else tally
+
+
+def _held_by_another(book: Book, key: bytes, host: HostState, group: bytes) -> bool:
+    """Whether the first URLs on a shelf are held by a stricter pattern by now: they are put onto its shelf then."""
+    found = first_bundle(book, key, DeferReason.TRAP, group)
+    if found is None:
+        return False
+    place, head, entries = found
+    hold = hold_on(book, key, lengthen(tail_of(entries[0]).decode(), host.name))
+    if hold is None or hold.group == group:
+        return False
+    take_bundle(book, key, host, DeferReason.TRAP, group, place, len(entries))
+    shelve(book, key, host, DeferReason.TRAP, hold.group, place, head, entries)
+    return True
+
+
+def _next_probe(book: Book, key: bytes) -> int:
+    """When one of the URLs that traps hold back may be tried next, on the timeline; 0 when there is none."""
+    moments: list[int] = []
+    for group in groups_on_shelf(book, key, DeferReason.TRAP):
+        tally = _tally_at(book, key, group)
+        moments.append(book.now + (1 if tally is None else max(1, tally.not_before_s - book.wall_s) * 1000))
+    return min(moments, default=0)
 
 
 def release(book: Book, key: bytes, group: bytes) -> int:

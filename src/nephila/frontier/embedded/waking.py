@@ -26,17 +26,15 @@ def wake(book: Book, key: bytes, host: HostState, places: Sequence[bytes] = ()) 
         case Place.READY:
             if places:
                 _improve(book, key, host, places)
-            else:
+            elif not host.trap_at:
                 book.make_ready(key, host)
-        case Place.PARKED:
-            if host.reason == DeferReason.HOST_LIMIT and host.cycle < book.totals.cycle:
-                book.wait(key, host, host.free_at)
-        case Place.WAITING:
-            if host.reason == DeferReason.TRAP:
-                book.wait(key, host, host.free_at)
+        case Place.PARKED | Place.WAITING:
+            limited = host.reason == DeferReason.HOST_LIMIT and host.cycle < book.totals.cycle
+            if limited or host.reason == DeferReason.TRAP:
+                book.rest(key, host)
 
 
-def look_further(book: Book, key: bytes, host: HostState) -> None:
+def look_further(book: Book, key: bytes) -> None:
     """In coverage mode, after a URL has ended: try another one of a domain that has brought no page yet (S4)."""
     if not book.policy.target_domains or book.totals.covered:
         return
@@ -45,11 +43,16 @@ def look_further(book: Book, key: bytes, host: HostState) -> None:
     if domain.pages or domain.queued:
         return
     prefix = shelving.shelf_code(DeferReason.COVERAGE) + key[:DOMAIN_KEY_BYTES]
+    others: list[bytes] = []
     with book.txn.cursor(db=book.db["shelves"]) as cursor:
-        if not (cursor.set_range(prefix) and cursor.key().startswith(prefix)):
-            return
-        other_key = cursor.key()[1:]
-    other = host if other_key == key else book.known_host(other_key)
+        going = cursor.set_range(prefix)
+        while going and cursor.key().startswith(prefix) and len(others) < shelving.HOSTS_COMPARED:
+            others.append(cursor.key()[1:])
+            going = cursor.next()
+    if not others:
+        return
+    other_key = min(others, key=lambda one: shelving.tie_of_host(book, book.known_host(one)))
+    other = book.known_host(other_key)
     moved = shelving.unshelve(book, other_key, other, DeferReason.COVERAGE, 1)
     domain.queued += moved
     other.admitted += moved

@@ -147,10 +147,9 @@ class Admitting(Shelves):
                 self.fetch_from_shelf(host, url, candidate)
             return 0
         before = url.rank
-        if self.counts_link(url, candidate):
-            part = source.part_for(host)
-            if part is not None:
-                url.rank = ranks.raised(part, url.rank, ranks.chance_of(candidate.address.key.encode(), source.salt))
+        part = source.part_for(host)
+        if part is not None:
+            url.rank = ranks.raised(part, url.rank, ranks.chance_of(candidate.address.key.encode(), source.salt))
         if url.queued and not url.asked:
             nearer = candidate.depth < url.spot.depth
             if url.rank // BAND != before // BAND or candidate.level is not None or nearer:
@@ -158,13 +157,9 @@ class Admitting(Shelves):
             return 0
         return self._meet_record(host, url, candidate)
 
-    def counts_link(self, url: Url, candidate: Candidate) -> bool:  # noqa: ARG002 - an engine may make differences
-        """Whether a link raises the rank of a URL that it leads to: every one does (R1)."""
-        return True
-
     def _move(self, host: Host, url: Url, candidate: Candidate) -> None:
         """Give a waiting URL the place it deserves by now; what is leased stays as it was claimed."""
-        lane, step, depth, _ = old = url.spot
+        lane, step, depth, _ = url.spot
         nearer = min(depth, candidate.depth)
         points = self.score_of(host, url.rank, nearer, candidate.bonus)
         level = level_of(self.rules_of_crawl.priority, points)
@@ -172,14 +167,11 @@ class Admitting(Shelves):
             level, points = candidate.level, NOMINAL[candidate.level]
         new_lane = min(lane, order.lane_of(order.Supply.NEW, level))
         new_step = min(step, order.step_for(self.step, points))
-        if host.token or not (new_lane < lane or nearer < depth or new_step < step):
+        leased = host.token and url in self.leases[host.token].pages
+        if leased or not (new_lane < lane or nearer < depth or new_step < step):
             return
-        self.moved(host, url, old)
-        self.wake(host, self.enqueue(host, [url], new_lane, new_step, nearer))
-
-    def moved(self, host: Host, url: Url, old: order.Place) -> None:  # noqa: ARG002 - an engine may remember it
-        """A URL leaves a place for a better one."""
         url.place = None
+        self.wake(host, self.enqueue(host, [url], new_lane, new_step, nearer))
 
     def _meet_record(self, host: Host, url: Url, candidate: Candidate) -> int:
         """A URL that was asked for is met again."""
@@ -193,7 +185,7 @@ class Admitting(Shelves):
         better = candidate.depth < url.depth or (candidate.level is not None and candidate.level < url.level)
         if url.state is not State.QUEUED or not better or host.token:
             return 0
-        self.moved(host, url, url.spot)
+        url.place = None
         url.depth = min(url.depth, candidate.depth)
         url.level = min(url.level, candidate.level) if candidate.level is not None else url.level
         points = NOMINAL[url.level] if urgent else self.score_of(host, url.rank, url.depth)

@@ -150,8 +150,6 @@ class Claiming(Settling):
             keys = [(key, host) for host in self.ready_hosts() for key in host.ready]
             present = sorted({key[0] for key, _ in keys})
             if lane not in present:
-                if lane >= 0:
-                    self.draw_again()
                 lane = order.draw_lane(present, self.draws, seed, settings)
             key, host = min((one for one in keys if one[0][0] == lane), key=lambda one: one[0])
             if order.count_in_ready_key(key) >= host.domain.pages:
@@ -170,9 +168,6 @@ class Claiming(Settling):
             return None
         self.reserved += 1
         return oldest, min(key[0] for key in oldest.ready)
-
-    def draw_again(self) -> None:
-        """The lane that was drawn has nobody left: with the same number one of the others is drawn."""
 
     # What of it
 
@@ -239,7 +234,8 @@ class Claiming(Settling):
 
     def _first_unblocked(self, host: Host, lane: int) -> list[Url] | str | int | None:
         """The next pages of one origin; or the origin whose rules come first; or when to look again; or nothing."""
-        wanted = self.rules_of_crawl.settings.urls_per_lease if self.delay_of(host) < SHORT_DELAY_MS else 1
+        several = self.delay_of(host) < SHORT_DELAY_MS and not self.rules_of_crawl.ordered
+        wanted = self.rules_of_crawl.settings.urls_per_lease if several else 1
         wanted = min(wanted, self._pages_left(host) or wanted)
         blocked: dict[str, int] = {}
         origin, work = "", list[Url]()

@@ -179,7 +179,7 @@ class Ground:
                     self.wait(host, host.free_at)
             case Standing.WAITING:
                 if host.reason == DeferReason.TRAP:
-                    self.wait(host, host.free_at)
+                    self.rest(host)
 
     def is_better(self, host: Host, place: order.Place) -> bool:
         """Whether a new place in a ready host's queue changes its place among the ready ones."""

@@ -132,8 +132,8 @@ class Shelves(Ground):
         return moved
 
     def take_on_hosts(self, domain: Domain) -> None:
-        """Take on the hosts that a domain has earned by now, in the order in which they were met."""
-        waiting = [host for host in self.hosts.values() if host.domain is domain and host.over]
+        """Take on the hosts that a domain has earned by now."""
+        waiting = sorted((one for one in self.hosts.values() if one.domain is domain and one.over), key=self.age_tie)
         quality = self.policy_of(domain).quality
         settings = self.rules_of_crawl.budget
         for host in waiting:
@@ -142,7 +142,8 @@ class Shelves(Ground):
             domain.hosts += 1
             domain.hosts_over -= 1
             host.over = False
-            self.leave(host)
+            if not host.token:
+                self.leave(host)
             self.refill(host)
             self.wake(host)
 
@@ -233,21 +234,33 @@ class Shelves(Ground):
         if not host.trap_at or host.trap_at > self.now:
             return
         by_group = {group_of(pattern): tally for pattern, tally in host.tallies.items()}
-        moments: list[int] = []
-        groups = sorted({url.shelf[1] for url in host.shelved(DeferReason.TRAP) if url.shelf})
-        for group in groups:
-            tally = by_group.get(group)
-            if tally is None or tally.state is TrapState.NORMAL:
+        holding = {group: tally for group, tally in by_group.items() if tally.state is not TrapState.NORMAL}
+        for group in self._trap_groups(host):
+            tally = holding.get(group)
+            if tally is None:
                 self.unshelve(host, DeferReason.TRAP, RELEASED_AT_ONCE, group)
-                moment = self.now + 1
-            else:
-                if tally.not_before_s <= self.wall_s:
-                    self.unshelve(host, DeferReason.TRAP, 1, group, PROBE_MARK + bytes(1))
-                    traps.take_turn([tally], self.rules_of_crawl.traps, self.wall_s)
-                moment = self.now + max(1, tally.not_before_s - self.wall_s) * 1000
-            if host.shelved(DeferReason.TRAP, group):
-                moments.append(moment)
+            elif tally.not_before_s <= self.wall_s and not self._held_by_another(host, group):
+                self.unshelve(host, DeferReason.TRAP, 1, group, PROBE_MARK + bytes(1))
+                traps.take_turn([tally], self.rules_of_crawl.traps, self.wall_s)
+        moments = [
+            self.now + (max(1, holding[group].not_before_s - self.wall_s) * 1000 if group in holding else 1)
+            for group in self._trap_groups(host)
+        ]
         host.trap_at = min(moments, default=0)
+
+    def _trap_groups(self, host: Host) -> list[bytes]:
+        return sorted({url.shelf[1] for url in host.shelved(DeferReason.TRAP) if url.shelf})
+
+    def _held_by_another(self, host: Host, group: bytes) -> bool:
+        """Whether the first URLs on a shelf are held by a stricter pattern by now: they are put onto its shelf then."""
+        parked = host.shelved(DeferReason.TRAP, group)
+        tally = self.hold_on(host, parked[0].url)
+        if tally is None or group_of(tally.pattern) == group:
+            return False
+        place = parked[0].spot
+        together = [url for url in parked if url.place == place]
+        self.shelve(host, together, DeferReason.TRAP, group_of(tally.pattern), place)
+        return True
 
     def release_pattern(self, host: Host, group: bytes) -> int:
         """Let a pattern start anew, by a person's word; how many URLs come back at once."""
