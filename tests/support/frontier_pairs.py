@@ -384,9 +384,10 @@ class Pair:
         self.clock.jump_wall(seconds)
 
     def reopen(self, reboot: bool) -> None:
+        self.both(lambda frontier: frontier.reap())  # a last word of both, as closing the one on disk may write
+        self.loop.run_until_complete(self.disk.close())
         if reboot:
             self.clock.reboot()
-        self.loop.run_until_complete(self.disk.close())
         self.disk = LmdbFrontier(self.folder, self.clock, self.policy, threaded=False)
         self.loop.run_until_complete(self.model.reopen())
 

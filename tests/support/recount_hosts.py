@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from recount_queue import has_on_shelf
 from recount_store import Store
@@ -90,16 +90,18 @@ def check_domains(store: Store) -> None:
     """What a domain says of its hosts is so."""
     totals = store.book.totals
     taken, over, useful = Counter[bytes](), Counter[bytes](), Counter[bytes]()
+    referrers: defaultdict[bytes, int] = defaultdict(int)
     for key, host in store.hosts.items():
         of = key[:DOMAIN_KEY_BYTES]
         (over if host.over else taken)[of] += 1
         useful[of] += host.fresh >= USEFUL_AFTER
-        assert host.referrers | store.domains[of].referrers == store.domains[of].referrers
+        referrers[of] |= host.referrers
         if host.over and not (any(host.queued) or host.robots or key in store.leased):
             assert (host.place, host.reason) == (Place.PARKED, DeferReason.BUDGET), f"nobody will take on {host.name}"
     policed = {name.decode() for name in store.keys("policies")}
     for of, domain in store.domains.items():
         assert store.book.tables.domain_key(domain.name) == of
+        assert referrers[of] | domain.referrers == referrers[of]
         counted = (domain.hosts, domain.hosts_over, domain.useful)
         assert counted == (taken[of], over[of], useful[of]), domain.name
         assert domain.policed == (domain.name in policed)

@@ -56,6 +56,11 @@ class Timeline:
         """The present moment on the timeline."""
         return self._clock.steady_ms() + self._offset
 
+    @property
+    def is_of_this_boot(self) -> bool:
+        """Whether the clock has not begun anew since: in a simulation a machine may reboot under what it runs."""
+        return self._clock.boot_id() == self._boot_id
+
     def wall_of(self, moment: int) -> int:
         """The UTC milliseconds that a moment of the timeline corresponds to, by today's wall clock."""
         return self._clock.wall_ms() + moment - self.now()

@@ -150,7 +150,8 @@ class Circumstances:
     def score(self, story: UrlStory) -> dict[str, int]:
         """The points of a queued URL: in all, as it stands in its queue now, and what they are made of."""
         settings = self._settings.priority
-        authority = ranks.authority(story.rank, self._totals.mean_rank, budget.referrers(self.domain.referrers))
+        referrers = 0 if self.host is None else self.host.referrers
+        authority = ranks.authority(story.rank, self._totals.mean_rank, budget.referrers(referrers))
         waited_s = max(0, self._wall_ms - story.admitted_at) / 1000
         now_step = 0 if self._ordered else self._now // order.step_ms(settings)
         parts = {

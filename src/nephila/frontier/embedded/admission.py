@@ -59,6 +59,9 @@ SEEDS = Source()
 PAIRS_REMEMBERED = 50_000
 """Pairs of a host and a domain that links to it, known to be counted: some ten megabytes."""
 
+REFERRED_HOSTS = 50_000
+"""Hosts whose latest referrers wait in memory to be counted."""
+
 New = dict[bytes, Candidate]
 """New URLs of one host, by key."""
 
@@ -169,6 +172,8 @@ def take_on(book: Book, key: bytes, name: str) -> HostState:
     host = book.host_or_new(key, name)
     domain = book.domain(key, registrable_domain(name))
     quality = book.policy_of(domain).quality
+    if domain.hosts >= book.policy.budget.first_hosts:
+        shelving.add_up_referrers(book, key)
     if domain.hosts < budget.host_allowance(book.policy.budget, domain.useful, domain.referrers, quality):
         domain.hosts += 1
     else:
@@ -181,26 +186,27 @@ def take_on(book: Book, key: bytes, name: str) -> HostState:
 def _count_referrers(book: Book, prefixes: dict[str, bytes], source: Source) -> None:
     """A link from another registrable domain is worth something to a host (F5, R1); each domain counts once.
 
-    Menus repeat: what a domain links to was mostly counted a short while ago, and is not looked up again.
+    Menus repeat: what a domain links to was mostly counted a short while ago, and is not looked up again. And a host
+    that is at hand for nothing else is not read and written for it: the bit waits in memory until the host is read
+    (see `Book.host`). What waits so is lost with the process, unless it is closed: a count that is a little low.
     """
-    counted = book.tables.referred
-    for name, prefix in prefixes.items():
+    tables = book.tables
+    over_budget = bool(book.totals.shelved.get(DeferReason.BUDGET))
+    for prefix in prefixes.values():
         key = prefix[:HOST_KEY_BYTES]
         pair = (key, source.domain)
-        if source.is_inside(key) or pair in counted:
+        if source.is_inside(key) or pair in tables.referred:
             continue
-        if len(counted) >= PAIRS_REMEMBERED:
-            counted.clear()
-        counted.add(pair)
-        host = book.host(key) or take_on(book, key, name)
-        bitmap = budget.mark_referrer(host.referrers, source.domain)
-        if bitmap == host.referrers:
-            continue
-        host.referrers = bitmap
-        domain = book.domain(key)
-        domain.referrers = budget.mark_referrer(domain.referrers, source.domain)
-        if host.shelved and shelving.refill(book, key, host):
-            wake(book, key, host)
+        if len(tables.referred) >= PAIRS_REMEMBERED:
+            tables.referred.clear()
+        tables.referred.add(pair)
+        tables.referrers[key] = budget.mark_referrer(tables.referrers.get(key, 0), source.domain)
+        if over_budget and shelving.has_shelf(book, key, DeferReason.BUDGET):
+            host = book.known_host(key)
+            if shelving.refill(book, key, host):
+                wake(book, key, host)
+    if len(tables.referrers) > REFERRED_HOSTS:
+        book.count_referrers(REFERRED_HOSTS // 10)
 
 
 def _first_rank(book: Book, key: bytes, source: Source) -> int:

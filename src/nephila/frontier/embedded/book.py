@@ -162,7 +162,15 @@ class Book:
                 return None
             host = self.hosts[key] = read_host(raw)
             self._hosts_read[key] = raw
+        if self.tables.referrers:
+            host.referrers |= self.tables.referrers.pop(key, 0)
         return host
+
+    def count_referrers(self, hosts: int | None = None) -> None:
+        """Count what waits of referring domains (of so many hosts, the oldest first), by reading the hosts."""
+        for key in list(self.tables.referrers)[:hosts]:
+            if self.host(key) is None:
+                self.tables.referrers.pop(key, None)
 
     def known_host(self, key: bytes) -> HostState:
         """The state of a host that must exist."""
@@ -176,6 +184,7 @@ class Book:
         host = self.host(key)
         if host is None:
             host = self.hosts[key] = HostState(name, [0] * order.LANES)
+            host.referrers = self.tables.referrers.pop(key, 0)
             self.totals.hosts += 1
         return host
 

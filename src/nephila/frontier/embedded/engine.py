@@ -170,6 +170,8 @@ class LmdbFrontier:
 
     async def close(self) -> None:
         """Finish what was handed in, sync and close."""
+        if self._tables.referrers and self.timeline.is_of_this_boot:
+            await self._group.run(lambda book: book.count_referrers())
         await self._group.close()
         try:
             self._tables.env.sync(True)

@@ -292,6 +292,8 @@ def take_on_hosts(book: Book, key: bytes, wake: Callable[[bytes, HostState], Non
     """Take on hosts of a domain that it has earned by now (F5)."""
     domain = book.domain(key)
     quality = book.policy_of(domain).quality
+    if domain.hosts_over:
+        add_up_referrers(book, key)
     while domain.hosts_over and domain.hosts < budget.host_allowance(
         book.policy.budget, domain.useful, domain.referrers, quality
     ):
@@ -322,6 +324,27 @@ def _next_over(book: Book, domain_key: bytes) -> tuple[bytes, HostState] | None:
     # A host that was met in this book is not in the store yet.
     found += [(key, host) for key, host in book.hosts.items() if host.over and key.startswith(domain_key)]
     return min(found, key=lambda one: tie_of_host(book, one[1]), default=None)
+
+
+def add_up_referrers(book: Book, key: bytes) -> None:
+    """Bring up to date which domains link to any host of a domain; it is asked for only where hosts are many."""
+    domain_key = key[:DOMAIN_KEY_BYTES]
+    domain, looked_at = book.domain(key), 0
+    for other, host in book.hosts.items():
+        if other.startswith(domain_key):
+            domain.referrers |= host.referrers
+    with book.txn.cursor(db=book.web) as cursor:
+        going = cursor.set_range(domain_key + bytes(6) + b"\xff")
+        while going and cursor.key().startswith(domain_key) and looked_at < HOSTS_COMPARED:
+            looked_at += 1
+            other = cursor.key()[:HOST_KEY_BYTES]
+            domain.referrers |= book.known_host(other).referrers
+            going = cursor.set_range(other + b"\xff")
+
+
+def has_shelf(book: Book, key: bytes, reason: DeferReason) -> bool:
+    """Whether a host has URLs parked for a reason."""
+    return book.txn.get(_CODES[reason] + key, db=book.db["shelves"]) is not None
 
 
 def tie_of_host(book: Book, host: HostState) -> bytes:

@@ -84,7 +84,7 @@ LOCK_BYTES = 64 * 1024
 class Tables:
     """The open environment: a handle per database, and the secret that keys are made with."""
 
-    __slots__ = ("_host_keys", "blocklist", "db", "env", "referred", "secret", "web")
+    __slots__ = ("_host_keys", "blocklist", "db", "env", "referred", "referrers", "secret", "web")
 
     def __init__(self, env: lmdb.Environment, db: dict[str, Database], secret: int) -> None:
         self.env = env
@@ -95,6 +95,8 @@ class Tables:
         """As it was read last, and the count of `Totals.orders` at that time."""
         self.referred: set[tuple[bytes, int]] = set()
         """Hosts with domains that link to them, as they were counted of late: see `admission`."""
+        self.referrers: dict[bytes, int] = {}
+        """Bits of referring domains that wait until their host is read."""
         self._host_keys: dict[str, bytes] = {}
 
     def host_key(self, host: str) -> bytes:
