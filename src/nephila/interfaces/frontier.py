@@ -30,7 +30,7 @@ class Admission:
     added: int = 0
     known: int = 0
     cooling: int = 0
-    """Known, and asked for again within their cooling time (S5)."""
+    """Of the known ones, those that were asked for again within their cooling time (S5)."""
 
 
 @dataclass(frozen=True, slots=True)

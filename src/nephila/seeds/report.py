@@ -55,9 +55,9 @@ class SeedTally:
         self._examples: list[SeedRefused] = []
 
     def admit(self, admission: Admission) -> None:
-        """Take what the frontier said to a batch of accepted seeds; a cooling one is a known one."""
+        """Take what the frontier said to a batch of accepted seeds; those that cool are among the known ones."""
         self._added += admission.added
-        self._known += admission.known + admission.cooling
+        self._known += admission.known
 
     def refuse(self, refused: SeedRefused) -> None:
         """Take a seed that was refused, by its spelling or by a rule of the scope."""

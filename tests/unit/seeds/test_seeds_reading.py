@@ -69,7 +69,7 @@ def test_sources_are_read_lazily() -> None:
 def test_the_report_says_how_many_were_added_known_and_refused_and_why() -> None:
     """S1: the answer to whoever gave the seeds."""
     tally = SeedTally()
-    tally.admit(Admission(added=1200, known=2, cooling=1))
+    tally.admit(Admission(added=1200, known=3, cooling=1))
     tally.admit(Admission(added=1))
     for verdict in verdicts("foo", "ftp://a.org/", "bar"):
         assert isinstance(verdict, SeedRefused)

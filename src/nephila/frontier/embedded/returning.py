@@ -149,6 +149,7 @@ def requeue(
     """Put a URL that had ended, or that waited for a time, back into its queue; returns its place."""
     end_state(book, url_key, record)
     record.cycle, record.retries, record.hops = book.totals.cycle, 0, 0
+    record.level = Level.LOW  # what was urgent once is not urgent for ever: its class is found anew
     if record.fate is not None:
         record.fate.trail, record.fate.reason, record.fate.detail = (), "", ""
     return put_back(book, key, host, url_key, record, level)

@@ -255,6 +255,7 @@ class Ground:
         """Queue a URL that had ended, with a clean sheet."""
         self.end_state(url)
         url.cycle, url.retries, url.hops = self.cycle, 0, 0
+        url.level = Level.LOW  # its class is found anew
         url.trail, url.reason, url.detail = (), "", ""
         return self.put_back(host, url, level)
 
