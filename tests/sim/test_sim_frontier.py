@@ -372,11 +372,15 @@ def test_thirty_days_of_ten_thousand_hosts(tmp_path: Path, say: Say) -> None:
         found = [url(host, other) for other in range(page + 1, min(page + 4, sizes[host]))]
         if page == 0:
             found += [url((host * 7 + 1) % hosts, 0), url((host + 1) % hosts, 0), url(friends[host], 0)]
-        visit = visits[task.url] = visits[task.url] + 1
-        changed = visit == 1 or (page == 0 and host % 10 == 0)  # a tenth of the home pages changes all the time
+        visits[task.url] += 1
+        now = worlds[0].clock.elapsed_s()
+        # A tenth of the home pages changes twice a day, nothing else does.
+        changed = page == 0 and host % 10 == 0 and now - seen_at.get(host, 0.0) >= DAY_S / 2
+        seen_at[host] = now if page == 0 else seen_at.get(host, 0.0)
         return Brought(links=[worlds[0].candidate(one, task.depth + 1) for one in found], changed=changed)
 
     visits: Counter[str] = Counter()
+    seen_at: dict[int, float] = {}
 
     async def story(world: FrontierWorld) -> FrontierSnapshot:
         worlds.append(world)
