@@ -26,7 +26,6 @@ from nephila.model.settings import (
     PrioritySettings,
     TrapSettings,
 )
-from nephila.urls import registrable_domain
 
 from .records import (
     DomainState,
@@ -408,8 +407,3 @@ class Book:
     def put_url(self, url_key: bytes, record: UrlRecord) -> None:
         """Write a URL's record."""
         self.txn.put(url_key, pack(record), db=self.web)
-
-
-def domain_name(host: HostState) -> str:
-    """The registrable domain of a host."""
-    return registrable_domain(host.name)
