@@ -111,8 +111,9 @@ static PyObject *link_keys(PyObject *self, PyObject *const *arguments, Py_ssize_
         return NULL;
     }
     PyObject *candidates = PySequence_Fast(arguments[0], "candidates must be a sequence");
-    PyObject *keyed = candidates == NULL ? NULL : PyDict_New();
-    PyObject *last_host = NULL, *last_key = NULL;
+    PyObject *hosts = candidates == NULL ? NULL : PyDict_New();
+    PyObject *keyed = hosts == NULL ? NULL : PyDict_New();
+    PyObject *last_host = NULL, *last_key = NULL, *result = NULL;
     for (Py_ssize_t at = 0; keyed != NULL && at < PySequence_Fast_GET_SIZE(candidates); at++) {
         PyObject *candidate = PySequence_Fast_GET_ITEM(candidates, at), *key = NULL, *known;
         Candidate read;
@@ -120,6 +121,8 @@ static PyObject *link_keys(PyObject *self, PyObject *const *arguments, Py_ssize_
             if (read.host != last_host) {
                 last_key = host_key(arguments[1], arguments[2], read.host);
                 last_host = read.host;
+                if (last_key != NULL && PyDict_SetItem(hosts, last_host, last_key) < 0)
+                    last_key = NULL;
             }
             key = last_key == NULL ? NULL : PyBytes_FromStringAndSize(NULL, URL_KEY);
         }
@@ -144,8 +147,12 @@ static PyObject *link_keys(PyObject *self, PyObject *const *arguments, Py_ssize_
         if (failed)
             Py_CLEAR(keyed);
     }
+    if (keyed != NULL)
+        result = PyTuple_Pack(2, keyed, hosts);
+    Py_XDECREF(keyed);
+    Py_XDECREF(hosts);
     Py_XDECREF(candidates);
-    return keyed;
+    return result;
 }
 
 static int same_kind(const Candidate *one, PyObject *kind) {
@@ -436,7 +443,7 @@ static PyObject *xxh32_of(PyObject *self, PyObject *arguments) {
 
 PyMethodDef nephila_frontier_methods[] = {
     {"link_keys", (PyCFunction)(void (*)(void))link_keys, METH_FASTCALL,
-     "The candidates of a page by the keys of their URLs."},
+     "The candidates of a page by the keys of their URLs, and the keys of their hosts."},
     {"sort_links", (PyCFunction)(void (*)(void))sort_links, METH_FASTCALL,
      "New URLs by host, and the known ones that need a closer look."},
     {"pack_bundles", (PyCFunction)(void (*)(void))pack_bundles, METH_FASTCALL,

@@ -1,8 +1,8 @@
-"""What `native/*.c` offers, for type checkers: see the twins of each function for what it does."""
+# What native/*.c offers, for type checkers: the twin of each function says what it does.
 
 from collections.abc import Callable, Sequence
 
-from nephila.model.task import Candidate
+from nephila.model.task import Candidate, Level
 
 # frontier.c; twins in nephila/frontier/embedded/links.py
 
@@ -11,7 +11,7 @@ def link_keys(
     host_keys: dict[str, bytes],
     find_host_key: Callable[[str], bytes],
     nearer: Callable[[Candidate, Candidate], Candidate],
-) -> dict[bytes, Candidate]: ...
+) -> tuple[dict[bytes, Candidate], dict[str, bytes]]: ...
 def sort_links(
     keyed: dict[bytes, Candidate],
     found: list[tuple[bytes, bytes]],
@@ -21,7 +21,10 @@ def sort_links(
     salt: int,
     later_cycle: bool,
     writes: list[tuple[bytes, bytes]],
-) -> tuple[dict[str, list[object]], list[tuple[bytes, bytes, Candidate]]]: ...
+) -> tuple[
+    dict[str, tuple[dict[bytes, Candidate], tuple[int, Level | None, int, int] | None]],
+    list[tuple[bytes, bytes, Candidate]],
+]: ...
 def pack_bundles(
     head: bytes, host: str, urls: dict[bytes, Candidate], room: int, seed: int
 ) -> list[tuple[bytes, bytes, int]]: ...

@@ -22,7 +22,7 @@ NAME = "nephila_native"
 FLAGS = ("-O2", "-fPIC", "-shared", "-std=c11", "-fvisibility=hidden", "-fno-strict-aliasing", "-DNDEBUG")
 
 
-class NotBuilt(Exception):
+class NotBuiltError(Exception):
     """There is no extension, for the reason that it says."""
 
 
@@ -37,13 +37,13 @@ def file_name() -> str:
 
 
 def build(root: Path, directory: Path) -> Path:
-    """Compile into a directory; what was there before is replaced in one step. Raises `NotBuilt`."""
+    """Compile into a directory; what was there before is replaced in one step. Raises `NotBuiltError`."""
     include = sysconfig.get_path("include")
     if not (Path(include) / "Python.h").is_file():
-        raise NotBuilt("the headers of Python are not installed (Debian, Ubuntu: apt install python3-dev)")
+        raise NotBuiltError("the headers of Python are not installed (Debian, Ubuntu: apt install python3-dev)")
     compiler = next(_compilers(), None)
     if compiler is None:
-        raise NotBuilt("there is no C compiler (Debian, Ubuntu: apt install gcc)")
+        raise NotBuiltError("there is no C compiler (Debian, Ubuntu: apt install gcc)")
     target = directory / file_name()
     draft = target.with_suffix(".draft")
     units = [str(path) for path in sources(root) if path.suffix == ".c"]
@@ -52,7 +52,7 @@ def build(root: Path, directory: Path) -> Path:
     if done.returncode != 0:
         draft.unlink(missing_ok=True)
         complaint = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip())
-        raise NotBuilt(f"the C compiler refused: {complaint[:300]}")
+        raise NotBuiltError(f"the C compiler refused: {complaint[:300]}")
     draft.replace(target)
     return target
 
@@ -69,5 +69,5 @@ def _compilers() -> Iterator[list[str]]:
 if __name__ == "__main__":
     try:
         print(build(Path(__file__).resolve().parent.parent, Path(sys.argv[1])))
-    except NotBuilt as error:
+    except NotBuiltError as error:
         sys.exit(f"{NAME} was not built: {error}")

@@ -10,7 +10,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface  # type: ignore[import-not-found, unused-ignore]
 
 sys.path.insert(0, str(Path(__file__).parent))
-import native  # noqa: E402 - it lies beside this file, and nothing is installed yet
+import native
 
 
 class NativeBuildHook(BuildHookInterface):  # type: ignore[misc, unused-ignore]
@@ -22,7 +22,7 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[misc, unused-ignore]
         self._directory = tempfile.TemporaryDirectory()
         try:
             built = native.build(Path(self.root), Path(self._directory.name))
-        except native.NotBuilt as error:
+        except native.NotBuiltError as error:
             self.app.display_warning(f"{native.NAME} was not built: {error}. Nephila works without it, slower.")
             return
         build_data["force_include"][str(built)] = built.name
