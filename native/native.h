@@ -14,5 +14,7 @@
 #include <string.h>
 
 extern PyMethodDef nephila_frontier_methods[];
+extern PyMethodDef nephila_links_methods[];
+void nephila_links_prepare(void);
 
 #endif

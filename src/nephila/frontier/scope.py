@@ -35,7 +35,7 @@ seeds of one domain cost one entry.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from nephila.model.errors import CrawlDirectoryError, UsageError
@@ -44,6 +44,7 @@ from nephila.urls import Address, origin_of, registrable_domain, resolve
 
 from .scope_excludes import BUILTIN_EXCLUDES
 from .scope_extensions import SKIPPED_EXTENSIONS
+from .sifting import plain_paths, word_table
 
 MAX_SEED_HOPS = 10
 """Redirects through which a seed takes its scope along (H2: ten hops)."""
@@ -121,19 +122,24 @@ class Scope:
         self._allows = self._rule(settings.mode)
         self._out_of_scope: Refused = ("scope", settings.mode)
         self._known: dict[str, Refused | None] = {}
+        self._words = word_table(
+            [*BUILTIN_EXCLUDES, *(name for names in SKIPPED_EXTENSIONS.values() for name in names.split())]
+        )
+        self.version = 0
+        """Counts what was let in: verdicts that were remembered under another count may be wrong."""
         self._unsaved: list[str] = []
 
     def judge(self, address: Address, depth: int) -> Refused | None:
         """None when a link may be queued at `depth`, else the rule that says no."""
         if depth > self._max_depth:
-            return self._too_deep(depth)
+            return self.too_deep(depth)
         verdict = self._known.get(address.url, _UNKNOWN)
         return self._learned(address) if verdict is _UNKNOWN else verdict
 
     def judge_all(self, addresses: Iterable[Address], depth: int) -> list[Refused | None]:
         """`judge` for all links of a page, each verdict in the place of its link, without a call for each."""
         if depth > self._max_depth:
-            return [self._too_deep(depth) for _ in addresses]
+            return [self.too_deep(depth) for _ in addresses]
         known = self._known
         learned = self._learned
         return [
@@ -141,7 +147,26 @@ class Scope:
             for address in addresses
         ]
 
-    def _too_deep(self, depth: int) -> Refused:
+    def judge_new(self, addresses: Sequence[Address]) -> list[tuple[Refused | None, bool]]:
+        """The verdicts on addresses that were never judged, depth apart, for whoever remembers them himself.
+
+        With each goes whether its path is plain: no ending, no word and no repetition in it means anything to a rule.
+        """
+        plain = plain_paths(addresses, self._words, self._repeats)
+        if self._include or self._exclude:
+            return [(self._judge(address), is_plain) for address, is_plain in zip(addresses, plain, strict=True)]
+        allows, judge_path, outside = self._allows, self._judge_path, self._out_of_scope
+        return [
+            (outside if not allows(address) else None if is_plain else judge_path(address.url), is_plain)
+            for address, is_plain in zip(addresses, plain, strict=True)
+        ]
+
+    def reaches(self, depth: int) -> bool:
+        """Whether links may be queued at that depth."""
+        return depth <= self._max_depth
+
+    def too_deep(self, depth: int) -> Refused:
+        """The verdict on all links that are."""
         return "depth", f"{depth} hops from a seed, at most {self._max_depth}"
 
     def _learned(self, address: Address) -> Refused | None:
@@ -192,7 +217,7 @@ class Scope:
             return False
         entries.add(entry)
         self._unsaved.append(f"{word} {entry}\n")
-        self._known.clear()
+        self._forget()
         return True
 
     def widen(self, target: Address, depth: int, hops: int) -> bool:
@@ -209,7 +234,11 @@ class Scope:
         self._domains |= seeds.domains
         self._hosts |= seeds.hosts
         self._prefixes |= seeds.prefixes
+        self._forget()
+
+    def _forget(self) -> None:
         self._known.clear()
+        self.version += 1
 
     def unsaved(self) -> bytes:
         """What was let in since the last call, to be appended to what was saved before."""
