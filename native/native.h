@@ -15,6 +15,7 @@
 
 extern PyMethodDef nephila_frontier_methods[];
 extern PyMethodDef nephila_links_methods[];
+extern PyMethodDef nephila_store_methods[];
 void nephila_links_prepare(void);
 
 #endif
