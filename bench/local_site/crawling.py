@@ -67,12 +67,12 @@ def arguments(site: RunningSite, order: Order, out: Path, seeds: Path) -> list[s
     return [*words, *order.flags]
 
 
-def crawl(site: RunningSite, order: Order, folder: Path, watch: Callable[[Memory], None] | None = None) -> Visit:
-    """One crawl in a new directory, which is removed again."""
+def crawl(site: RunningSite, order: Order, folder: Path, watch: Callable[[Memory], bool] | None = None) -> Visit:
+    """One crawl in a new directory, which is removed again; of one page from one seed, to tell what starting takes."""
     place = Path(tempfile.mkdtemp(prefix="crawl-", dir=folder))
     try:
         seeds = place / "seeds.txt"
-        seeds.write_text("\n".join(site.site.seeds))
+        seeds.write_text("\n".join(site.site.seeds if order.pages > 1 else site.site.seeds[:1]))
         command = [sys.executable, *order.program, *arguments(site, order, place / "out", seeds)]
         core = cores()[0] if order.one_core else -1
         site.reset()
