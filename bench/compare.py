@@ -112,7 +112,7 @@ class Comparison:
         found = []
         for (case, name), visit in self.best.items():
             net = self._net(case, name)
-            row = {
+            row: dict[str, Any] = {
                 "case": case.name(),
                 "kilobytes": case.kilobytes,
                 "tls": case.tls,

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def _wire_us(site: Site, rounds: int) -> float:
             head = "GET {} HTTP/1.1\r\nHost: {}\r\nAccept-Encoding: gzip\r\nUser-Agent: floor\r\n\r\n"
             requests = [head.format(site.path(page), address).encode() for page in range(number % 3, 20)]
             waiting.append(done := loop.create_future())
-            await loop.create_connection(lambda r=requests, d=done: _Client(r, d), address, int(port))
+            await loop.create_connection(partial(_Client, requests, done), address, int(port))
         asked = sum(20 - number % 3 for number in range(len(hosts)))
         await asyncio.gather(*waiting)
         return (time.process_time() - began) / asked * 1e6
