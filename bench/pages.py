@@ -148,10 +148,10 @@ def long_run(given: argparse.Namespace, folder: Path, say: Callable[[str], None]
         site = stack.enter_context(served(Service(plan, latency_ms=given.latency), folder))
         began = time.monotonic()
 
-        def look(memory: Memory) -> None:
+        def look(memory: Memory) -> bool:
             done = int(site.counts()["pages"])
             if done * 10 < given.count * (len(tenths) + 1) or len(tenths) == 10:
-                return
+                return False
             tenths.append(
                 {
                     "pages": done,
@@ -161,6 +161,7 @@ def long_run(given: argparse.Namespace, folder: Path, say: Callable[[str], None]
                 }
             )
             say(f"{done:>9,} pages: {tenths[-1]['anonymous_mb']:.0f} MB anonymous, {tenths[-1]['wall_s']:.0f} s")
+            return False
 
         visit = crawl(site, Order(given.count), folder, watch=look)
     growth = tenths[-1]["anonymous_mb"] / tenths[0]["anonymous_mb"] if tenths else 0.0

@@ -49,9 +49,9 @@ class Ground:
 
 
 def run(
-    command: Sequence[str], ground: Ground, *, watch: Callable[[Memory], None] | None = None, look_s: float = LOOK_S
+    command: Sequence[str], ground: Ground, *, watch: Callable[[Memory], bool] | None = None, look_s: float = LOOK_S
 ) -> Spent:
-    """Run to the end, or to the limit of time."""
+    """Run to the end, to the limit of time, or until the one who watches has seen enough."""
 
     def settle_down() -> None:
         if ground.core >= 0:
@@ -78,8 +78,9 @@ def run(
                 break
             seen = tree_memory(process.pid)
             peak = max(peak, seen.peak)
-            if watch is not None:
-                watch(seen)
+            if watch is not None and watch(seen):
+                os.killpg(process.pid, signal.SIGTERM)
+                watch = None
             if time.monotonic() - began > ground.limit_s and not timed_out:
                 timed_out = True
                 os.killpg(process.pid, signal.SIGKILL)
