@@ -348,16 +348,33 @@ typedef struct {
     char (*slots)[LONGEST_WORD]; /* length first; empty where there is none */
 } Words;
 
-static size_t word_hash(const char *word, size_t length) {
-    uint64_t hash = 0xCBF29CE484222325ULL; /* FNV-1a */
-    for (size_t at = 0; at < length; at++)
-        hash = (hash ^ (unsigned char)word[at]) * 0x100000001B3ULL;
-    return (size_t)(hash ^ hash >> 32);
+static inline unsigned char lowered(char character) {
+    return (unsigned char)(character >= 'A' && character <= 'Z' ? character | 32 : character);
 }
 
-static char *word_slot(const Words *words, const char *word, size_t length) {
-    size_t at = word_hash(word, length) & words->mask;
-    while (words->slots[at][0] && !((size_t)words->slots[at][0] == length && memcmp(words->slots[at] + 1, word, length) == 0))
+#define HASH_START 0xCBF29CE484222325ULL /* FNV-1a */
+#define HASH_STEP(hash, character) (((hash) ^ lowered(character)) * 0x100000001B3ULL)
+
+static uint64_t word_hash(const char *word, Py_ssize_t length) {
+    uint64_t hash = HASH_START;
+    for (Py_ssize_t at = 0; at < length; at++)
+        hash = HASH_STEP(hash, word[at]);
+    return hash;
+}
+
+static int is_same_word(const char *slot, const char *word, Py_ssize_t length) {
+    if (slot[0] != length)
+        return 0;
+    for (Py_ssize_t at = 0; at < length; at++)
+        if ((unsigned char)slot[at + 1] != lowered(word[at]))
+            return 0;
+    return 1;
+}
+
+/* Where a word stands in the table, or would stand. Upper and lower case are the same. */
+static char *word_slot(const Words *words, const char *word, Py_ssize_t length, uint64_t hash) {
+    size_t at = (size_t)(hash ^ hash >> 32) & words->mask;
+    while (words->slots[at][0] && !is_same_word(words->slots[at], word, length))
         at = (at + 1) & words->mask;
     return words->slots[at];
 }
@@ -393,7 +410,7 @@ static PyObject *word_table(PyObject *self, PyObject *argument) {
                 PyErr_SetString(PyExc_ValueError, "a word of the table has 1 to 31 ASCII characters");
                 break;
             }
-            char *slot = word_slot(words, word, (size_t)length);
+            char *slot = word_slot(words, word, length, word_hash(word, length));
             slot[0] = (char)length;
             memcpy(slot + 1, word, (size_t)length);
         }
@@ -408,101 +425,49 @@ static PyObject *word_table(PyObject *self, PyObject *argument) {
     return capsule;
 }
 
-static int holds_word(const Words *words, const char *text, Py_ssize_t length) {
-    char lowered[LONGEST_WORD];
-    if (length < 1 || length >= LONGEST_WORD)
-        return 0;
-    for (Py_ssize_t at = 0; at < length; at++)
-        lowered[at] = (char)(text[at] >= 'A' && text[at] <= 'Z' ? text[at] | 32 : text[at]);
-    return word_slot(words, lowered, (size_t)length)[0] != 0;
+static int holds_word(const Words *words, const char *text, Py_ssize_t length, uint64_t hash) {
+    return length > 0 && length < LONGEST_WORD && word_slot(words, text, length, hash)[0] != 0;
 }
 
-/* Whether nothing that the rules look at is in the path of a URL. */
-static int is_plain_path(const char *url, Py_ssize_t length, const Words *words, Py_ssize_t repeats) {
-    const char *end = url + length, *query = memchr(url, '?', (size_t)length);
-    if (query != NULL)
-        end = query;
-    const char *at = end - url > 8 ? memchr(url + 8, '/', (size_t)(end - url - 8)) : NULL;
-    size_t seen[MOST_SEGMENTS];
+/* Whether the file name at the end of a path has no ending, and no name before it, that means anything. */
+static int is_plain_name(const char *from, const char *to, const Words *words) {
+    const char *dot = to;
+    while (dot > from && dot[-1] != '.')
+        dot--;
+    if (dot == from)
+        return 1;
+    return !holds_word(words, dot, to - dot, word_hash(dot, to - dot)) &&
+           !holds_word(words, from, dot - 1 - from, word_hash(from, dot - 1 - from));
+}
+
+/* Whether nothing that the rules look at is in the path of a URL that begins at `path`. */
+static int is_plain_path(const char *url, Py_ssize_t path, Py_ssize_t length, const Words *words, Py_ssize_t repeats) {
+    const char *end = url + length, *from = url + path + 1;
+    uint64_t seen[MOST_SEGMENTS], hash = HASH_START;
     Py_ssize_t segments = 0, same = 0;
-    if (at == NULL || memchr(at, ';', (size_t)(end - at)) != NULL)
-        return 0;
-    while (at < end) {
-        const char *from = at + 1, *to = memchr(from, '/', (size_t)(end - from));
-        if (to == NULL)
-            to = end;
-        if (holds_word(words, from, to - from))
+    for (const char *at = from;; at++) {
+        if (at < end && *at == ';')
             return 0;
-        if (to == end) { /* the last one: its ending counts, and what stands before it */
-            const char *dot = to;
-            while (dot > from && dot[-1] != '.')
-                dot--;
-            if (dot > from && (holds_word(words, dot, to - dot) || holds_word(words, from, dot - 1 - from)))
-                return 0;
+        if (at < end && *at != '/' && *at != '?') {
+            hash = HASH_STEP(hash, *at);
+            continue;
         }
-        if (segments == MOST_SEGMENTS)
+        if (segments == MOST_SEGMENTS || holds_word(words, from, at - from, hash))
             return 0;
-        char lowered[256];
-        Py_ssize_t size = to - from;
-        if (size > (Py_ssize_t)sizeof lowered)
-            return 0;
-        for (Py_ssize_t character = 0; character < size; character++)
-            lowered[character] = (char)(from[character] >= 'A' && from[character] <= 'Z' ? from[character] | 32 : from[character]);
-        seen[segments] = word_hash(lowered, (size_t)size);
         for (Py_ssize_t other = 0; other < segments; other++)
-            if (seen[other] == seen[segments]) {
+            if (seen[other] == hash) {
                 same++;
                 break;
             }
-        segments++;
-        at = to;
+        seen[segments++] = hash;
+        if (at == end || *at == '?')
+            return same + 1 < repeats && is_plain_name(from, at, words);
+        from = at + 1;
+        hash = HASH_START;
     }
-    return same + 1 < repeats;
-}
-
-static PyObject *plain_paths(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-    if (count != 3) {
-        PyErr_SetString(PyExc_TypeError, "plain_paths(addresses, words, repeats)");
-        return NULL;
-    }
-    const Words *words = PyCapsule_GetPointer(arguments[1], TABLE_NAME);
-    Py_ssize_t repeats = words == NULL ? 0 : PyLong_AsSsize_t(arguments[2]);
-    if (words == NULL || PyErr_Occurred())
-        return NULL;
-    PyObject *addresses = PySequence_Fast(arguments[0], "addresses must be a sequence");
-    PyObject *answers = addresses == NULL ? NULL : PyList_New(PySequence_Fast_GET_SIZE(addresses));
-    for (Py_ssize_t at = 0; answers != NULL && at < PyList_GET_SIZE(answers); at++) {
-        PyObject *address = PySequence_Fast_GET_ITEM(addresses, at);
-        Py_ssize_t length;
-        const char *url = PyTuple_Check(address) && PyTuple_GET_SIZE(address) ? ascii_text(PyTuple_GET_ITEM(address, 0), &length) : NULL;
-        PyObject *answer = url != NULL && is_plain_path(url, length, words, repeats) ? Py_True : Py_False;
-        PyList_SET_ITEM(answers, at, Py_NewRef(answer));
-    }
-    Py_XDECREF(addresses);
-    return answers;
 }
 
 /* Sifting -------------------------------------------------------------------------------------------------------- */
-
-static PyObject *unknown_urls(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-    if (count != 2 || !PyTuple_Check(arguments[0]) || !PyDict_Check(arguments[1])) {
-        PyErr_SetString(PyExc_TypeError, "unknown_urls(links, known)");
-        return NULL;
-    }
-    PyObject *urls = PyList_New(0);
-    for (Py_ssize_t at = 0; urls != NULL && at < PyTuple_GET_SIZE(arguments[0]); at++) {
-        PyObject *link = PyTuple_GET_ITEM(arguments[0], at);
-        if (!PyTuple_Check(link) || PyTuple_GET_SIZE(link) != 4) {
-            PyErr_SetString(PyExc_TypeError, "a link was expected");
-            Py_CLEAR(urls);
-            break;
-        }
-        int known = PyDict_Contains(arguments[1], PyTuple_GET_ITEM(link, 0));
-        if (known < 0 || (known == 0 && PyList_Append(urls, PyTuple_GET_ITEM(link, 0)) < 0))
-            Py_CLEAR(urls);
-    }
-    return urls;
-}
 
 static int is_word(PyObject *text, const char *word) {
     return PyUnicode_Check(text) && PyUnicode_CompareWithASCIIString(text, word) == 0;
@@ -525,82 +490,173 @@ static int append_new(PyObject *list, PyObject *item) {
     return failed ? -1 : 0;
 }
 
+/* What plain URLs are judged by, so that nothing has to be remembered of each: see `sifting.Rules`. */
+typedef struct {
+    PyObject *sites, *address_type, *hosts, *ask_host, *outside;
+    const Words *words;
+    uint64_t secret;
+    Py_ssize_t max_length, max_segments, repeats;
+    int drop_slash;
+} Rules;
+
+static int read_rules(PyObject *given, Rules *rules) {
+    if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != 11)
+        goto wrong;
+    PyObject *const *fields = &PyTuple_GET_ITEM(given, 0);
+    rules->sites = fields[0];
+    rules->secret = PyLong_AsUnsignedLongLong(fields[1]);
+    rules->max_length = PyErr_Occurred() ? -1 : PyLong_AsSsize_t(fields[2]);
+    rules->max_segments = PyErr_Occurred() ? -1 : PyLong_AsSsize_t(fields[3]);
+    rules->drop_slash = fields[4] == Py_True;
+    rules->address_type = fields[5];
+    rules->words = PyErr_Occurred() ? NULL : PyCapsule_GetPointer(fields[6], TABLE_NAME);
+    rules->repeats = PyErr_Occurred() ? -1 : PyLong_AsSsize_t(fields[7]);
+    rules->hosts = fields[8];
+    rules->ask_host = fields[9];
+    rules->outside = fields[10];
+    if (!PyErr_Occurred() && PyDict_Check(rules->sites) && PyDict_Check(rules->hosts) && is_noun_type(rules->address_type))
+        return 0;
+wrong:
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "the rules of the sieve were expected");
+    return -1;
+}
+
+/* What is known of a URL: address and verdict (new references) and bonus (borrowed, NULL for none). 1 where it is plain. */
+static int judge_plainly(PyObject *whole, const Rules *rules, Site *site, PyObject **address, PyObject **verdict) {
+    Py_ssize_t length;
+    const char *url = ascii_text(whole, &length);
+    if (url == NULL || length <= 8 || length > rules->max_length)
+        return 0;
+    if (site->prefix == NULL || length < site->length || memcmp(url, site->prefix, (size_t)site->length) != 0) {
+        const char *slash = memchr(url + 8, '/', (size_t)(length - 8));
+        int found = slash == NULL ? 0 : find_site(rules->sites, url, slash - url, site);
+        if (found <= 0)
+            return found;
+    }
+    if (!is_plain_path(url, site->length - 1, length, rules->words, rules->repeats))
+        return 0;
+    int inside = answered(rules->hosts, rules->ask_host, site->host);
+    if (inside < 0)
+        return -1;
+    *address = plain_address(whole, url, length, site, rules->secret, rules->max_segments, rules->drop_slash,
+                             rules->address_type);
+    if (*address == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    *verdict = Py_NewRef(inside ? Py_None : rules->outside);
+    return 1;
+}
+
+/* The same from memory, or by asking Python. */
+static int judge_slowly(PyObject *url, PyObject *known, PyObject *learn, PyObject **address, PyObject **verdict,
+                        PyObject **bonus) {
+    PyObject *entry = PyDict_GetItemWithError(known, url);
+    Py_XINCREF(entry);
+    if (entry == NULL && !PyErr_Occurred())
+        entry = PyObject_CallOneArg(learn, url);
+    if (entry == NULL)
+        return -1;
+    if (!PyTuple_Check(entry) || PyTuple_GET_SIZE(entry) != 3) {
+        PyErr_SetString(PyExc_TypeError, "an address, a verdict and a bonus were expected");
+        Py_DECREF(entry);
+        return -1;
+    }
+    *address = Py_NewRef(PyTuple_GET_ITEM(entry, 0));
+    *verdict = Py_NewRef(PyTuple_GET_ITEM(entry, 1));
+    *bonus = Py_NewRef(PyTuple_GET_ITEM(entry, 2));
+    Py_DECREF(entry);
+    return 0;
+}
+
+typedef struct {
+    PyObject *wanted, *candidates, *refused, *met, *zero;
+    int elements;
+} Sifted;
+
+/* Puts one link where it belongs; -1 where that failed. */
+static int place(Sifted *sifted, PyObject *link, PyObject *address, PyObject *verdict, PyObject *bonus, int forbidden,
+                 int is_element, PyObject *depth, PyObject *type) {
+    if (address == Py_None) /* no address: the verdict is the reason */
+        return append_new(sifted->refused, PyTuple_Pack(2, Py_None, verdict));
+    if (!PyTuple_Check(address) || PyTuple_GET_SIZE(address) != 4) {
+        PyErr_SetString(PyExc_TypeError, "an address was expected");
+        return -1;
+    }
+    PyObject *fingerprint = PyTuple_GET_ITEM(address, 3);
+    int again = PySet_Contains(sifted->met, fingerprint);
+    if (again != 0)
+        return again < 0 ? -1 : 0;
+    if (PySet_Add(sifted->met, fingerprint) < 0)
+        return -1;
+    if (forbidden)
+        return append_new(sifted->refused, PyTuple_Pack(2, address, Py_None));
+    if (verdict != Py_None)
+        return append_new(sifted->refused, PyTuple_Pack(2, address, verdict));
+    PyObject *candidate = noun(type, 5);
+    if (candidate == NULL)
+        return -1;
+    PyTuple_SET_ITEM(candidate, 0, Py_NewRef(address));
+    PyTuple_SET_ITEM(candidate, 1, Py_NewRef(depth));
+    PyTuple_SET_ITEM(candidate, 2, Py_NewRef(Py_None));
+    PyTuple_SET_ITEM(candidate, 3, Py_NewRef(sifted->zero));
+    PyTuple_SET_ITEM(candidate, 4, Py_NewRef(bonus));
+    sifted->elements |= is_element;
+    return append_new(sifted->candidates, candidate) < 0 || PyList_Append(sifted->wanted, link) < 0 ? -1 : 0;
+}
+
 static PyObject *sift(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-    if (count != 8 || !PyTuple_Check(arguments[0]) || !PyDict_Check(arguments[1]) || !PyDict_Check(arguments[4]) ||
-        !PyDict_Check(arguments[6]) || !is_noun_type(arguments[3])) {
-        PyErr_SetString(PyExc_TypeError, "sift(links, known, depth, Candidate, leads, ask_leads, forbids, ask_forbids)");
+    Rules rules = {0};
+    if (count != 7 || !PyTuple_Check(arguments[0]) || !PyDict_Check(arguments[1]) || !is_noun_type(arguments[4]) ||
+        !PyTuple_Check(arguments[5]) || PyTuple_GET_SIZE(arguments[5]) != 4) {
+        PyErr_SetString(PyExc_TypeError, "sift(links, known, learn, depth, Candidate, rels, rules)");
         return NULL;
     }
-    PyObject *wanted = PyList_New(0), *candidates = PyList_New(0), *refused = PyList_New(0), *met = PySet_New(NULL);
-    PyObject *zero = PyLong_FromLong(0), *result = NULL;
-    int failed = wanted == NULL || candidates == NULL || refused == NULL || met == NULL || zero == NULL, elements = 0;
+    PyObject *const *rels = &PyTuple_GET_ITEM(arguments[5], 0);
+    if (!PyDict_Check(rels[0]) || !PyDict_Check(rels[2])) {
+        PyErr_SetString(PyExc_TypeError, "what is known of rels was expected");
+        return NULL;
+    }
+    int ruled = arguments[6] != Py_None;
+    if (ruled && read_rules(arguments[6], &rules) < 0)
+        return NULL;
+    Sifted sifted = {PyList_New(0), PyList_New(0), PyList_New(0), PySet_New(NULL), PyLong_FromLong(0), 0};
+    Site site = {NULL, 0, NULL};
+    PyObject *result = NULL;
+    int failed = !sifted.wanted || !sifted.candidates || !sifted.refused || !sifted.met || !sifted.zero;
     for (Py_ssize_t at = 0; !failed && at < PyTuple_GET_SIZE(arguments[0]); at++) {
-        PyObject *link = PyTuple_GET_ITEM(arguments[0], at), *entry;
+        PyObject *link = PyTuple_GET_ITEM(arguments[0], at), *address = NULL, *verdict = NULL, *bonus = NULL;
         if (!PyTuple_Check(link) || PyTuple_GET_SIZE(link) != 4 || !PyUnicode_Check(PyTuple_GET_ITEM(link, 2))) {
+            PyErr_SetString(PyExc_TypeError, "a link was expected");
             failed = 1;
             break;
         }
-        PyObject *rel = PyTuple_GET_ITEM(link, 2);
+        PyObject *url = PyTuple_GET_ITEM(link, 0), *rel = PyTuple_GET_ITEM(link, 2);
         int is_element = is_word(PyTuple_GET_ITEM(link, 1), "link");
-        if (is_element) {
-            int leads = answered(arguments[4], arguments[5], rel);
-            if (leads <= 0) {
-                failed = leads < 0;
-                continue;
-            }
-        }
-        entry = PyDict_GetItemWithError(arguments[1], PyTuple_GET_ITEM(link, 0));
-        if (entry == NULL || !PyTuple_Check(entry) || PyTuple_GET_SIZE(entry) != 3) {
-            failed = 1;
-            break;
-        }
-        PyObject *address = PyTuple_GET_ITEM(entry, 0), *verdict = PyTuple_GET_ITEM(entry, 1);
-        if (address == Py_None) { /* no address: the verdict is the reason */
-            failed = append_new(refused, PyTuple_Pack(2, Py_None, verdict)) < 0;
+        int leads = is_element ? answered(rels[0], rels[1], rel) : 1;
+        int forbidden = leads > 0 && PyUnicode_GET_LENGTH(rel) ? answered(rels[2], rels[3], rel) : 0;
+        if (leads <= 0 || forbidden < 0) {
+            failed = leads < 0 || forbidden < 0;
             continue;
         }
-        if (!PyTuple_Check(address) || PyTuple_GET_SIZE(address) != 4) {
-            failed = 1;
-            break;
+        int judged = ruled ? judge_plainly(url, &rules, &site, &address, &verdict) : 0;
+        if (judged == 0) {
+            site.prefix = NULL; /* what Python does may change the sites */
+            judged = judge_slowly(url, arguments[1], arguments[2], &address, &verdict, &bonus);
         }
-        PyObject *fingerprint = PyTuple_GET_ITEM(address, 3);
-        int again = PySet_Contains(met, fingerprint);
-        if (again != 0) {
-            failed = again < 0;
-            continue;
-        }
-        int forbidden = PyUnicode_GET_LENGTH(rel) ? answered(arguments[6], arguments[7], rel) : 0;
-        failed = forbidden < 0 || PySet_Add(met, fingerprint) < 0;
-        if (failed)
-            break;
-        if (forbidden) {
-            failed = append_new(refused, PyTuple_Pack(2, address, Py_None)) < 0;
-        } else if (verdict != Py_None) {
-            failed = append_new(refused, PyTuple_Pack(2, address, verdict)) < 0;
-        } else {
-            PyObject *candidate = noun(arguments[3], 5);
-            if (candidate == NULL) {
-                failed = 1;
-                break;
-            }
-            PyTuple_SET_ITEM(candidate, 0, Py_NewRef(address));
-            PyTuple_SET_ITEM(candidate, 1, Py_NewRef(arguments[2]));
-            PyTuple_SET_ITEM(candidate, 2, Py_NewRef(Py_None));
-            PyTuple_SET_ITEM(candidate, 3, Py_NewRef(zero));
-            PyTuple_SET_ITEM(candidate, 4, Py_NewRef(PyTuple_GET_ITEM(entry, 2)));
-            elements |= is_element;
-            failed = append_new(candidates, candidate) < 0 || PyList_Append(wanted, link) < 0;
-        }
+        failed = judged < 0 || place(&sifted, link, address, verdict, bonus ? bonus : sifted.zero, forbidden, is_element,
+                                     arguments[3], arguments[4]) < 0;
+        Py_XDECREF(address);
+        Py_XDECREF(verdict);
+        Py_XDECREF(bonus);
     }
     if (!failed)
-        result = Py_BuildValue("(OOOO)", wanted, candidates, refused, elements ? Py_True : Py_False);
-    else if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "links and what is known of them were expected");
-    Py_XDECREF(zero);
-    Py_XDECREF(met);
-    Py_XDECREF(refused);
-    Py_XDECREF(candidates);
-    Py_XDECREF(wanted);
+        result = Py_BuildValue("(OOOO)", sifted.wanted, sifted.candidates, sifted.refused,
+                               sifted.elements ? Py_True : Py_False);
+    Py_XDECREF(sifted.zero);
+    Py_XDECREF(sifted.met);
+    Py_XDECREF(sifted.refused);
+    Py_XDECREF(sifted.candidates);
+    Py_XDECREF(sifted.wanted);
     return result;
 }
 
@@ -609,9 +665,7 @@ static PyObject *sift(PyObject *self, PyObject *const *arguments, Py_ssize_t cou
 PyMethodDef nephila_links_methods[] = {
     {"resolve_references", FAST(resolve_references), "What a page refers to as links, resolved, each URL once."},
     {"identify", FAST(identify), "The addresses of resolved URLs, each in its place."},
-    {"word_table", word_table, METH_O, "A set of short words, for plain_paths."},
-    {"plain_paths", FAST(plain_paths), "Of each address whether no rule about paths has to be asked."},
-    {"unknown_urls", FAST(unknown_urls), "The URLs of links that a memory does not hold."},
+    {"word_table", word_table, METH_O, "A set of short words, for the rules of the sieve."},
     {"sift", FAST(sift), "Links that go on, as candidates, and those that do not."},
     {NULL, NULL, 0, NULL},
 };

@@ -55,17 +55,14 @@ def identify(
     slow: Callable[[str], Address | UrlRefused],
 ) -> list[Address | UrlRefused]: ...
 def word_table(words: Sequence[str]) -> Words: ...
-def plain_paths(addresses: Sequence[Address], words: Words, repeats: int) -> list[bool]: ...
-def unknown_urls(links: tuple[Link, ...], known: Mapping[str, object]) -> list[str]: ...
 def sift(
     links: tuple[Link, ...],
     known: dict[str, tuple[Address | None, tuple[str, str] | str | None, int]],
+    learn: Callable[[str], tuple[Address | None, tuple[str, str] | str | None, int]],
     depth: int,
     candidate: type[Candidate],
-    leads: dict[str, bool],
-    ask_leads: Callable[[str], bool],
-    forbids: dict[str, bool],
-    ask_forbids: Callable[[str], bool],
+    rels: tuple[dict[str, bool], Callable[[str], bool], dict[str, bool], Callable[[str], bool]],
+    rules: tuple[object, ...] | None,
 ) -> tuple[list[Link], list[Candidate], list[tuple[Address | None, tuple[str, str] | str | None]], bool]: ...
 
 # store.c; twins in nephila/store/warc.py and nephila/pipeline/outlinks.py

@@ -35,16 +35,15 @@ seeds of one domain cost one entry.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from nephila.model.errors import CrawlDirectoryError, UsageError
 from nephila.model.settings import ScopeSettings
-from nephila.urls import Address, origin_of, registrable_domain, resolve
+from nephila.urls import Address, Fingerprint, origin_of, registrable_domain, resolve
 
 from .scope_excludes import BUILTIN_EXCLUDES
 from .scope_extensions import SKIPPED_EXTENSIONS
-from .sifting import plain_paths, word_table
 
 MAX_SEED_HOPS = 10
 """Redirects through which a seed takes its scope along (H2: ten hops)."""
@@ -53,6 +52,9 @@ _FORMAT = "nephila-scope 1\n"
 
 Refused = tuple[str, str]
 """Reason and detail: the last two fields of a `Refusal`."""
+
+MEANINGFUL_WORDS = (*BUILTIN_EXCLUDES, *(name for names in SKIPPED_EXTENSIONS.values() for name in names.split()))
+"""Segments and endings that mean something to a rule about paths, this one's or that of `score.bonus_of`."""
 
 _LONGEST_BLOCK = 4
 """Segments of a sequence that is looked for in a row; our own choice, the parts of a site that nest are short."""
@@ -108,7 +110,7 @@ class Scope:
         self, settings: ScopeSettings, max_depth: int = 0, seeds: ScopeSeeds = _NO_SEEDS, repeated_segments: int = 3
     ) -> None:
         """UsageError for a bad pattern, an unknown mode or a domain that is none."""
-        self._repeats = repeated_segments
+        self.repeats = repeated_segments
         self._max_depth = max_depth if max_depth > 0 else 1 << 30
         self._include = tuple(pattern.search for pattern in _compiled(settings.include, "include"))
         self._exclude = _compiled(settings.exclude, "exclude")
@@ -122,9 +124,6 @@ class Scope:
         self._allows = self._rule(settings.mode)
         self._out_of_scope: Refused = ("scope", settings.mode)
         self._known: dict[str, Refused | None] = {}
-        self._words = word_table(
-            [*BUILTIN_EXCLUDES, *(name for names in SKIPPED_EXTENSIONS.values() for name in names.split())]
-        )
         self.version = 0
         """Counts what was let in: verdicts that were remembered under another count may be wrong."""
         self._unsaved: list[str] = []
@@ -147,19 +146,19 @@ class Scope:
             for address in addresses
         ]
 
-    def judge_new(self, addresses: Sequence[Address]) -> list[tuple[Refused | None, bool]]:
-        """The verdicts on addresses that were never judged, depth apart, for whoever remembers them himself.
+    @property
+    def by_host(self) -> bool:
+        """Whether all that is asked of a plain path's URL is its host."""
+        return not (self._include or self._exclude) and self._mode != "prefix"
 
-        With each goes whether its path is plain: no ending, no word and no repetition in it means anything to a rule.
-        """
-        plain = plain_paths(addresses, self._words, self._repeats)
-        if self._include or self._exclude:
-            return [(self._judge(address), is_plain) for address, is_plain in zip(addresses, plain, strict=True)]
-        allows, judge_path, outside = self._allows, self._judge_path, self._out_of_scope
-        return [
-            (outside if not allows(address) else None if is_plain else judge_path(address.url), is_plain)
-            for address, is_plain in zip(addresses, plain, strict=True)
-        ]
+    def admits_host(self, host: str) -> bool:
+        """Whether the mode lets a host in; only where `by_host` holds."""
+        return self._allows(Address("", host, "", Fingerprint(b"")))
+
+    @property
+    def outside(self) -> Refused:
+        """The verdict on what the mode does not let in."""
+        return self._out_of_scope
 
     def reaches(self, depth: int) -> bool:
         """Whether links may be queued at that depth."""
@@ -174,6 +173,10 @@ class Scope:
             self._known.clear()
         verdict = self._known[address.url] = self._judge(address)
         return verdict
+
+    def judge_new(self, address: Address) -> Refused | None:
+        """The verdict on an address, depth apart, without memory: for whoever remembers it himself."""
+        return self._judge(address)
 
     def _judge(self, address: Address) -> Refused | None:
         url = address.url
@@ -293,7 +296,7 @@ class Scope:
         if ";" in path:
             path = re.sub(r";[^/]*", "", path)
         segments = path.split("/")
-        repeated = len(segments) - len(set(segments)) + 1 >= self._repeats and _repeated(segments[3:], self._repeats)
+        repeated = len(segments) - len(set(segments)) + 1 >= self.repeats and _repeated(segments[3:], self.repeats)
         if "." in segments[-1]:
             stem, _, extension = segments[-1].rpartition(".")
             if extension in self._extensions and not _is_wiki_title(segments):
@@ -304,7 +307,7 @@ class Scope:
             segment = next((segment for segment in segments[3:] if segment in self._segments), None)
             if segment is not None:
                 return "excluded_builtin", f"/{segment} ({BUILTIN_EXCLUDES[segment]})"
-        return ("repeated_segments", f"/{repeated} {self._repeats} times in a row") if repeated else None
+        return ("repeated_segments", f"/{repeated} {self.repeats} times in a row") if repeated else None
 
 
 def _repeated(segments: list[str], times: int) -> str:

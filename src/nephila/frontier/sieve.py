@@ -8,11 +8,12 @@ from nephila.interfaces.sieve import Sifted
 from nephila.model.page import Link, Page
 from nephila.model.settings import PrioritySettings, ScopeSettings
 from nephila.model.task import Candidate, Level, PageTask, Refusal
+from nephila.native import AVAILABLE, native
 from nephila.urls import Address, Identifier, UrlRefused, resolve_location
 
-from .scope import Scope
+from .scope import MEANINGFUL_WORDS, Scope
 from .score import bonus_of
-from .sifting import Judged, Refused, sift, unknown_urls
+from .sifting import Judged, Refused, Rels, Rules, sift
 
 FOLLOWED_RELS = frozenset(
     {
@@ -27,6 +28,8 @@ REFUSALS_REMEMBERED = 100_000
 """Refused URLs that are not told of again: some ten megabytes."""
 JUDGED_REMEMBERED = 32_768
 """URLs whose address and verdict are at hand, about 15 MB: the pages of a site share most of their links."""
+HOSTS_REMEMBERED = 50_000
+"""Hosts of which it is known whether they are in scope: some five megabytes."""
 RELS_REMEMBERED = 1_000
 """Spellings of rel of which it is known what they mean."""
 
@@ -53,10 +56,10 @@ class ScopeSieve:
         self._priority = priority
         self._refused_lately: set[bytes] = set()
         self._known: dict[str, Judged] = {}
-        self._no_addresses: list[str] = []
         self._version = scope.version
-        self._leads: dict[str, bool] = {}
-        self._forbids: dict[str, bool] = {}
+        self._rels = Rels({}, _leads_to_document, {}, self._is_forbidden)
+        self._hosts: dict[str, bool] = {}
+        self._rules = self._sieve_rules()
 
     def sift(self, page: Page, depth: int) -> Sifted:
         """The links of a page that was found at `depth`."""
@@ -67,15 +70,12 @@ class ScopeSieve:
         if not self._scope.reaches(depth + 1):
             self._refuse_all(page, sifted, self._scope.too_deep(depth + 1))
             return sifted
-        known = self._known_of(page)
+        self._forget_some()
         wanted, candidates, refused, elements = sift(
-            page.links, known, depth + 1, Candidate, self._leads, _leads_to_document, self._forbids, self._is_forbidden
+            page.links, self._known, self._learn, depth + 1, Candidate, self._rels, self._rules
         )
         if refused:
             self._tell(refused, sifted)
-        for url in self._no_addresses:  # not worth remembering, and perhaps megabytes long
-            del known[url]
-        self._no_addresses.clear()
         if elements or len(wanted) > self._limit:
             # What may be followed is chosen from, not all that is on the page: foreign links must not hide its own.
             by_link = dict(zip(wanted, candidates, strict=True))
@@ -86,34 +86,39 @@ class ScopeSieve:
         sifted.candidates.extend(candidates)
         return sifted
 
-    def _known_of(self, page: Page) -> dict[str, Judged]:
-        """What is known of all links of a page; those that were never met are identified and judged."""
-        if self._version != self._scope.version or len(self._known) > JUDGED_REMEMBERED:
-            self._known.clear()
+    def _forget_some(self) -> None:
+        """Keep the memories small, and true to the scope."""
+        if self._version != self._scope.version:
             self._version = self._scope.version
-        if len(self._leads) + len(self._forbids) > RELS_REMEMBERED:
-            self._leads.clear()
-            self._forbids.clear()
-        known = self._known
-        unknown = unknown_urls(page.links, known)
-        if not unknown:
-            return known
-        answers = self._identifier.identify_new(unknown)
-        addresses: list[Address] = []
-        for url, answer in zip(unknown, answers, strict=True):
-            if isinstance(answer, UrlRefused):
-                known[url] = (None, answer.reason, 0)
-                self._no_addresses.append(url)
-            else:
-                addresses.append(answer)
-        priority = self._priority
-        for address, (verdict, plain) in zip(addresses, self._scope.judge_new(addresses), strict=True):
-            bonus = 0 if plain or verdict is not None else bonus_of(priority, address.url)
-            known[address.url] = (address, verdict, bonus)
-        for url, answer in zip(unknown, answers, strict=True):
-            if url not in known:  # userinfo was cut off it
-                known[url] = known[answer.url]
-        return known
+            self._known.clear()
+            self._hosts.clear()
+        if len(self._known) > JUDGED_REMEMBERED:
+            self._known.clear()
+        if len(self._hosts) > HOSTS_REMEMBERED:
+            self._hosts.clear()
+        if len(self._rels.leads) + len(self._rels.forbids) > RELS_REMEMBERED:
+            self._rels.leads.clear()
+            self._rels.forbids.clear()
+
+    def _learn(self, url: str) -> Judged:
+        """Identify and judge a URL that is met for the first time, or that is not plain."""
+        (answer,) = self._identifier.identify_plainly((url,))
+        if isinstance(answer, UrlRefused):
+            return None, answer.reason, 0  # not remembered: it may be megabytes long
+        verdict = self._scope.judge_new(answer)
+        bonus = bonus_of(self._priority, answer.url) if verdict is None else 0
+        judged = self._known[url] = (answer, verdict, bonus)
+        return judged
+
+    def _sieve_rules(self) -> Rules | None:
+        """What plain URLs are judged by; None where every URL must be looked at."""
+        shared = self._identifier.shared
+        if not AVAILABLE or shared is None or not self._scope.by_host:
+            return None
+        words = native.word_table(MEANINGFUL_WORDS)
+        return Rules(
+            *shared, Address, words, self._scope.repeats, self._hosts, self._scope.admits_host, self._scope.outside
+        )
 
     def _tell(self, refused: Sequence[Refused], sifted: Sifted) -> None:
         """Count and remember what does not go on."""

@@ -1,12 +1,14 @@
-"""The loops of the sieve, run for every link of a page: in C where it was built (`native/links.c`), with their twins.
+"""The loop of the sieve, run for every link of a page: in C where it was built (`native/links.c`), with its twin.
 
-A URL that was judged is remembered as `Judged`; what is left to do for a page is then to look its links up, each once.
+A URL that was judged is remembered as `Judged`. With the extension that is for the odd ones only: a plain URL (see
+`native/links.c`) is identified and judged anew each time it is met, by what `Rules` say, which takes less time than to
+find it in a large memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from nephila.model.page import Link
 from nephila.model.task import Candidate
@@ -21,37 +23,53 @@ Refused = tuple[Address | None, Verdict | str | None]
 """An address with the verdict (None: its link says nofollow), or no address with the reason why."""
 
 
-def no_words(words: Sequence[str]) -> Sequence[str]:
-    """Without the extension no path is looked at before the rules are."""
-    return words
+class Rels(NamedTuple):
+    """What spellings of rel mean: as far as it is known, and whom to ask."""
+
+    leads: dict[str, bool]
+    """Whether a <link> leads to a document."""
+    ask_leads: Callable[[str], bool]
+    forbids: dict[str, bool]
+    """Whether a link is not to be followed."""
+    ask_forbids: Callable[[str], bool]
 
 
-def no_plain_paths(addresses: Sequence[Address], words: object, repeats: int) -> list[bool]:
-    """Of each address whether no rule about paths has to be asked: none is known not to."""
-    del words, repeats
-    return [False] * len(addresses)
+class Rules(NamedTuple):
+    """What plain URLs are identified and judged by."""
 
-
-def plain_unknown_urls(links: tuple[Link, ...], known: Mapping[str, object]) -> list[str]:
-    """The URLs of links that a memory does not hold."""
-    return [link.url for link in links if link.url not in known]
+    sites: dict[str, Any]
+    """Origins that are known, by their spelling (see `urls.identity`)."""
+    secret: int
+    max_length: int
+    max_segments: int
+    drop_slash: bool
+    address: type[Address]
+    words: Any
+    """Segments and endings of paths that mean something to a rule, as `native.word_table` keeps them."""
+    repeats: int
+    """So many repetitions of a segment mean something too."""
+    hosts: dict[str, bool]
+    """Whether hosts are in scope, as far as it was asked."""
+    ask_host: Callable[[str], bool]
+    outside: Verdict
+    """The verdict on what is not."""
 
 
 def plain_sift(
     links: tuple[Link, ...],
     known: dict[str, Judged],
+    learn: Callable[[str], Judged],
     depth: int,
     candidate: type[Candidate],
-    leads: dict[str, bool],
-    ask_leads: Callable[[str], bool],
-    forbids: dict[str, bool],
-    ask_forbids: Callable[[str], bool],
+    rels: Rels,
+    rules: Rules | None,
 ) -> tuple[list[Link], list[Candidate], list[Refused], bool]:
     """The links that go on, as candidates, and those that do not; and whether a <link> is among the former.
 
-    Every URL must be in `known`. `ask_leads` says of the rel of a <link> whether it leads to a document, `ask_forbids`
-    of any rel whether it forbids to follow; `leads` and `forbids` hold what they said.
+    What is not in `known` is asked of `learn`. The `rules` only save work, and only in C.
     """
+    del rules
+    leads, ask_leads, forbids, ask_forbids = rels
     wanted: list[Link] = []
     candidates: list[Candidate] = []
     refused: list[Refused] = []
@@ -61,14 +79,16 @@ def plain_sift(
         url, tag, rel, _ = link
         if tag == "link" and not _answer(leads, ask_leads, rel):
             continue
-        address, verdict, bonus = known[url]
+        forbidden = bool(rel) and _answer(forbids, ask_forbids, rel)
+        judged = known.get(url)
+        address, verdict, bonus = learn(url) if judged is None else judged
         if address is None:
             refused.append((None, verdict))
             continue
         if address.fingerprint in met:
             continue
         met.add(address.fingerprint)
-        if rel and _answer(forbids, ask_forbids, rel):
+        if forbidden:
             refused.append((address, None))
         elif verdict is not None:
             refused.append((address, verdict))
@@ -86,8 +106,4 @@ def _answer(answers: dict[str, bool], ask: Callable[[str], bool], text: str) -> 
     return answer
 
 
-word_table: Callable[[Sequence[str]], Any] = native.word_table if AVAILABLE else no_words
-"""Makes what `plain_paths` takes."""
-plain_paths: Callable[[Sequence[Address], Any, int], list[bool]] = native.plain_paths if AVAILABLE else no_plain_paths
-unknown_urls = native.unknown_urls if AVAILABLE else plain_unknown_urls
 sift = native.sift if AVAILABLE else plain_sift

@@ -133,6 +133,13 @@ class Identifier:
             self._identify_one,
         )
 
+    @property
+    def shared(self) -> tuple[dict[str, _Site], int, int, int, bool] | None:
+        """What `native/links.c` identifies plain URLs by; None where domains have rules of their own."""
+        if self._forms:
+            return None
+        return self._sites, self._secret, self._limits.max_length, self._limits.max_segments, self._drop_slash
+
     def _identify_one(self, url: str) -> Address | UrlRefused:
         return self.identify_plainly((url,))[0]
 

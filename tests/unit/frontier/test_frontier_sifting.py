@@ -1,39 +1,31 @@
-"""The loops of the sieve in C against their twins in Python."""
+"""The loop of the sieve in C against its twin in Python."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nephila.frontier import sieve as sieves
 from nephila.frontier import sifting
-from nephila.frontier.scope import Scope
-from nephila.model.page import Link
+from nephila.frontier.scope import Scope, ScopeSeeds
+from nephila.frontier.sieve import ScopeSieve
+from nephila.interfaces.sieve import Sifted
+from nephila.model.page import Directives, Link, Page
 from nephila.model.settings import ScopeSettings
-from nephila.model.task import Candidate
 from nephila.native import native
-from nephila.urls import Address, Fingerprint
+from nephila.parse import links_that_matter
+from nephila.urls import Identifier, NormalRules, UrlLimits
 
-ADDRESSES = [
-    Address(f"https://a.test/{n}", "a.test", f"https://a.test/{n % 4}", Fingerprint(bytes((n % 4,)) * 16))
-    for n in range(6)
-]
-RELS = ("", "nofollow", "stylesheet", "next", "nofollow ugc", "noopener")
-judged = st.one_of(
-    st.tuples(st.none(), st.sampled_from(("malformed", "scheme")), st.just(0)),
-    st.tuples(st.sampled_from(ADDRESSES), st.sampled_from((None, None, ("scope", "host"))), st.integers(-20, 20)),
+RELS = ("", "", "", "nofollow", "stylesheet", "next", "nofollow ugc", "noopener", "canonical")
+ORIGINS = (
+    "https://a.test",
+    "http://b.a.test:8080",
+    "https://user@c.test",
+    "https://127.0.0.1",
+    "https://xn--mnchen-3ya.de",
 )
-links = st.lists(
-    st.builds(
-        Link,
-        st.sampled_from([one.url for one in ADDRESSES]),
-        st.sampled_from(("a", "link", "area")),
-        st.sampled_from(RELS),
-        st.just("x"),
-    ),
-    max_size=12,
-).map(tuple)
-words = st.sampled_from(
-    (
+SEGMENTS = (
+    *(
         "login",
         "Login",
         "cart.php",
@@ -49,49 +41,56 @@ words = st.sampled_from(
         "%2e",
         "admin",
         "n" * 300,
-        "js",
-        ".js",
-        "b.",
-    )
+    ),
+    *("js", ".js", "b.", "x?login/y.pdf", "?", "q?utm_source=1&a=b", "(S(x))", "p%41"),
 )
+urls = st.builds(
+    lambda origin, segments: f"{origin}/" + "/".join(segments),
+    st.sampled_from(ORIGINS),
+    st.lists(st.sampled_from(SEGMENTS), max_size=7),
+)
+pages = st.lists(
+    st.builds(
+        Link, urls, st.sampled_from(("a", "a", "link", "area")), st.sampled_from(RELS), st.sampled_from(("x", ""))
+    ),
+    max_size=12,
+).map(lambda links: tuple({link.url: link for link in links}.values()))
 
 
-@given(links, st.fixed_dictionaries({one.url: judged for one in ADDRESSES}), st.integers(0, 20))
-def test_links_are_sifted_alike(page: tuple[Link, ...], known: dict[str, sifting.Judged], depth: int) -> None:
-    """X1, S2: what C lets on is what Python lets on, in the same order."""
-    some = {url: known[url] for url in list(known)[::2]}
-    assert native.unknown_urls(page, some) == sifting.plain_unknown_urls(page, some)
-    arguments = (lambda rel: "next" in rel), (lambda rel: "nofollow" in rel)
-    plain = sifting.plain_sift(page, known, depth, Candidate, {}, arguments[0], {}, arguments[1])
-    assert native.sift(page, known, depth, Candidate, {}, arguments[0], {}, arguments[1]) == plain
-    assert all(
-        isinstance(one, Candidate)
-        for one in native.sift(page, known, depth, Candidate, {}, *arguments[:1], {}, arguments[1])[1]
-    )
+def sieve_of(mode: str, links_per_page: int) -> ScopeSieve:
+    settings = ScopeSettings(mode=mode, links_per_page=links_per_page)
+    scope = Scope(settings, 9, ScopeSeeds(frozenset({"a.test"}), frozenset({"a.test"})))
+    identifier = Identifier(7, NormalRules(), UrlLimits(max_length=400, max_segments=5))
+    return ScopeSieve(identifier, scope, settings, links_that_matter, lambda: None)
 
 
-@given(st.lists(words, max_size=8), st.sampled_from(("", "?login/x.pdf", "?")))
-def test_a_path_that_is_called_plain_is_refused_by_no_rule(segments: list[str], query: str) -> None:
-    """S2, T1: C only says of a path that nothing in it means anything where that is so."""
-    url = "https://a.test/" + "/".join(segments) + query
-    address = Address(url, "a.test", url, Fingerprint(bytes(16)))
-    scope = Scope(ScopeSettings(mode="all"))
-    ((verdict, _),) = scope.judge_new([address])
-    assert verdict == scope.judge(address, 0)
+def sifted_plainly(sieve: ScopeSieve, page: Page, depth: int) -> Sifted:
+    sieves.sift, before = sifting.plain_sift, sieves.sift
+    try:
+        return sieve.sift(page, depth)
+    finally:
+        sieves.sift = before
 
 
-def test_most_paths_are_plain() -> None:
-    """Q1: an ordinary path does not cost a look at every rule."""
-    table = native.word_table(["login", "pdf"])
-    urls = (
-        "https://a.test/news/2024/an-article.html",
-        "https://a.test/",
-        "https://a.test/x?login",
-        "https://a.test/a/a",
-    )
-    found = native.plain_paths([Address(url, "a.test", url, Fingerprint(bytes(16))) for url in urls], table, 3)
-    assert found == [True] * 4
-    others = ("https://a.test/login", "https://a.test/x.PDF", "https://a.test/a/a/a", "https://a.test/login.php")
-    assert not any(
-        native.plain_paths([Address(url, "a.test", url, Fingerprint(bytes(16))) for url in others], table, 3)
-    )
+@given(
+    st.lists(pages, min_size=1, max_size=3),
+    st.sampled_from(("all", "host", "domain")),
+    st.integers(1, 9),
+    st.integers(2, 500),
+)
+def test_links_are_sifted_alike(met: list[tuple[Link, ...]], mode: str, depth: int, limit: int) -> None:
+    """X1, S2, U2: what C lets on is what Python lets on, in the same order, with the same identity."""
+    one, other = sieve_of(mode, limit), sieve_of(mode, limit)
+    assert sieves.sift is native.sift
+    for links in met:
+        page = Page("https://a.test/", "https://a.test/", "utf-8", "", links, Directives())
+        assert one.sift(page, depth) == sifted_plainly(other, page, depth)
+
+
+def test_plain_urls_are_not_remembered_one_by_one() -> None:
+    """Q1: an ordinary URL costs neither a look at every rule nor room in a memory."""
+    sieve = sieve_of("all", 500)
+    links = tuple(Link(f"https://a.test/news/article-{number}.html", "a", "", "x") for number in range(50))
+    page = Page("https://a.test/", "https://a.test/", "utf-8", "", links, Directives())
+    assert len(sieve.sift(page, 1).candidates) == 50
+    assert len(sieve._known) == 1  # the first, by which the site became known
