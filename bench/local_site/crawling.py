@@ -54,6 +54,7 @@ class Visit:
             "peak_rss_mb": round(self.spent.peak_bytes / 1e6, 1),
             "wall_s": round(self.spent.wall_s, 2),
             "connections": self.served["connections"],
+            "call_ns": round(self.spent.call_ns, 1),
         }
 
 

@@ -82,11 +82,11 @@ def _httrack(errand: Errand) -> list[str]:
 
 PEERS: dict[str, Peer] = {
     "script": Peer("aiohttp + selectolax", "files; no robots.txt, nothing durable", _python("script.py")),
-    "scrapy": Peer("Scrapy", "files, robots.txt; queue in memory", _python("scrapy_broad.py"), share=0.4),
+    "scrapy": Peer("Scrapy", "files, robots.txt; queue in memory", _python("scrapy_broad.py"), share=0.5),
     "scrapy-warc": Peer(
-        "Scrapy, WARC", "warcio, robots.txt; queue in memory", _python("scrapy_broad.py", "--warc"), share=0.4
+        "Scrapy, WARC", "warcio, robots.txt; queue in memory", _python("scrapy_broad.py", "--warc"), share=0.5
     ),
-    "crawlee": Peer("Crawlee", "files, robots.txt; queue in memory", _python("crawlee_parsel.py"), share=0.4),
+    "crawlee": Peer("Crawlee", "files, robots.txt; queue in memory", _python("crawlee_parsel.py"), share=0.5),
     "wget": Peer("wget -r", "files, robots.txt; one connection at a time", _wget(), "wget", endless=True),
     "wget-warc": Peer(
         "wget -r --warc-file",

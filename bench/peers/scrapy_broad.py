@@ -103,7 +103,8 @@ def main() -> None:
     seeds, pages, out = Path(sys.argv[1]).read_text().split(), int(sys.argv[2]), Path(sys.argv[3])
     out.mkdir(parents=True, exist_ok=True)
     saver = WarcSaver(out) if "--warc" in sys.argv else Saver(out)
-    process = CrawlerProcess({**SETTINGS, "CLOSESPIDER_PAGECOUNT": pages})
+    hosts = len(seeds)  # whose robots.txt it counts as pages
+    process = CrawlerProcess({**SETTINGS, "CLOSESPIDER_PAGECOUNT": pages + hosts})
     process.crawl(Broad, seeds=seeds, saver=saver)
     process.start()
 

@@ -17,6 +17,8 @@ import aiohttp
 from selectolax.lexbor import LexborHTMLParser
 
 CONCURRENCY = 100
+GRACE_S = 3.0
+"""For what is on the wire when enough have been asked for."""
 
 
 class Crawl:
@@ -64,7 +66,7 @@ async def run(seeds: list[str], pages: int, out: Path, authority: str | None) ->
             crawl.add(url)
         workers = [asyncio.create_task(crawl.work()) for _ in range(CONCURRENCY)]
         await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
-        _, waiting = await asyncio.wait(workers, timeout=1)
+        _, waiting = await asyncio.wait(workers, timeout=GRACE_S)
         for worker in waiting:  # those that wait for a URL when enough have been fetched
             worker.cancel()
         for ended in await asyncio.gather(*workers, return_exceptions=True):
