@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import lmdb
+import uvloop
 from xxhash import xxh3_128_digest
 
 from nephila.frontier.embedded import LmdbFrontier
@@ -41,6 +42,7 @@ from nephila.model.outcome import Done, Release, Settlement
 from nephila.model.record import RecordRef, SegmentId
 from nephila.model.settings import BudgetSettings, FrontierSettings, RecrawlSettings
 from nephila.model.task import Candidate, Lease, Pace, PageTask
+from nephila.node.collector import calm_collector
 from nephila.testing.clock import VirtualClock
 from nephila.urls import Address
 
@@ -128,6 +130,7 @@ class World:
 
 async def measure(path: Path, hosts: int, groups: int) -> dict[str, Any]:
     """Open a filled store, claim, settle groups of pages, and tell what it cost."""
+    calm_collector()
     opened = time.monotonic()
     world = World(path, hosts, sync=True)
     frontier, clock = world.frontier, world.clock
@@ -295,7 +298,7 @@ def main() -> None:
         print(json.dumps(asyncio.run(fill(Path(given.fill[0]), int(given.fill[1]), int(given.fill[2])))))
         return
     if given.measure:
-        print(json.dumps(asyncio.run(measure(Path(given.measure[0]), int(given.measure[1]), int(given.measure[2])))))
+        print(json.dumps(uvloop.run(measure(Path(given.measure[0]), int(given.measure[1]), int(given.measure[2])))))
         return
     sizes = tuple((int(urls), int(hosts)) for urls, hosts in (one.split(":") for one in given.sizes.split(",") if one))
     quiet = given.json

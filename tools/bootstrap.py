@@ -5,14 +5,15 @@ interpreter and starts this file; once everything is set up it does not come her
 
 How it works: an environment is built in layers, `run` (what the crawler imports) and `test` (the tools of `./nephila
 test`), each from locked requirements whose every file is checked against its hash. A layer is ready when its stamp is
-there and says the same as the checkout: its path, then its requirements, word for word.
+there and says the same as the checkout: its path, then its requirements (and the extension's sources), word for word.
 
 What must stay true:
 
 - Stamps are removed before anything changes and written last, so what was cut short is begun anew.
 - One set-up at a time: a lock inside `.venv`, which pip inherits, so that even a pip whose parent was killed is waited
   for. Ready environments are used without the lock, without the network and without write access.
-- The package itself is not installed but put on the path: an edited file counts at once, and nothing is built.
+- The package itself is not installed but put on the path: an edited file counts at once. Only the optional extension is
+  built, where there is a compiler (tools/native.py); its sources are part of the stamp.
 - A failure is one sentence with what to do, and the log's name; pip's own settings (PIP_*, pip.conf) are respected.
 """
 
@@ -33,6 +34,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
+import native
 from setup_failures import SetupError, explain_os_error, explain_output, venv_missing
 
 LAYERS = {"run": ("run.txt",), "test": ("build.txt", "test.txt")}
@@ -83,7 +85,8 @@ class Environment:
 
     def expected_stamp(self, layer: str) -> bytes:
         """What the stamp says when the layer fits the checkout; the script `nephila` compares the same bytes."""
-        return os.fsencode(self.root) + b"\n" + b"".join(path.read_bytes() for path in self.requirements(layer))
+        parts = self.requirements(layer) + (native.sources(self.root) if layer == "run" else [])
+        return os.fsencode(self.root) + b"\n" + b"".join(path.read_bytes() for path in parts)
 
     def is_ready(self, layer: str) -> bool:
         """Whether nothing needs to be done for that layer."""
@@ -133,6 +136,8 @@ def set_up(environment: Environment, layers: Sequence[str], wanted_python: str |
                     put_on_path(environment)
                 for requirements in environment.requirements(layer):
                     install(pip_command(environment), requirements, environment, lock)
+            if layer == "run":
+                build_native(environment)
             stamps[environment.stamp(layer)] = environment.expected_stamp(layer)
     except SetupError as error:
         if error.untouched:
@@ -195,6 +200,20 @@ def put_on_path(environment: Environment) -> None:
     script = environment.directory / "bin" / "nephila"
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(environment.python))} -P -m nephila "$@"\n', encoding="utf-8")
     script.chmod(0o755)
+
+
+def build_native(environment: Environment) -> None:
+    """Compile the optional extension; without it everything works, slower, and that is said."""
+    if not native.sources(environment.root):
+        return
+    for packages in environment.directory.glob("lib/python*/site-packages"):
+        command = [str(environment.python), "-I", str(environment.root / "tools" / "native.py"), str(packages)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603 - no shell
+        with environment.log.open("a", encoding="utf-8") as log:
+            log.write(done.stdout + done.stderr)
+        if done.returncode != 0:
+            reason = done.stderr.strip().rpartition("\n")[2]
+            say(f"{reason}. Nephila works without it, slower; to have it, mend that and delete .venv.\n")
 
 
 def run_logged(command: Sequence[str], environment: Environment, lock: int) -> None:

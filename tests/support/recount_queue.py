@@ -9,7 +9,7 @@ from recount_store import Store
 from nephila.frontier import order
 from nephila.frontier.embedded.book import AGE_STEP_S
 from nephila.frontier.embedded.bundle import BUNDLE_BYTES, entries_of, fingerprint_of, read_head
-from nephila.frontier.embedded.queueing import PARKED, QUEUED, place_in
+from nephila.frontier.embedded.marks import PARKED, QUEUED, place_in
 from nephila.frontier.embedded.shelving import REASONS
 from nephila.frontier.embedded.tables import HOST_KEY_BYTES, PREFIX_BYTES, URL
 from nephila.frontier.lifecycle import State

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from nephila.frontier.embedded.book import NO_HOST, Book, read_lease, read_url
-from nephila.frontier.embedded.queueing import PARKED
+from nephila.frontier.embedded.marks import PARKED
 from nephila.frontier.embedded.records import DomainState, HostState, LeaseRecord, UrlRecord
 from nephila.frontier.embedded.tables import (
     DOMAIN_KEY_BYTES,

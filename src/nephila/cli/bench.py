@@ -14,7 +14,7 @@ from nephila.model.errors import UsageError
 
 ROOT = Path(nephila.__file__).parents[2]
 
-NAMES = ("frontier",)
+NAMES = ("frontier", "pages")
 """Benches that take `--json` and `--quick` and need nothing that is not installed with nephila."""
 
 

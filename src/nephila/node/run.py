@@ -19,6 +19,7 @@ from nephila.model.summary import CrawlSummary, StoppedBy
 from nephila.seeds import SeedSource
 
 from .clock import SystemClock
+from .collector import calm_collector
 from .crawl import Crawl
 from .directory import CrawlDirectory
 from .opening import opened
@@ -37,6 +38,7 @@ def run_crawl(
     view: View | None = None,
 ) -> CrawlSummary:
     """Crawl in this process until it ends; `view` runs beside it. The first signal stops cleanly, a second at once."""
+    calm_collector()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view))

@@ -2,7 +2,7 @@
 
 The hot path of the frontier: sixty links a page. All of them are looked up in one call; what is new of one host goes
 into its queue as one bundle (see `bundle`); of what is known nothing is read but the few bytes under its key, and
-nothing is written unless its rank rises (see `frontier.rank`).
+nothing is written unless its rank rises (see `frontier.rank`). What is done for every link is done in `links`.
 
 What is new is not always queued: a host has a budget, a trap is not fed, and in coverage mode a domain that is known
 must wait (see `shelving`). Such URLs are parked, not dropped.
@@ -10,7 +10,7 @@ must wait (see `shelving`). Such URLs are parked, not dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from nephila.frontier import budget, order
@@ -18,18 +18,24 @@ from nephila.frontier import rank as ranks
 from nephila.frontier.score import level_of
 from nephila.interfaces.frontier import Admission
 from nephila.model.outcome import DeferReason
-from nephila.model.task import Candidate, Level, Refusal
+from nephila.model.task import Candidate, Refusal
 from nephila.urls import registrable_domain
 
 from . import shelving
 from .book import Book, pack
-from .bundle import Entry, Head, pack_entry
-from .queueing import Standing, enqueue, queued_mark
+from .bundle import Head, fingerprint_of, pack_entry
+from .links import Kind, New, Writes, link_keys, sort_links
+from .marks import queued_mark
+from .queueing import Standing, enqueue, enqueue_new
 from .records import HostState, RefusalNote
-from .returning import Writes, meet_again
+from .returning import meet_again
 from .scoring import NOMINAL, score_of
-from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, URL, shorten
+from .sections import counts_sections
+from .tables import DOMAIN_KEY_BYTES, PREFIX_BYTES, URL, shorten
 from .waking import wake
+
+_NEW = order.Supply.NEW
+"""Looked up once: until Python 3.12 a member of an enumeration costs a call each time."""
 
 
 class Source(NamedTuple):
@@ -62,43 +68,31 @@ PAIRS_REMEMBERED = 50_000
 REFERRED_HOSTS = 50_000
 """Hosts whose latest referrers wait in memory to be counted."""
 
-New = dict[bytes, Candidate]
-"""New URLs of one host, by key."""
-
 
 def admit(
     book: Book, candidates: Sequence[Candidate], source: Source = SEEDS, met: list[Candidate] | None = None
 ) -> Admission:
     """Add the candidates that are new; those are told in `met`, where it is given."""
-    keyed: New = {}
-    prefixes: dict[str, bytes] = {}
-    for candidate in candidates:
-        _, name, _, fingerprint = candidate[0]
-        prefix = prefixes.get(name)
-        if prefix is None:
-            prefix = prefixes[name] = book.tables.host_key(name) + URL
-        url_key = prefix + fingerprint[:8]
-        keyed[url_key] = _nearer(keyed[url_key], candidate) if url_key in keyed else candidate
-    found: dict[bytes, bytes] = dict(book.cursor.getmulti(list(keyed)))
-    cooling = added = 0
-    new: dict[str, New] = {}
+    tables = book.tables
+    keyed, hosts = link_keys(candidates, tables.host_keys, tables.host_key, _nearer)
+    found = book.cursor.getmulti(keyed)
+    inside = abroad = None
+    if source.share is not None:
+        inside, abroad = source.share.inside.known, source.share.abroad.known
     writes: Writes = []
-    for url_key, candidate in keyed.items():
-        raw = found.get(url_key)
-        if raw is not None:
-            cooling += meet_again(book, url_key, raw, candidate, source.part_for(url_key), source.salt, writes)
-            continue
-        group = new.get(candidate[0][1])
-        if group is None:
-            new[candidate[0][1]] = {url_key: candidate}
-        else:
-            group[url_key] = candidate
+    later = book.totals.cycle > 1
+    new, again = sort_links(keyed, found, source.url_key, inside, abroad, source.salt, later, writes)
+    cooling = added = 0
+    for url_key, raw, candidate in again:
+        part = inside if source.is_inside(url_key) else abroad
+        cooling += meet_again(book, url_key, raw, candidate, part, source.salt, writes)
     if source.domain:
-        _count_referrers(book, prefixes, source)
-    for name, group in new.items():
-        added += _admit_new(book, prefixes[name][:HOST_KEY_BYTES], name, group, source, writes)
+        _count_referrers(book, hosts, source)
+    restricted = bool(book.totals.policies or book.blocklist())
+    for name, (urls, kind) in new.items():
+        added += _admit_new(book, hosts[name], name, urls, None if restricted else kind, source, writes)
         if met is not None:
-            met += group.values()
+            met += urls.values()
     book.cursor.putmulti(writes)
     book.totals.urls += added
     return Admission(added, len(candidates) - len(keyed) + len(found), cooling)
@@ -110,61 +104,53 @@ def _nearer(one: Candidate, other: Candidate) -> Candidate:
     return one._replace(depth=min(one.depth, other.depth), level=min(levels, default=None))
 
 
-def _admit_new(book: Book, key: bytes, name: str, new: New, source: Source, writes: Writes) -> int:
-    """Queue or park the new URLs of one host; how many."""
+def _admit_new(book: Book, key: bytes, name: str, new: New, kind: Kind | None, source: Source, writes: Writes) -> int:
+    """Queue or park the new URLs of one host; how many. `kind` is None where they differ or may be forbidden."""
     host = book.host(key) or take_on(book, key, name)
-    if book.totals.policies or book.blocklist():
+    if kind is None and (book.totals.policies or book.blocklist()):
         new = _without_forbidden(book, key, host, new, source)
     rank = _first_rank(book, key, source)
     places: list[bytes] = []
-    for (depth, level, hops, bonus), urls in _by_kind(new).items():
+    for (depth, level, hops, bonus), urls in ({kind: new} if kind else _by_kind(new)).items():
         points = score_of(book, key, host, rank, depth, bonus) if level is None else NOMINAL[level]
-        lane = order.lane_of(order.Supply.NEW, level_of(book.policy.priority, points) if level is None else level)
+        lane = order.lane_of(_NEW, level_of(book.policy.priority, points) if level is None else level)
         standing = Standing(lane, order.step_for(book.step, points), depth)
         head = Head(book.wall_s, book.totals.cycle, rank, hops, source.url_key)
-        entries = _entries(name, urls.values())
-        allowed = shelving.sort_out(book, key, host, standing, head, entries)
-        if not allowed:
+        if not shelving.lets_in(book, host, len(urls)) or counts_sections(book, host, len(urls)):
+            places += _sort_out(book, key, host, standing, head, urls, writes)
             continue
-        host.admitted += len(allowed)
-        for place, chunk in enqueue(book, key, host, standing, head, allowed):
-            mark = queued_mark(place, rank)
-            if len(chunk) == len(urls):
-                writes += [(url_key, mark) for url_key in urls]
-            else:
-                writes += [(key + URL + entry[-18:-10], mark) for entry in chunk]
-            places.append(place)
+        host.admitted += len(urls)
+        places += enqueue_new(book, key, host, standing, head, urls, writes)
     if places or host.trap_at:
         wake(book, key, host, places)
     return len(new)
 
 
-Kind = tuple[int, Level | None, int, int]
-"""Depth, level, hops and bonus: what URLs must share to go into one bundle."""
+def _sort_out(
+    book: Book, key: bytes, host: HostState, standing: Standing, head: Head, urls: New, writes: Writes
+) -> list[bytes]:
+    """Queue those of the URLs that may be queued now, one by one; returns their places."""
+    entries = [
+        pack_entry(shorten(url, host.name).encode(), fingerprint) for (url, _, _, fingerprint), *_ in urls.values()
+    ]
+    allowed = shelving.sort_out(book, key, host, standing, head, entries)
+    if not allowed:
+        return []
+    host.admitted += len(allowed)
+    places: list[bytes] = []
+    for place, chunk in enqueue(book, key, host, standing, head, allowed):
+        mark = queued_mark(place, head.rank)
+        writes += [(key + URL + fingerprint_of(entry)[:PREFIX_BYTES], mark) for entry in chunk]
+        places.append(place)
+    return places
 
 
 def _by_kind(new: New) -> dict[Kind, New]:
-    """The URLs by what distinguishes them; those of one page mostly are of one kind."""
-    kinds = {candidate[1:] for candidate in new.values()}
-    if len(kinds) == 1:
-        return {kinds.pop(): new}
-    sorted_out: dict[Kind, New] = {}
+    """The URLs by what distinguishes them."""
+    kinds: dict[Kind, New] = {}
     for url_key, candidate in new.items():
-        sorted_out.setdefault(candidate[1:], {})[url_key] = candidate
-    return sorted_out
-
-
-def _entries(name: str, candidates: Iterable[Candidate]) -> list[Entry]:
-    """The URLs of a host as a bundle holds them."""
-    https = f"https://{name}/"
-    start = len(https) - 1
-    return [
-        pack_entry(
-            ("s" + url[start:] if url.startswith(https) else shorten(url, name)).encode(),
-            fingerprint,
-        )
-        for (url, _, _, fingerprint), *_ in candidates
-    ]
+        kinds.setdefault(candidate[1:], {})[url_key] = candidate
+    return kinds
 
 
 def take_on(book: Book, key: bytes, name: str) -> HostState:
@@ -183,7 +169,7 @@ def take_on(book: Book, key: bytes, name: str) -> HostState:
     return host
 
 
-def _count_referrers(book: Book, prefixes: dict[str, bytes], source: Source) -> None:
+def _count_referrers(book: Book, hosts: dict[str, bytes], source: Source) -> None:
     """A link from another registrable domain is worth something to a host (F5, R1); each domain counts once.
 
     Menus repeat: what a domain links to was mostly counted a short while ago, and is not looked up again. And a host
@@ -192,8 +178,7 @@ def _count_referrers(book: Book, prefixes: dict[str, bytes], source: Source) -> 
     """
     tables = book.tables
     over_budget = bool(book.totals.shelved.get(DeferReason.BUDGET))
-    for prefix in prefixes.values():
-        key = prefix[:HOST_KEY_BYTES]
+    for key in hosts.values():
         pair = (key, source.domain)
         if source.is_inside(key) or pair in tables.referred:
             continue

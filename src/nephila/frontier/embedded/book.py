@@ -202,6 +202,10 @@ class Book:
             self._domain_states[key] = domain
         return domain
 
+    def lowered(self, key: bytes) -> int:
+        """By how many levels errors hold down the class of a host's domain (P4)."""
+        return self.domain(key).health.lowered if self.totals.lowered else 0
+
     def policy_of(self, domain: DomainState) -> DomainPolicy:
         """What holds for a domain by a person's word (R4)."""
         if not domain.policed:
@@ -349,7 +353,7 @@ class Book:
         """The best place of each lane that a host has work in by now; robots.txt counts as immediate work."""
         if host.robots:
             return {0: order.pack_place(0, 0, 0, order.tie_of(host.name.encode(), self.policy.random_seed))}
-        lowered = self.domain(key).health.lowered
+        lowered = self.lowered(key)
         heads: dict[int, bytes] = {}
         cursor = self.cursor
         for lane, count in enumerate(host.queued):

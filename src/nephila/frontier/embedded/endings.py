@@ -6,7 +6,8 @@ from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 
 from .book import Book, read_url
-from .queueing import PARKED, Work, take, uncount
+from .marks import PARKED
+from .queueing import Work, take, uncount
 from .records import Fate, HostState, UrlRecord
 from .sections import count_out
 from .tables import PREFIX_BYTES, URL

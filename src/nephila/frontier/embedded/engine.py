@@ -21,7 +21,7 @@ from nephila.urls import Fingerprint
 from . import admission, claiming, orders, returning, settling, trapping, upkeep, waking
 from .book import Book, Policy, read_anchor, read_url
 from .group import GroupCommitter
-from .queueing import PARKED
+from .marks import PARKED
 from .records import Totals
 from .tables import open_tables, pending_key, refused
 from .view import LmdbFrontierView

@@ -54,7 +54,7 @@ class GroupCommitter:
         if self._runner is None or self._runner.done():
             self._runner = loop.create_task(self._drain(), name="frontier-commit")
             self._runner.add_done_callback(self._abandon)
-        return await asyncio.shield(future)
+        return await future  # a caller that is cancelled cancels its own future; the verb runs all the same
 
     def run_now(self, verb: Callable[[Book], T]) -> T:
         """Run one verb in a transaction of its own, in place. For opening and closing, when no loop runs."""

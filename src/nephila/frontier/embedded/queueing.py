@@ -1,17 +1,14 @@
 """A host's queue: bundles of URLs by place, and the few bytes under each URL's key that say where it stands.
 
-Under the key of a URL lies one of three things:
-
-    0, place, rank                  it waits in the queue at that place
-    1, place, rank, reason, group   it is parked: on a shelf of its host (see `shelving`)
-    a packed UrlRecord              it was asked for, or put back on its own; while queued the record names its place
-
-The place under the key is the one that counts: an entry of a bundle whose URL stands elsewhere by now is passed over.
+Under the key of a URL lies a mark (see `marks`) or a packed UrlRecord: it was asked for, or put back on its own; while
+it is queued the record names its place. The place under the key is the one that counts: an entry of a bundle whose URL
+stands elsewhere by now is passed over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from nephila.frontier import order
@@ -19,6 +16,7 @@ from nephila.frontier.lifecycle import State
 
 from .book import Book, read_url
 from .bundle import (
+    BUNDLE_BYTES,
     Entry,
     Head,
     entries_of,
@@ -32,17 +30,14 @@ from .bundle import (
     tail_of,
     without,
 )
+from .links import New, Writes, pack_bundles
+from .marks import PARKED, QUEUED, place_in, queued_mark
 from .records import HostState, UrlRecord
 from .sections import count_in
 from .tables import HOST_KEY_BYTES, PREFIX_BYTES, QUEUE, URL
 
-QUEUED, PARKED = 0, 1
-"""The first byte under the key of a URL that has no record."""
-_QUEUED_MARK = bytes((QUEUED,))
-_PLACE_END = 1 + order.PLACE_BYTES
 PROBE_MARK = bytes(3)
 """How the tie-break of a URL begins that a trap lets go: it is not caught again on its way."""
-RANK_BYTES = tuple(bytes((rank,)) for rank in range(256))
 
 
 class Work(NamedTuple):
@@ -59,21 +54,6 @@ class Work(NamedTuple):
     def entry(self) -> bytes:
         """How a lease names it."""
         return self.place + self.fingerprint
-
-
-def place_in(raw: bytes) -> bytes:
-    """The place that is written under the key of a URL without a record."""
-    return raw[1:_PLACE_END]
-
-
-def rank_in(raw: bytes) -> int:
-    """The rank that is written there."""
-    return raw[_PLACE_END]
-
-
-def queued_mark(place: bytes, rank: int) -> bytes:
-    """What is written under the key of a URL that waits in the queue."""
-    return _QUEUED_MARK + place + RANK_BYTES[rank]
 
 
 class Standing(NamedTuple):
@@ -107,6 +87,27 @@ def enqueue(
     return placed
 
 
+def enqueue_new(
+    book: Book, key: bytes, host: HostState, standing: Standing, head: Head, urls: New, writes: Writes
+) -> list[bytes]:
+    """`enqueue` for URLs that were just met, without a step for each; what goes under their keys is in `writes`.
+
+    Only for hosts that are not counted by section, and stay so with these URLs: see `counts_sections`.
+    """
+    packed = pack_head(head, key)
+    prefix, rank, places = key + QUEUE, head.rank, list[bytes]()
+    rest = iter(urls)
+    for value, tie, count in pack_bundles(packed, host.name, urls, BUNDLE_BYTES - len(packed), book.policy.random_seed):
+        place = order.pack_place(*standing, tie)
+        if not book.txn.put(prefix + place, value, overwrite=False, db=book.web):
+            place = _put_beside(book, prefix, standing, value, tie)
+        mark = queued_mark(place, rank)
+        writes += [(url_key, mark) for url_key in (urls if count == len(urls) else islice(rest, count))]
+        places.append(place)
+    book.count_queued(host, standing.lane, len(urls), head.admitted_s)
+    return places
+
+
 def put_bundle(
     book: Book,
     prefix: bytes,
@@ -117,15 +118,22 @@ def put_bundle(
     tie: bytes | None = None,
 ) -> bytes:
     """Write one bundle under a prefix; returns its place. Two bundles with the same tie-break: one takes another."""
-    lane, step, depth = standing
-    seed = book.policy.random_seed
-    tie = tie or order.tie_of(host.name.encode() + tail_of(entries[0]), seed)
+    tie = tie or order.tie_of(host.name.encode() + tail_of(entries[0]), book.policy.random_seed)
     value = pack_bundle(head, entries)
+    place = order.pack_place(*standing, tie)
+    if book.txn.put(prefix + place, value, overwrite=False, db=book.web):
+        return place
+    return _put_beside(book, prefix, standing, value, tie)
+
+
+def _put_beside(book: Book, prefix: bytes, standing: Standing, value: bytes, tie: bytes) -> bytes:
+    """Write a bundle whose place is taken, under another tie-break."""
     while True:
-        place = order.pack_place(lane, step, depth, tie)
+        probe = tie.startswith(PROBE_MARK)
+        tie = PROBE_MARK + bytes((tie[3] + 1 & 0xFF,)) if probe else order.tie_of(tie, book.policy.random_seed)
+        place = order.pack_place(*standing, tie)
         if book.txn.put(prefix + place, value, overwrite=False, db=book.web):
             return place
-        tie = PROBE_MARK + bytes((tie[3] + 1 & 0xFF,)) if tie.startswith(PROBE_MARK) else order.tie_of(tie, seed)
 
 
 def enqueue_record(book: Book, key: bytes, host: HostState, url_key: bytes, record: UrlRecord, score: int) -> bytes:
@@ -183,7 +191,7 @@ def work_of(book: Book, key: bytes, host: HostState, lane: int) -> Iterator[Work
 
 def _in_order(book: Book, key: bytes, lanes: list[int], wanted: int) -> list[int]:
     """The lanes of a queue, those first whose head is in the wanted lane by now."""
-    lowered = book.domain(key).health.lowered
+    lowered = book.lowered(key)
     firsts: list[tuple[bool, bytes, int]] = []
     for stored in lanes:
         prefix = key + QUEUE + bytes((stored,))

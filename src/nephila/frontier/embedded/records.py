@@ -263,5 +263,7 @@ class Totals(msgspec.Struct):
     """Domains that there is a policy for."""
     orders: int = 0
     """Counts the changes of policies and blocks: whoever has read them at another count reads them again."""
+    lowered: int = 0
+    """Domains whose class is lowered by errors (P4): while there are none, none is read to find out."""
     covered: bool = False
     """The wanted number of domains was reached: what was put off for it comes back (S4)."""

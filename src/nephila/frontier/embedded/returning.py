@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from xxhash import xxh32_intdigest
-
 from nephila.frontier import order
-from nephila.frontier import rank as ranks
 from nephila.frontier.lifecycle import State, may_return
 from nephila.frontier.score import level_of
 from nephila.model.task import Candidate, Level
@@ -13,46 +10,39 @@ from nephila.model.task import Candidate, Level
 from . import shelving
 from .book import Book, read_lease, read_url
 from .bundle import pack_entry
-from .queueing import PARKED, QUEUED, Standing, enqueue, enqueue_record, place_in, queued_mark, rank_in, take, uncount
+from .links import Writes, risen
+from .marks import PARKED, QUEUED, place_in, queued_mark, rank_in
+from .queueing import Standing, enqueue, enqueue_record, take, uncount
 from .records import RANK_AT, HostState, Place, UrlRecord
 from .scoring import NOMINAL, score_of
 from .sections import count_out
 from .tables import HOST_KEY_BYTES, pending_key
 from .waking import wake
 
-RANKS_PER_MOVE = 8
-"""A waiting URL is given another place when its rank enters another band of so many: four doublings, ten points."""
-
-Writes = list[tuple[bytes, bytes]]
-
 
 def meet_again(
-    book: Book, url_key: bytes, raw: bytes, candidate: Candidate, part: ranks.Part | None, salt: int, writes: Writes
+    book: Book,
+    url_key: bytes,
+    raw: bytes,
+    candidate: Candidate,
+    part: tuple[int, ...] | None,
+    salt: int,
+    writes: Writes,
 ) -> int:
-    """What a second meeting brings: a higher rank, a better place, another visit; 1 when it still cools."""
-    kind = raw[0]
-    if kind == PARKED:
-        if candidate.level is Level.IMMEDIATE:
-            _take_off_shelf(book, url_key, raw, candidate)
+    """What a second meeting brings that needs a closer look (see `links`); 1 when the URL still cools.
+
+    That is a better place, or another visit. `part` is what the link brings a known URL.
+    """
+    if raw[0] == PARKED:
+        _take_off_shelf(book, url_key, raw, candidate)
         return 0
-    rank = rank_in(raw) if kind == QUEUED else raw[RANK_AT]
-    raised = rank
-    if part is not None:
-        # `rank.raised`, written out; chance goes by the spelling, as the fingerprint depends on the crawl's secret.
-        raised = (part.known[rank] + xxh32_intdigest(candidate[0][2].encode(), salt)) >> 32
-    if kind == QUEUED:
-        if raised // RANKS_PER_MOVE != rank // RANKS_PER_MOVE or candidate[2] is not None or candidate[1] < raw[5]:
-            _move(book, url_key, raw, candidate, raised, writes)
-        elif raised != rank:
-            writes.append((url_key, queued_mark(place_in(raw), raised)))
+    if raw[0] == QUEUED:
+        _move(book, url_key, raw, candidate, risen(part, rank_in(raw), candidate, salt), writes)
         return 0
-    if raw[1] == State.QUEUED or candidate.level is Level.IMMEDIATE or book.totals.cycle > 1:
-        record = read_url(raw)
-        record.rank = raised
-        return _meet_record(book, url_key[:HOST_KEY_BYTES], url_key, record, candidate, risen=raised != rank)
-    if raised != rank:
-        writes.append((url_key, raw[:RANK_AT] + bytes((raised,)) + raw[RANK_AT + 1 :]))
-    return 0
+    rank = raw[RANK_AT]
+    record = read_url(raw)
+    record.rank = risen(part, rank, candidate, salt)
+    return _meet_record(book, url_key[:HOST_KEY_BYTES], url_key, record, candidate, risen=record.rank != rank)
 
 
 def _take_off_shelf(book: Book, url_key: bytes, raw: bytes, candidate: Candidate) -> None:

@@ -29,6 +29,11 @@ def in_section(book: Book, key: bytes, section: bytes) -> int:
     return 0 if raw is None else int.from_bytes(raw, "big")
 
 
+def counts_sections(book: Book, host: HostState, more: int) -> bool:
+    """Whether a host is counted by section once it has so many URLs more in its queue."""
+    return host.sections or sum(host.queued) + more > book.policy.budget.queued_per_prefix // 2
+
+
 def count_in(book: Book, key: bytes, host: HostState, entries: Sequence[Entry]) -> None:
     """URLs came into the queue."""
     if host.sections:

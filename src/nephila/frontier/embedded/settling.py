@@ -239,7 +239,9 @@ def _check_health(book: Book, domain: DomainState, outcome: Outcome) -> None:
     """What an answer shows of its domain: too many errors pause it (P4)."""
     seen = _seen(outcome)
     if seen is not None:
-        domain.health, pause = health.after(domain.health, seen, book.policy.politeness)
+        before = domain.health
+        domain.health, pause = health.after(before, seen, book.policy.politeness)
+        book.totals.lowered += (domain.health.lowered > 0) - (before.lowered > 0)
         if pause:
             domain.paused_until = book.now + int(book.policy.politeness.pause_s * 1000)
 

@@ -20,7 +20,8 @@ from nephila.model.task import Candidate, Level
 
 from .book import Book
 from .bundle import Entry, Head, entries_of, find, fingerprint_of, pack_head, read_head, split, tail_of, without
-from .queueing import PARKED, RANK_BYTES, Standing, enqueue, put_bundle, put_or_delete, queued_mark, rank_in
+from .marks import PARKED, RANK_BYTES, queued_mark, rank_in
+from .queueing import Standing, enqueue, put_bundle, put_or_delete
 from .records import DomainState, HostState
 from .sections import in_section, section_of
 from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, PREFIX_BYTES, SHELF, URL, lengthen
@@ -45,11 +46,10 @@ def sort_out(
     book: Book, key: bytes, host: HostState, standing: Standing, head: Head, entries: list[Entry]
 ) -> list[Entry]:
     """Park what may not be queued now; returns what may."""
+    if lets_in(book, host, len(entries)):
+        return entries
     totals, policy = book.totals, book.policy
     covering = policy.target_domains and not totals.covered
-    few = host.admitted + len(entries) <= min(policy.budget.first_urls, policy.budget.queued_per_host)
-    if few and not (host.flagged or covering or host.over or host.sections or totals.policies):
-        return entries  # the common case, decided without looking anything up
     place = order.pack_place(*standing, bytes(4))
     domain = book.domain(key)
     if host.flagged:
@@ -67,6 +67,17 @@ def sort_out(
     if covering:
         domain.queued += len(entries)
     return entries
+
+
+def lets_in(book: Book, host: HostState, count: int) -> bool:
+    """Whether so many URLs may all be queued: the common case, decided without looking anything up."""
+    if host.flagged or host.over or host.sections:
+        return False
+    totals, policy = book.totals, book.policy
+    if totals.policies or (policy.target_domains and not totals.covered):
+        return False
+    most = host.admitted + count
+    return most <= policy.budget.first_urls and most <= policy.budget.queued_per_host
 
 
 def covers_no_more(book: Book) -> bool:

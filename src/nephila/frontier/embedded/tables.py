@@ -84,7 +84,7 @@ LOCK_BYTES = 64 * 1024
 class Tables:
     """The open environment: a handle per database, and the secret that keys are made with."""
 
-    __slots__ = ("_host_keys", "blocklist", "db", "env", "referred", "referrers", "secret", "web")
+    __slots__ = ("blocklist", "db", "env", "host_keys", "referred", "referrers", "secret", "web")
 
     def __init__(self, env: lmdb.Environment, db: dict[str, Database], secret: int) -> None:
         self.env = env
@@ -97,16 +97,17 @@ class Tables:
         """Hosts with domains that link to them, as they were counted of late: see `admission`."""
         self.referrers: dict[bytes, int] = {}
         """Bits of referring domains that wait until their host is read."""
-        self._host_keys: dict[str, bytes] = {}
+        self.host_keys: dict[str, bytes] = {}
+        """Keys of hosts that were asked for of late: see `host_key`."""
 
     def host_key(self, host: str) -> bytes:
         """The key of a host."""
-        key = self._host_keys.get(host)
+        key = self.host_keys.get(host)
         if key is None:
             key = self.domain_key(registrable_domain(host)) + xxh3_64_digest(host.encode(), self.secret)[:6]
-            if len(self._host_keys) >= HOST_KEYS_REMEMBERED:
-                self._host_keys.clear()
-            self._host_keys[host] = key
+            if len(self.host_keys) >= HOST_KEYS_REMEMBERED:
+                self.host_keys.clear()
+            self.host_keys[host] = key
         return key
 
     def domain_key(self, domain: str) -> bytes:

@@ -11,7 +11,7 @@ from nephila.model.task import Token
 
 from .book import Book, pack, read_lease, read_url
 from .endings import fate_of
-from .queueing import PARKED
+from .marks import PARKED
 from .records import LeaseRecord, UrlRecord
 from .returning import cooling_s, end_state, requeue
 from .shelving import covers_no_more

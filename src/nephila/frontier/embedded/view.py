@@ -37,7 +37,7 @@ from .book import (
 )
 from .bundle import entries_of, find, read_head, tail_of
 from .bundle import fingerprint_of as entry_fingerprint
-from .queueing import PARKED, place_in
+from .marks import PARKED, place_in
 from .records import DomainState, Fate, HostState, Place, Totals, UrlRecord
 from .shelving import reason_in, shelf_code
 from .tables import (

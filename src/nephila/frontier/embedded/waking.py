@@ -62,7 +62,7 @@ def look_further(book: Book, key: bytes) -> None:
 
 def _heads(book: Book, key: bytes, places: Sequence[bytes]) -> dict[int, bytes]:
     """The best of these places by lane."""
-    lowered = book.domain(key).health.lowered
+    lowered = book.lowered(key)
     heads: dict[int, bytes] = {}
     for place in places:
         stored, step, _, _ = order.read_place(place)
@@ -75,7 +75,8 @@ def _heads(book: Book, key: bytes, places: Sequence[bytes]) -> dict[int, bytes]:
 def _improve(book: Book, key: bytes, host: HostState, places: Sequence[bytes]) -> None:
     """Keep the ready index exact: a better head, or the first one of another lane, moves a ready host."""
     current = {ready[0]: ready[5:9] for ready in host.ready}
-    for lane, place in _heads(book, key, places).items():
+    heads = _heads(book, key, places)
+    for lane, place in heads.items():
         known = current.get(lane)
         if known is None or place[1:5] < known:
             book.make_ready(key, host)

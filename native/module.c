@@ -1,0 +1,31 @@
+/* The module itself: the methods of all parts under one name. */
+#include "native.h"
+
+static PyMethodDef *const PARTS[] = {nephila_frontier_methods};
+
+static int add_parts(PyObject *module) {
+    for (size_t part = 0; part < sizeof PARTS / sizeof *PARTS; part++)
+        if (PyModule_AddFunctions(module, PARTS[part]) < 0)
+            return -1;
+    return 0;
+}
+
+static PyModuleDef_Slot SLOTS[] = {
+    {Py_mod_exec, (void *)add_parts},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef DEFINITION = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "nephila_native",
+    .m_doc = "The hot loops of Nephila, once a page.",
+    .m_size = 0,
+    .m_slots = SLOTS,
+};
+
+PyMODINIT_FUNC PyInit_nephila_native(void) {
+    return PyModuleDef_Init(&DEFINITION);
+}

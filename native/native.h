@@ -1,0 +1,18 @@
+/* What the parts of the extension share.
+ *
+ * `nephila_native` holds the hot loops that are called once a page: nothing in it is per crawl, nothing keeps state
+ * between calls, and every function has a twin in Python that it is compared with. Each part is one file that exports a
+ * table of methods; `module.c` puts them together.
+ */
+#ifndef NEPHILA_NATIVE_H
+#define NEPHILA_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdint.h>
+#include <string.h>
+
+extern PyMethodDef nephila_frontier_methods[];
+
+#endif

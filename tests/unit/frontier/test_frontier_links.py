@@ -1,0 +1,104 @@
+"""The loops of admission in C against their twins in Python: the same for whatever comes."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from xxhash import xxh3_128_digest, xxh32_intdigest
+
+from nephila.frontier.embedded import links
+from nephila.frontier.embedded.bundle import BUNDLE_BYTES
+from nephila.frontier.lifecycle import State
+from nephila.model.task import Candidate, Level
+from nephila.native import AVAILABLE, native
+from nephila.urls import Address, Fingerprint
+
+HOSTS = ("a.example", "www.b.example", "c.test:8080", "münchen.example")
+TABLE = tuple((rank << 32) + rank * 30_000_000 for rank in range(128))
+
+
+def test_the_extension_is_there() -> None:
+    """Without it the comparisons below would compare the twins with themselves."""
+    assert AVAILABLE
+
+
+@st.composite
+def candidates(draw: st.DrawFn) -> Candidate:
+    host = draw(st.sampled_from(HOSTS))
+    scheme = draw(st.sampled_from(("https", "http")))
+    port = draw(st.sampled_from(("", ":81")))
+    path = draw(
+        st.sampled_from(("/", "/a", "/b?x=1", "?y", "", "/ü/é", "/" + "long/" * 200, f"/{draw(st.integers(0, 40))}"))
+    )
+    url = f"{scheme}://{host}{port}{path}"
+    address = Address(url, host, url, Fingerprint(xxh3_128_digest(url.encode())))
+    return Candidate(
+        address,
+        draw(st.integers(0, 3)),
+        draw(st.sampled_from((None, None, None, Level.IMMEDIATE, Level.LOW))),
+        draw(st.integers(0, 1)),
+        draw(st.integers(0, 1)),
+    )
+
+
+def nearer(one: Candidate, other: Candidate) -> Candidate:
+    return one if one.depth <= other.depth else other
+
+
+def key_of(host: str) -> bytes:
+    return xxh3_128_digest(host.encode())[:12]
+
+
+class HostKeys(dict[str, bytes]):
+    def find(self, host: str) -> bytes:
+        self[host] = key_of(host)
+        return self[host]
+
+
+raws = st.one_of(
+    st.none(),
+    st.builds(
+        lambda place, rank: b"\0" + place + bytes((rank,)), st.binary(min_size=9, max_size=9), st.integers(0, 127)
+    ),
+    st.builds(lambda rest: b"\1" + rest, st.binary(min_size=19, max_size=19)),
+    st.builds(
+        lambda state, rank, rest: b"\x9e" + bytes((state, rank)) + rest,
+        st.sampled_from([int(state) for state in State]),
+        st.integers(0, 127),
+        st.binary(max_size=20),
+    ),
+)
+
+
+@given(st.lists(candidates(), max_size=30), st.data())
+def test_keys_new_and_known_links_are_told_apart_alike(page: list[Candidate], data: st.DataObject) -> None:
+    """F8: what C says of the links of a page is what Python says."""
+    plain_keys, native_keys = HostKeys(), HostKeys()
+    plain = links.plain_link_keys(page, plain_keys, plain_keys.find, nearer)
+    assert native.link_keys(page, native_keys, native_keys.find, nearer) == plain
+    keyed, _ = plain
+    known = {key: data.draw(raws) for key in keyed}
+    found = [(key, raw) for key, raw in known.items() if raw is not None]
+    source = key_of(HOSTS[0])
+    inside = data.draw(st.sampled_from((TABLE, None)))
+    salt, later = data.draw(st.integers(0, 2**32 - 1)), data.draw(st.booleans())
+    plain_writes: links.Writes = []
+    native_writes: links.Writes = []
+    expected = links.plain_sort_links(keyed, found, source, inside, TABLE, salt, later, plain_writes)
+    new, again = native.sort_links(keyed, found, source, inside, TABLE, salt, later, native_writes)
+    assert ({host: tuple(group) for host, group in new.items()}, again) == expected
+    assert native_writes == plain_writes
+
+
+@given(st.lists(candidates(), max_size=60), st.binary(max_size=40), st.integers(0, 2**40))
+def test_bundles_are_packed_alike(page: list[Candidate], head: bytes, seed: int) -> None:
+    """F8: bundles from C are those from Python, byte for byte, however many there are."""
+    urls = {one.address.fingerprint: one for one in page}
+    room = BUNDLE_BYTES - len(head)
+    expected = links.plain_pack_bundles(head, HOSTS[0], urls, room, seed) if urls else []
+    assert native.pack_bundles(head, HOSTS[0], urls, room, seed) == expected
+
+
+@given(st.binary(max_size=300), st.integers(0, 2**32 - 1))
+def test_the_hash_is_xxh32(text: bytes, seed: int) -> None:
+    assert native.xxh32(text, seed) == xxh32_intdigest(text, seed)
