@@ -14,5 +14,9 @@
 #include <string.h>
 
 extern PyMethodDef nephila_frontier_methods[];
+extern PyMethodDef nephila_scan_methods[];
+
+/* Fills the scanner's tables; the same each time. */
+void nephila_scan_set_up(void);
 
 #endif

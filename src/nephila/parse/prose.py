@@ -18,7 +18,12 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
-from .tags import BREAK, FRAME, HEADING
+from nephila.model.likeness import Likeness
+
+from .features import likeness_of
+from .language import LOOK_WORDS, language_of_words
+from .main import Block, main_blocks
+from .tags import BREAK, BREAKOUT, FRAME
 from .words import FACTOR, MASK, SEED, word_hash, words_of
 
 MAX_WORDS = 50_000
@@ -29,7 +34,8 @@ _DAYS = "monday tuesday wednesday thursday friday saturday sunday"
 _SHORT = "jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun am pm"
 CALENDAR_WORDS = frozenset(f"{_MONTHS} {_DAYS} {_SHORT}".split())
 
-_HIDDEN_UNTIL = {"noscript": "noscript", "svg": "svg", "option": "option"}
+_HIDDEN = frozenset({"noscript", "svg", "option"})
+_LISTS = frozenset({"select", "optgroup", "datalist"})
 
 
 class Signature(NamedTuple):
@@ -39,18 +45,8 @@ class Signature(NamedTuple):
     shape: bytes = b""
 
 
-class Block(NamedTuple):
-    """A run of text between two block-level tags."""
-
-    first: int
-    """Where its words begin among the words of the page."""
-    last: int
-    """Where they end, exclusive."""
-    linked: int
-    """How many of them are the text of links."""
-    heading: bool
-    framing: bool
-    """Whether it stands in navigation, a footer or the like."""
+def _holds_digit(word: str) -> bool:
+    return not word.isalpha() and any(character.isdecimal() for character in word)
 
 
 def _step(number: int, word: int) -> int:
@@ -63,13 +59,15 @@ class Prose:
 
     def __init__(self, *, keep_text: bool = False) -> None:
         self.words = array("Q")
+        """All that are shown, the title's apart."""
+        self.numeric = bytearray()
+        """For each of them whether it holds a digit."""
         self.blocks: list[Block] = []
         self.texts: list[str] = []
         """The text of each block, where it was asked for."""
         self._pieces: list[str] | None = [] if keep_text else None
         self._first = 0
         self._linked = 0
-        self._heading = False
         self._framing = 0
         self._in_link = False
         self._hidden = ""
@@ -84,29 +82,29 @@ class Prose:
         """A start tag; `link` for an anchor that leads somewhere."""
         if flags & BREAK:
             self._break()
-            self._heading = bool(flags & HEADING)
             self._framing += bool(flags & FRAME)
         if name == "a":
             self._in_link = link
         elif name == "template":
             self._templates += 1
-        elif not self._hidden or (self._hidden == "option" and name != "optgroup"):
-            self._hidden = (name in _HIDDEN_UNTIL and not (self_closing and name == "svg") and name) or self._hidden
-        elif self._hidden == "option":
+        elif self._hidden == "svg" and flags & BREAKOUT:
+            self._hidden = ""  # HTML ends a picture that has no end
+        elif self._hidden == "option" and name == "optgroup":
             self._hidden = ""
+        elif self._hidden in {"", "option"} and name in _HIDDEN and not (self_closing and name == "svg"):
+            self._hidden = name
 
     def end(self, name: str, flags: int) -> None:
         """An end tag."""
         if flags & BREAK:
             self._break()
-            self._heading = False
             if flags & FRAME and self._framing:
                 self._framing -= 1
         if name == "a":
             self._in_link = False
         elif name == "template":
             self._templates -= bool(self._templates)
-        elif name == self._hidden or (self._hidden == "option" and name in {"select", "optgroup"}):
+        elif name == self._hidden or (self._hidden == "option" and name in _LISTS):
             self._hidden = ""
 
     def title(self, text: str) -> None:
@@ -115,7 +113,7 @@ class Prose:
             for word in words_of(text):
                 if self._seen < MAX_WORDS:
                     self._seen += 1
-                    self._sign(word, self._hash(word))
+                    self._sign(word, self._hash(word), numeric=_holds_digit(word))
 
     def text(self, text: str) -> None:
         """Text that people see, references decoded."""
@@ -125,12 +123,13 @@ class Prose:
             if self._seen >= MAX_WORDS:
                 return
             self._seen += 1
-            number = self._hash(word)
+            number, numeric = self._hash(word), _holds_digit(word)
             self.words.append(number)
+            self.numeric.append(numeric)
             if self._in_link:
                 self._linked += 1
             else:
-                self._sign(word, number)
+                self._sign(word, number, numeric=numeric)
         if self._pieces is not None:
             self._pieces.append(text)
 
@@ -145,22 +144,47 @@ class Prose:
             return Signature()
         return Signature(self._text.to_bytes(8, "little"), self._shape.to_bytes(8, "little"))
 
+    @property
+    def language(self) -> str:
+        """The language of what is shown, guessed."""
+        first = self.words[:LOOK_WORDS]
+        return language_of_words(first, len(first))
+
+    def likeness(self) -> Likeness:
+        """What the main text is compared by."""
+        count, words = 0, array("Q")
+        for block in main_blocks(self.blocks):
+            count += block.last - block.first
+            words.extend(
+                word
+                for word, numeric in zip(
+                    self.words[block.first : block.last], self.numeric[block.first : block.last], strict=True
+                )
+                if not numeric
+            )
+        return likeness_of(words, count)
+
+    def main_text(self) -> str:
+        """The main text, a line a block, where texts were kept."""
+        chosen = {block.first for block in main_blocks(self.blocks)}
+        return "\n".join(text for text, block in zip(self.texts, self.blocks, strict=True) if block.first in chosen)
+
     def _hash(self, word: str) -> int:
         number = self._hashes.get(word)
         if number is None:
             number = self._hashes[word] = word_hash(word.encode())
         return number
 
-    def _sign(self, word: str, number: int) -> None:
+    def _sign(self, word: str, number: int, *, numeric: bool) -> None:
         self._signed = True
         self._text = _step(self._text, number)
-        if word not in CALENDAR_WORDS and not any(character.isdecimal() for character in word):
+        if not numeric and word not in CALENDAR_WORDS:
             self._shape = _step(self._shape, number)
 
     def _break(self) -> None:
         if len(self.words) > self._first:
             self.blocks.append(
-                Block(self._first, len(self.words), self._linked, self._heading, bool(self._framing))
+                Block(self._first, len(self.words), self._linked, bool(self._framing))
             )
             if self._pieces is not None:
                 self.texts.append(" ".join(" ".join(self._pieces).split()))

@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from nephila.model.likeness import Likeness
+
 from .attributes import refresh_url, srcset_urls
 from .characters import decoded_text, decoded_value
-from .features import Features, features_of
-from .main import main_blocks
 from .nesting import Doubt, Nesting
 from .prose import Prose, Signature
 from .tags import FLAGS, RAW, RCDATA, READ, lowered
@@ -46,11 +46,11 @@ _TAG = re.compile(
 )
 """Where it does not match, the text ends inside of the tag."""
 _COMMENT = re.compile(r"<!--(?:-?+>|.*?(?:-->|--!>))", re.DOTALL)
-_SCRIPT = re.compile(r"</script[\t\n\f\r />]|<!--", re.IGNORECASE)
-_ESCAPED_SCRIPT = re.compile(r"-->|</?script[\t\n\f\r />]", re.IGNORECASE)
-_TWICE_ESCAPED_SCRIPT = re.compile(r"-->|</script[\t\n\f\r />]", re.IGNORECASE)
+_SCRIPT = re.compile(r"</script[\t\n\f\r />]|<!--", re.IGNORECASE | re.ASCII)
+_ESCAPED_SCRIPT = re.compile(r"-->|</?script[\t\n\f\r />]", re.IGNORECASE | re.ASCII)
+_TWICE_ESCAPED_SCRIPT = re.compile(r"-->|</script[\t\n\f\r />]", re.IGNORECASE | re.ASCII)
 _RAW_ENDS = {
-    name: re.compile(rf"</{name}[\t\n\f\r />]", re.IGNORECASE)
+    name: re.compile(rf"</{name}[\t\n\f\r />]", re.IGNORECASE | re.ASCII)
     for name, flags in FLAGS.items()
     if flags & (RAW | RCDATA) and name != "script"
 }
@@ -63,7 +63,9 @@ class Scan(NamedTuple):
     findings: Findings
     """Empty where there is doubt."""
     signature: Signature
-    features: Features
+    likeness: Likeness
+    spoken: str
+    """The language of the text, guessed."""
 
 
 def _script_end(text: str, position: int) -> int:
@@ -232,7 +234,7 @@ class _Scanner:
         content = text[position:end]
         if flags & RCDATA:
             content = decoded_text(content)
-        if self._anchors:
+        if self._anchors and not self._templates:
             self._keep(content)
         if name == "title":
             if not self.doubtful and not self._templates and self.found.title is None:
@@ -368,12 +370,9 @@ def scan(body: bytes, *, images: bool = False) -> Scan:
     """All that is to be known of a page, from its text in UTF-8."""
     scanner = _scanned(body, images=images)
     prose = scanner.prose
-    features = features_of(prose.words, main_blocks(prose.blocks))
-    return Scan(scanner.doubtful, scanner.found, prose.signature, features)
+    return Scan(scanner.doubtful, scanner.found, prose.signature, prose.likeness(), prose.language)
 
 
 def main_text(body: bytes) -> str:
     """What a page says apart from navigation and the like, a line a block, from its text in UTF-8 (X5)."""
-    prose = _scanned(body, images=False, keep_text=True).prose
-    chosen = {block.first for block in main_blocks(prose.blocks)}
-    return "\n".join(text for text, block in zip(prose.texts, prose.blocks, strict=True) if block.first in chosen)
+    return _scanned(body, images=False, keep_text=True).prose.main_text()
