@@ -125,4 +125,69 @@ void prose_close(prose *self);
 void prose_likeness(const prose *self, likeness *out);
 const char *prose_language(const prose *self);
 
+/* scan_findings.c: what is kept of a page. */
+typedef struct {
+    text at;
+    size_t size;
+} slice;
+
+enum { HREF, REL, HREFLANG, CONTENT, NAME, HTTP_EQUIV, SRC, ACTION, METHOD, LANG, XML_LANG, ALT, SRCSET, SHADOW, ATTRIBUTES };
+
+typedef struct {
+    slice values[ATTRIBUTES]; /* absent where `at` is null */
+    int self_closing;
+} attributes;
+
+typedef struct {
+    slice href, rel, text;
+    const char *tag;
+    unsigned char anchor, nofollow;
+} reference;
+
+typedef struct {
+    slice one, other;
+} slice_pair;
+
+typedef struct arena_block {
+    struct arena_block *next;
+    size_t used, room;
+    unsigned char bytes[];
+} arena_block;
+
+/* One pass over one text. */
+typedef struct {
+    text at, end;
+    int images, doubtful, failed;
+    uint32_t templates, tags;
+    PyObject *refresh_url, *srcset_urls;
+    arena_block *arena;
+    reference *references;
+    uint32_t reference_count, reference_room, *slots, slot_bits;
+    slice_pair *metas, *hreflang;
+    uint32_t meta_count, meta_room, hreflang_count, hreflang_room;
+    slice base, title, language, xml_language, default_language, canonical;
+    buffer anchor_text;
+    size_t anchor_characters;
+    struct {
+        uint32_t reference;
+        size_t first;
+    } anchors[MOST_ANCHORS + 2];
+    int anchor_count;
+    prose prose;
+    nesting nesting;
+} scanner;
+
+static inline unsigned char lower(unsigned char c) {
+    return (unsigned char)(c - 'A') < 26 ? c | 0x20 : c;
+}
+
+unsigned char *take(scanner *self, size_t size);
+void give_back(scanner *self, size_t size);
+slice folded(scanner *self, slice raw, size_t limit);
+int same_folded(slice value, const char *word);
+void doubt(scanner *self);
+void settle_anchors(scanner *self);
+void keep_anchor_text(scanner *self, text from, text end, int references);
+void read_element(scanner *self, uint16_t tag, const attributes *raw);
+
 #endif

@@ -20,19 +20,24 @@ int buffer_reserve(buffer *self, size_t more) {
     return 0;
 }
 
+/* Up to eight bytes as a number, the first one lowest. */
 static inline uint64_t eight_bytes(text bytes, size_t size) {
-    unsigned char padded[8] = {0};
-    memcpy(padded, bytes, size);
     uint64_t value = 0;
-    for (int place = 7; place >= 0; place--)
-        value = value << 8 | padded[place];
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (size >= 8) {
+        memcpy(&value, bytes, 8);
+        return value;
+    }
+#endif
+    for (size_t place = 0; place < size && place < 8; place++)
+        value |= (uint64_t)bytes[place] << 8 * place;
     return value;
 }
 
 uint64_t hash_bytes(text bytes, size_t size) {
     uint64_t number = SEED;
     for (size_t at = 0; at < size; at += 8) {
-        number = (number ^ eight_bytes(bytes + at, size - at < 8 ? size - at : 8)) * FACTOR;
+        number = (number ^ eight_bytes(bytes + at, size - at)) * FACTOR;
         number ^= number >> 32;
     }
     number = (number ^ size) * LAST_FACTOR;

@@ -29,3 +29,28 @@ def pack_bundles(
     head: bytes, host: str, urls: dict[bytes, Candidate], room: int, seed: int
 ) -> list[tuple[bytes, bytes, int]]: ...
 def xxh32(text: bytes, seed: int) -> int: ...
+
+# scan.c; twin in nephila/parse/scan.py
+
+def scan_page(
+    body: bytes,
+    images: bool,
+    refresh_url: Callable[[str], str | None],
+    srcset_urls: Callable[[str], list[str]],
+) -> tuple[
+    bool,
+    dict[str, tuple[str, str, str]],
+    list[tuple[str, str]],
+    str | None,
+    str | None,
+    str,
+    str,
+    str | None,
+    list[tuple[str, str]],
+    bytes,
+    bytes,
+    int,
+    bytes,
+    int,
+    str,
+]: ...

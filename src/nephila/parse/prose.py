@@ -16,6 +16,7 @@ them; the words of a page are bounded.
 from __future__ import annotations
 
 from array import array
+from functools import lru_cache
 from typing import NamedTuple
 
 from nephila.model.likeness import Likeness
@@ -45,8 +46,18 @@ class Signature(NamedTuple):
     shape: bytes = b""
 
 
-def _holds_digit(word: str) -> bool:
-    return not word.isalpha() and any(character.isdecimal() for character in word)
+class _Word(NamedTuple):
+    number: int
+    numeric: bool
+    """Whether it holds a digit."""
+    steady: bool
+    """Whether it holds none, and is not the name of a month or a day either."""
+
+
+@lru_cache(65_536)
+def _known(word: str) -> _Word:
+    numeric = not word.isalpha() and any(character.isdecimal() for character in word)
+    return _Word(word_hash(word.encode()), numeric, not numeric and word not in CALENDAR_WORDS)
 
 
 def _step(number: int, word: int) -> int:
@@ -76,7 +87,6 @@ class Prose:
         self._seen = 0
         self._text = self._shape = SEED
         self._signed = False
-        self._hashes: dict[str, int] = {}
 
     def start(self, name: str, flags: int, *, link: bool, self_closing: bool) -> None:
         """A start tag; `link` for an anchor that leads somewhere."""
@@ -113,7 +123,7 @@ class Prose:
             for word in words_of(text):
                 if self._seen < MAX_WORDS:
                     self._seen += 1
-                    self._sign(word, self._hash(word), numeric=_holds_digit(word))
+                    self._sign(_known(word))
 
     def text(self, text: str) -> None:
         """Text that people see, references decoded."""
@@ -123,13 +133,13 @@ class Prose:
             if self._seen >= MAX_WORDS:
                 return
             self._seen += 1
-            number, numeric = self._hash(word), _holds_digit(word)
-            self.words.append(number)
-            self.numeric.append(numeric)
+            known = _known(word)
+            self.words.append(known.number)
+            self.numeric.append(known.numeric)
             if self._in_link:
                 self._linked += 1
             else:
-                self._sign(word, number, numeric=numeric)
+                self._sign(known)
         if self._pieces is not None:
             self._pieces.append(text)
 
@@ -169,17 +179,11 @@ class Prose:
         chosen = {block.first for block in main_blocks(self.blocks)}
         return "\n".join(text for text, block in zip(self.texts, self.blocks, strict=True) if block.first in chosen)
 
-    def _hash(self, word: str) -> int:
-        number = self._hashes.get(word)
-        if number is None:
-            number = self._hashes[word] = word_hash(word.encode())
-        return number
-
-    def _sign(self, word: str, number: int, *, numeric: bool) -> None:
+    def _sign(self, word: _Word) -> None:
         self._signed = True
-        self._text = _step(self._text, number)
-        if not numeric and word not in CALENDAR_WORDS:
-            self._shape = _step(self._shape, number)
+        self._text = _step(self._text, word.number)
+        if word.steady:
+            self._shape = _step(self._shape, word.number)
 
     def _break(self) -> None:
         if len(self.words) > self._first:
