@@ -16,11 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import turbohtml
+from nephila.parse.signature import LEFT_OUT, sign, signature_of
 from selectolax.lexbor import LexborHTMLParser
 
 from nephila.parse import decide_charset, decode, parse_html
 from nephila.parse.html import resolved_links
-from nephila.parse.signature import LEFT_OUT, sign, signature_of
 from nephila.parse.tree import elements, tamed
 from nephila.parse.walk import DOCUMENT_TAGS, walk
 from nephila.urls.parse import Base

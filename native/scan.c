@@ -452,7 +452,7 @@ static PyObject *result_of(scanner *self) {
         hashes[place] = (unsigned char)(self->prose.text >> 8 * place);
         hashes[place + 8] = (unsigned char)(self->prose.shape >> 8 * place);
     }
-    return Py_BuildValue("(NNNNNNNNNy#y#Ky#Is)", PyBool_FromLong(self->doubtful), reference_strings(self),
+    return Py_BuildValue("(N(NNNNNNNN)(y#y#)(Ky#I)s)", PyBool_FromLong(self->doubtful), reference_strings(self),
                          strings(self->metas, self->meta_count), string(self->base), string(self->title),
                          string(self->language), string(self->default_language), string(self->canonical),
                          strings(self->hreflang, self->hreflang_count), hashes, hash_size, hashes + 8, hash_size,

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT / "src"))
 
-from nephila.parse import characters, features, language, main, nesting, prose, scan, tags, walk, words  # noqa: E402
+from nephila.parse import characters, features, gather, language, main, nesting, prose, scan, tags, walk, words  # noqa: E402
 
 HEADER = ROOT / "native" / "scan_tables.h"
 _NAMED_IN_CODE = (
@@ -26,7 +26,7 @@ _LIMITS = {
     "DEEPEST": nesting.DEEPEST,
     "MOST_ANCHORS": nesting.MOST_ANCHORS,
     "MAX_TAGS": scan.MAX_TAGS,
-    "MAX_ANCHOR_TEXT": scan.MAX_ANCHOR_TEXT,
+    "MAX_ANCHOR_TEXT": gather.MAX_ANCHOR_TEXT,
     "MAX_REFERENCES": walk.MAX_REFERENCES,
     "MAX_TEXT": walk.MAX_TEXT,
     "MAX_TITLE": walk.MAX_TITLE,
@@ -76,9 +76,11 @@ def _slots(entries: dict[int, str], bits: int) -> list[str]:
 
 def _array(kind: str, name: str, items: Iterable[str], size: str = "") -> str:
     lines = textwrap.wrap(", ".join(item.replace(" ", "\0") for item in items), 116)
-    return f"static const {kind} {name}[{size}] = {{\n" + "".join(
-        f"    {line}\n".replace("\0", " ") for line in lines
-    ) + "};\n"
+    return (
+        f"static const {kind} {name}[{size}] = {{\n"
+        + "".join(f"    {line}\n".replace("\0", " ") for line in lines)
+        + "};\n"
+    )
 
 
 def _tags() -> list[str]:

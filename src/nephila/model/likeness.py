@@ -1,8 +1,8 @@
 """What two texts are compared by without having them at hand: a SimHash, a sketch, a number of words (D3).
 
 The SimHash finds candidates: it can be looked up by parts. The sketch decides: it tells what share of the three-word
-runs of two texts is common. Both are needed, because a SimHash of 64 bits alone takes texts with the same frame of words
-for the same text.
+runs of two texts is common. Both are needed, because a SimHash of 64 bits alone takes texts with the same frame of
+words for the same text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def distance(one: Likeness, other: Likeness) -> int:
 
 
 def resemblance(one: bytes, other: bytes) -> float:
-    """The share of three-word runs that two texts have in common, estimated from their sketches; 0.0 for short texts."""
+    """The share of three-word runs that two texts have in common, estimated; 0.0 for texts too short to be compared."""
     parts = [(a, b) for a, b in zip(one, other, strict=False) if a or b]
     return sum(a == b for a, b in parts) / len(parts) if parts else 0.0
 

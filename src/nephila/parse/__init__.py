@@ -1,7 +1,8 @@
 """Bytes to Page, pure: charset, content type, links, directives, text features.
 
 `parse_html` is the whole way; `media_type` decides beforehand whether a body is worth it, `links_that_matter`
-afterwards which of its links are worth fetching; `main_text` and `language_of` are for exports. Nothing here does I/O, keeps state or reads a clock.
+afterwards which of its links are worth fetching; `main_text` and `language_of` are for exports. Nothing here does I/O,
+keeps state or reads a clock.
 """
 
 from .charset import decide_charset, decode

@@ -64,7 +64,7 @@ def resolved_links(found: Findings, base: Base) -> tuple[Link, ...]:
 
 
 def _utf8(body: bytes, charset: str) -> bytes:
-    """The text of a page in UTF-8, byte order mark taken off; bytes that are wrong in UTF-8 are the scanner's affair."""
+    """The text of a page in UTF-8, byte order mark taken off; wrong bytes in UTF-8 are left to the scanner."""
     if charset == "UTF-8":
         return body.removeprefix(codecs.BOM_UTF8)
     if charset == "windows-1252" and body.isascii():

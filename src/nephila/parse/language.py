@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - the words are of many scripts
 """Which language a text is in, by its commonest words (X5).
 
 A page says so itself, or its server does; this is for the others. Every language has a dozen words that no text does

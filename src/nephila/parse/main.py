@@ -2,15 +2,14 @@
 
 As boilerplate removers do: a block of some length with few links in it is content, short ones and lists of links are
 not, nor is what stands in navigation, footers and asides. Each block is judged by itself and not by its neighbours, so
-that an advertisement put between two paragraphs changes nothing for them. A page of short texts only is taken whole, but
-for its links; a page of links only, with them.
+that an advertisement put between two paragraphs changes nothing for them. A page of short texts only is taken whole,
+but for its links; a page of links only, with them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
-
 
 LEAST_BLOCK = 10
 """Words of a block that counts; 6 to 15 find the same pairs of near duplicates in the test material, within 1 %."""

@@ -108,14 +108,14 @@ class Nesting:
         """The page ends here, and with it what is open."""
         self._cut(1)
 
-    def start(self, name: str, flags: int, *, self_closing: bool) -> bool:
+    def start(self, name: str, flags: int, *, self_closing: bool) -> bool:  # noqa: PLR0911 - a rule each
         """Open an element; returns whether it is one of the document, and not ignored."""
-        if self._open[-1].foreign:
+        top = self._open[-1]
+        if top.foreign:
             return self._start_foreign(name, flags, self_closing=self_closing)
         if name in _NOT_KEPT:
             return name == "html"
-        mode = self._open[-1].mode
-        if mode & SELECT:
+        if top.mode & SELECT:
             if flags & (READ | RCDATA | PART | (RAW if name != "script" else 0)) or name in _NOT_IN_SELECT:
                 raise Doubt
             return False
@@ -124,18 +124,23 @@ class Nesting:
             return False
         if name == "form" and self.form:
             return False
-        if mode & TABLE:
-            if name == "form":
-                self.form = True
-                return True
-            if name in _IN_TABLE:
-                return False
-            if name == "table":
-                self._cut_if(self._nearest_table())
-            elif flags & READ:
-                raise Doubt
+        if top.mode & TABLE and (counts := self._start_in_table(name, flags)) is not None:
+            return counts
         self._start_in_body(name, flags, self_closing=self_closing)
         return True
+
+    def _start_in_table(self, name: str, flags: int) -> bool | None:
+        """Between the cells of a table; None for what is to be opened as anywhere else."""
+        if name == "form":
+            self.form = True
+            return True
+        if name in _IN_TABLE:
+            return False
+        if name == "table":
+            self._cut_if(self._nearest_table())
+        elif flags & READ:
+            raise Doubt
+        return None
 
     def _start_foreign(self, name: str, flags: int, *, self_closing: bool) -> bool:
         top = self._open[-1]
@@ -147,7 +152,7 @@ class Nesting:
             self._push(Open(name, SPECIAL | SCOPE if name in _TEXT_POINTS else 0, foreign=True, mode=top.mode))
         return name == "a"
 
-    def _start_in_body(self, name: str, flags: int, *, self_closing: bool) -> None:
+    def _start_in_body(self, name: str, flags: int, *, self_closing: bool) -> None:  # noqa: C901, PLR0912 - a rule each
         if name == "li":
             self._close_item(frozenset({"li"}))
         elif name in _DEFINITIONS:
@@ -213,7 +218,7 @@ class Nesting:
                 entry.outside, self._formatting = self._formatting, {}
             self._push(entry)
 
-    def end(self, name: str, flags: int) -> None:
+    def end(self, name: str, flags: int) -> None:  # noqa: C901, PLR0912 - a rule each
         """Close what an end tag closes."""
         if self._open[-1].foreign:
             if name in {"p", "br"}:
@@ -280,18 +285,7 @@ class Nesting:
             self._end_plain(name)
             return
         self._formatting[name] -= 1
-        last_special = 0
-        for at in range(len(self._open) - 1, 0, -1):
-            entry = self._open[at]
-            if entry.name == name and not entry.foreign:
-                break
-            if entry.flags & MARKER:
-                at = 0  # noqa: PLW2901 - as if there were none
-                break
-            if entry.flags & SPECIAL and not last_special:
-                last_special = at
-        else:
-            at = 0
+        at, last_special = self._formatting_element(name)
         kept = self._anchors[-1] if self._anchors else -1
         if not at:
             if kept >= 0:
@@ -309,6 +303,19 @@ class Nesting:
                 at += 1
             else:
                 self._take_out(at)
+
+    def _formatting_element(self, name: str) -> tuple[int, int]:
+        """Where the last formatting element of that name stands, and the last special one in it; 0 for none."""
+        last_special = 0
+        for at in range(len(self._open) - 1, 0, -1):
+            entry = self._open[at]
+            if entry.name == name and not entry.foreign:
+                return at, last_special
+            if entry.flags & MARKER:
+                break
+            if entry.flags & SPECIAL and not last_special:
+                last_special = at
+        return 0, 0
 
     def _end_plain(self, name: str) -> None:
         for at in range(len(self._open) - 1, 0, -1):

@@ -187,9 +187,7 @@ class Prose:
 
     def _break(self) -> None:
         if len(self.words) > self._first:
-            self.blocks.append(
-                Block(self._first, len(self.words), self._linked, bool(self._framing))
-            )
+            self.blocks.append(Block(self._first, len(self.words), self._linked, bool(self._framing)))
             if self._pieces is not None:
                 self.texts.append(" ".join(" ".join(self._pieces).split()))
         if self._pieces:

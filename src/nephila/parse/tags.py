@@ -63,10 +63,10 @@ _GROUPS = (
     ),
     _names(
         BREAK,
-        "address article aside blockquote body button caption center dd details dialog dir div dl dt fieldset figcaption"
-        " figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe legend li listing main menu"
-        " nav noscript object ol optgroup option p pre script search section select style summary table tbody td"
-        " template textarea tfoot th thead title tr ul xmp",
+        "address article aside blockquote body button caption center dd details dialog dir div dl dt fieldset"
+        " figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe legend li"
+        " listing main menu nav noscript object ol optgroup option p pre script search section select style summary"
+        " table tbody td template textarea tfoot th thead title tr ul xmp",
     ),
     _names(RAW, "script style xmp iframe noembed noframes"),
     _names(RCDATA, "title textarea"),
@@ -76,8 +76,8 @@ _GROUPS = (
     _names(READ, "a area link iframe form meta base title img image source"),
     _names(
         BREAKOUT,
-        "b big blockquote body br center code dd div dl dt em embed font h1 h2 h3 h4 h5 h6 head hr i img li listing menu"
-        " meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var",
+        "b big blockquote body br center code dd div dl dt em embed font h1 h2 h3 h4 h5 h6 head hr i img li listing"
+        " menu meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var",
     ),
     _names(TABLE, "table tbody thead tfoot tr colgroup"),
     _names(CELL, "td th caption"),
