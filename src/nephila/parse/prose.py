@@ -127,7 +127,7 @@ class Prose:
 
     def text(self, text: str) -> None:
         """Text that people see, references decoded."""
-        if self._hidden or self._templates or self._seen >= MAX_WORDS:
+        if self._hidden or self._templates or self._seen >= MAX_WORDS or text.isspace():
             return
         for word in words_of(text):
             if self._seen >= MAX_WORDS:
