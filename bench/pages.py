@@ -148,10 +148,10 @@ def long_run(given: argparse.Namespace, folder: Path, say: Callable[[str], None]
         site = stack.enter_context(served(Service(plan, latency_ms=given.latency), folder))
         began = time.monotonic()
 
-        def look(memory: Memory) -> None:
+        def look(memory: Memory) -> bool:
             done = int(site.counts()["pages"])
             if done * 10 < given.count * (len(tenths) + 1) or len(tenths) == 10:
-                return
+                return False
             tenths.append(
                 {
                     "pages": done,
@@ -161,6 +161,7 @@ def long_run(given: argparse.Namespace, folder: Path, say: Callable[[str], None]
                 }
             )
             say(f"{done:>9,} pages: {tenths[-1]['anonymous_mb']:.0f} MB anonymous, {tenths[-1]['wall_s']:.0f} s")
+            return False
 
         visit = crawl(site, Order(given.count), folder, watch=look)
     growth = tenths[-1]["anonymous_mb"] / tenths[0]["anonymous_mb"] if tenths else 0.0
@@ -178,13 +179,13 @@ def long_run(given: argparse.Namespace, folder: Path, say: Callable[[str], None]
 def show(report: dict[str, Any]) -> None:
     """The report for people."""
     if report["cases"]:
-        print("  KB       connection procs   pages  ms/page  net ms  pages/s  peak MB  connections  errors")
+        print("  KB       connection procs   pages  ms/page  net ms  pages/s  peak MB  connections  errors  call ns")
     for row in report["cases"]:
         kind = f"{'TLS' if row['tls'] else 'plain'} {row['connection']}"
         print(
             f"{row['kilobytes']:>4} {kind:>16} {row['processes']:>5} {row['pages']:>7,} {row['cpu_ms_per_page']:>8.3f}"
             f" {row['net_cpu_ms_per_page']:>7.3f} {row['pages_per_s']:>8.0f} {row['peak_rss_mb']:>8.0f}"
-            f" {row['connections']:>12,} {row['errors']:>7,}"
+            f" {row['connections']:>12,} {row['errors']:>7,} {row['call_ns']:>8.0f}"
         )
     for seen in report["profile"]:
         print(f"\n{seen['kilobytes']} KB: {seen['cpu_us_per_page']:.0f} us a page, start included; by stage:")

@@ -11,6 +11,7 @@ enum {
     URL_MARK = 1,     /* what stands between host and fingerprint in the key of a URL */
     FINGERPRINT = 16,
     AFTER_TAIL = FINGERPRINT + 2,
+    HEAD = 9,         /* of a bundle, without the key of the page it came from; its last byte is the length of that */
     QUEUED = 0,
     PARKED = 1,
     PLACE_END = 10,   /* of a mark: its first byte and the nine of the place; the rank follows */
@@ -431,6 +432,42 @@ static PyObject *pack_bundles(PyObject *self, PyObject *const *arguments, Py_ssi
     return bundles;
 }
 
+/* Takes the entry of one URL, by the whole of its fingerprint or the first half, out of a bundle. */
+static PyObject *take_entry(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    if (count != 2 || !PyBytes_Check(arguments[0]) || !PyBytes_Check(arguments[1]) ||
+        PyBytes_GET_SIZE(arguments[1]) > FINGERPRINT) {
+        PyErr_SetString(PyExc_TypeError, "take_entry(bundle, fingerprint)");
+        return NULL;
+    }
+    const unsigned char *bundle = (const unsigned char *)PyBytes_AS_STRING(arguments[0]);
+    Py_ssize_t size = PyBytes_GET_SIZE(arguments[0]), wanted = PyBytes_GET_SIZE(arguments[1]), end = size;
+    Py_ssize_t start = size < HEAD ? size : HEAD + bundle[HEAD - 1];
+    while (end > start) {
+        Py_ssize_t from = end < start + AFTER_TAIL ? -1 : end - AFTER_TAIL - (bundle[end - 2] << 8 | bundle[end - 1]);
+        if (from < start) {
+            PyErr_SetString(PyExc_ValueError, "a bundle is damaged");
+            return NULL;
+        }
+        if (memcmp(bundle + end - AFTER_TAIL, PyBytes_AS_STRING(arguments[1]), (size_t)wanted) == 0) {
+            PyObject *entry = PyBytes_FromStringAndSize((const char *)bundle + from, end - from), *rest;
+            if (size - (end - from) == start)
+                rest = Py_NewRef(Py_None);
+            else if ((rest = PyBytes_FromStringAndSize(NULL, size - (end - from))) != NULL) {
+                memcpy(PyBytes_AS_STRING(rest), bundle, (size_t)from);
+                memcpy(PyBytes_AS_STRING(rest) + from, bundle + end, (size_t)(size - end));
+            }
+            if (entry == NULL || rest == NULL) {
+                Py_XDECREF(entry);
+                Py_XDECREF(rest);
+                return NULL;
+            }
+            return Py_BuildValue("(NN)", entry, rest);
+        }
+        end = from;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *xxh32_of(PyObject *self, PyObject *arguments) {
     Py_buffer text;
     unsigned long seed;
@@ -448,6 +485,8 @@ PyMethodDef nephila_frontier_methods[] = {
      "New URLs by host, and the known ones that need a closer look."},
     {"pack_bundles", (PyCFunction)(void (*)(void))pack_bundles, METH_FASTCALL,
      "New URLs of a host as bundles: value, tie-break and number of each."},
+    {"take_entry", (PyCFunction)(void (*)(void))take_entry, METH_FASTCALL,
+     "The entry of a URL in a bundle and what is left without it; None where it is not in there."},
     {"xxh32", xxh32_of, METH_VARARGS, "XXH32 of bytes under a seed, for the tests."},
     {NULL, NULL, 0, NULL},
 };

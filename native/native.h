@@ -14,9 +14,10 @@
 #include <string.h>
 
 extern PyMethodDef nephila_frontier_methods[];
+extern PyMethodDef nephila_links_methods[];
 extern PyMethodDef nephila_scan_methods[];
-
-/* Fills the scanner's tables; the same each time. */
-void nephila_scan_set_up(void);
+extern PyMethodDef nephila_store_methods[];
+void nephila_links_prepare(void);
+void nephila_scan_prepare(void);
 
 #endif

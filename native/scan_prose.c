@@ -20,7 +20,7 @@ static int kind_of(uint32_t code) {
     return Py_UNICODE_ISDECIMAL(code) ? DIGIT : LETTER;
 }
 
-void nephila_scan_set_up(void) {
+void nephila_scan_prepare(void) {
     for (uint32_t code = 0; code < 0x10000; code++) {
         KINDS[code] = (unsigned char)kind_of(code);
         LOWER[code] = (uint16_t)Py_UNICODE_TOLOWER(code);

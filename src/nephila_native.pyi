@@ -1,8 +1,11 @@
 # What native/*.c offers, for type checkers: the twin of each function says what it does.
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from nephila.model.page import Link
 from nephila.model.task import Candidate, Level
+from nephila.urls import Address
+from nephila.urls.identity import UrlRefused
 
 # frontier.c; twins in nephila/frontier/embedded/links.py
 
@@ -28,7 +31,45 @@ def sort_links(
 def pack_bundles(
     head: bytes, host: str, urls: dict[bytes, Candidate], room: int, seed: int
 ) -> list[tuple[bytes, bytes, int]]: ...
+def take_entry(bundle: bytes, fingerprint: bytes) -> tuple[bytes, bytes | None] | None: ...
 def xxh32(text: bytes, seed: int) -> int: ...
+
+# links.c; twins in nephila/parse/html.py, nephila/urls/identity.py, nephila/frontier/sifting.py
+
+class Words: ...
+
+def resolve_references(
+    references: dict[str, tuple[str, str, str]],
+    base: str,
+    join: Callable[[str], str | None],
+    outranked: Callable[[tuple[str, str, str], str, str], bool],
+    link: type[Link],
+) -> tuple[Link, ...]: ...
+def identify(
+    urls: Sequence[str],
+    sites: Mapping[str, tuple[object, ...]],
+    secret: int,
+    max_length: int,
+    max_segments: int,
+    drop_slash: bool,
+    address: type[Address],
+    slow: Callable[[str], Address | UrlRefused],
+) -> list[Address | UrlRefused]: ...
+def word_table(words: Sequence[str]) -> Words: ...
+def sift(
+    links: tuple[Link, ...],
+    known: dict[str, tuple[Address | None, tuple[str, str] | str | None, int]],
+    learn: Callable[[str], tuple[Address | None, tuple[str, str] | str | None, int]],
+    depth: int,
+    candidate: type[Candidate],
+    rels: tuple[dict[str, bool], Callable[[str], bool], dict[str, bool], Callable[[str], bool]],
+    rules: tuple[object, ...] | None,
+) -> tuple[list[Link], list[Candidate], list[tuple[Address | None, tuple[str, str] | str | None]], bool]: ...
+
+# store.c; twins in nephila/store/warc.py and nephila/pipeline/outlinks.py
+
+def base32(digest: bytes) -> str: ...
+def outlinks(links: tuple[Link, ...]) -> tuple[str, ...]: ...
 
 # scan.c; twin in nephila/parse/scan.py
 

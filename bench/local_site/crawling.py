@@ -54,6 +54,7 @@ class Visit:
             "peak_rss_mb": round(self.spent.peak_bytes / 1e6, 1),
             "wall_s": round(self.spent.wall_s, 2),
             "connections": self.served["connections"],
+            "call_ns": round(self.spent.call_ns, 1),
         }
 
 
@@ -67,12 +68,22 @@ def arguments(site: RunningSite, order: Order, out: Path, seeds: Path) -> list[s
     return [*words, *order.flags]
 
 
-def crawl(site: RunningSite, order: Order, folder: Path, watch: Callable[[Memory], None] | None = None) -> Visit:
-    """One crawl in a new directory, which is removed again."""
+def crawl(
+    site: RunningSite,
+    order: Order,
+    folder: Path,
+    *,
+    watch: Callable[[Memory], bool] | None = None,
+    read: Callable[[Path], None] | None = None,
+) -> Visit:
+    """One crawl in a new directory, which can be read before it is removed.
+
+    A crawl of one page starts from one seed, to tell what starting takes.
+    """
     place = Path(tempfile.mkdtemp(prefix="crawl-", dir=folder))
     try:
         seeds = place / "seeds.txt"
-        seeds.write_text("\n".join(site.site.seeds))
+        seeds.write_text("\n".join(site.site.seeds if order.pages > 1 else site.site.seeds[:1]))
         command = [sys.executable, *order.program, *arguments(site, order, place / "out", seeds)]
         core = cores()[0] if order.one_core else -1
         site.reset()
@@ -81,6 +92,8 @@ def crawl(site: RunningSite, order: Order, folder: Path, watch: Callable[[Memory
         said = (place / "log").read_text(errors="replace")
         if spent.exit_code not in {0, STOPPED_BY_A_LIMIT}:
             raise SystemExit(f"nephila ended with exit code {spent.exit_code}:\n{said[-2000:]}")
+        if read is not None:
+            read(place / "out")
         return Visit(spent, served, _summary(said.splitlines()))
     finally:
         shutil.rmtree(place, ignore_errors=True)

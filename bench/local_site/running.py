@@ -32,6 +32,7 @@ class Service:
     tls: bool = False
     per_connection: int = 0
     latency_ms: float = 0.0
+    rough: bool = False
     core: int = field(default_factory=lambda: cores()[1])
 
 
@@ -75,7 +76,7 @@ def served(service: Service, folder: Path) -> Iterator[RunningSite]:
     pem = certificate(plan.addresses, folder) if service.tls else None
     words = ["--pages", plan.pages, "--kilobytes", plan.kilobytes, "--hosts", plan.hosts, "--seed", plan.seed]
     words += ["--base", plan.base, "--latency-ms", service.latency_ms, "--per-connection", service.per_connection]
-    words += ["--core", service.core, *(("--tls", pem) if pem else ())]
+    words += ["--core", service.core, *(("--tls", pem) if pem else ()), *(("--rough",) if service.rough else ())]
     process = subprocess.Popen(
         [sys.executable, str(SERVER), *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

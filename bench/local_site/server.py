@@ -50,6 +50,7 @@ class Counts:
     page_answers: int = 0
     robots: int = 0
     missing: int = 0
+    other: int = 0
     connections: int = 0
     bytes: int = 0
     first_at: float = 0.0
@@ -63,6 +64,7 @@ class Counts:
             "answers": self.answers,
             "robots": self.robots,
             "missing": self.missing,
+            "other": self.other,
             "connections": self.connections,
             "bytes": self.bytes,
             "busy_s": self.last_at - self.first_at,
@@ -109,6 +111,8 @@ class Manner:
     latency_s: float = 0.0
     per_connection: int = 0
     """Answers after which a connection is closed; 0 for never."""
+    rough: bool = False
+    """Some links do not lead to what they look like: documents, pictures, nothing."""
 
 
 class Connection(asyncio.Protocol):
@@ -173,9 +177,25 @@ class Connection(asyncio.Protocol):
         if number is None:
             self._counts.missing += 1
             return self._store.answer("404 Not Found", "text/plain", b"There is no such page.\n")
+        if self._manner.rough and (surprise := self._surprise(number)) is not None:
+            return surprise
         self._counts.pages.add((self._host, number))
         self._counts.page_answers += 1
         return self._store.page(self._host, number, packed=b"gzip" in request)
+
+    def _surprise(self, number: int) -> bytes | None:
+        """What one link in thirty leads to instead of a page: a document, a picture, nothing any more."""
+        match number % 90:
+            case 29:
+                self._counts.other += 1
+                return self._store.answer("200 OK", "application/pdf", b"%PDF-1.7\n" + bytes(20_000))
+            case 59:
+                self._counts.other += 1
+                return self._store.answer("200 OK", "image/png", b"\x89PNG\r\n\x1a\n" + bytes(20_000))
+            case 89:
+                self._counts.missing += 1
+                return self._store.answer("404 Not Found", "text/plain", b"There is no such page any more.\n")
+        return None
 
 
 def listening(addresses: Sequence[str]) -> list[socket.socket]:
@@ -250,13 +270,14 @@ def main() -> None:
     parser.add_argument("--base", default="127.0.0.0", help="hosts are the addresses that follow")
     parser.add_argument("--latency-ms", type=float, default=0.0)
     parser.add_argument("--per-connection", type=int, default=0)
+    parser.add_argument("--rough", action="store_true", help="some links lead to what is no page")
     parser.add_argument("--tls", type=Path, metavar="PEM", help="key and certificate")
     parser.add_argument("--core", type=int, default=-1)
     given = parser.parse_args()
     if given.core >= 0:
         os.sched_setaffinity(0, {given.core})
     plan = Plan(given.pages, given.kilobytes, given.hosts, given.seed, given.base)
-    uvloop.run(serve(plan, Manner(given.latency_ms / 1000, given.per_connection), given.tls))
+    uvloop.run(serve(plan, Manner(given.latency_ms / 1000, given.per_connection, given.rough), given.tls))
 
 
 if __name__ == "__main__":

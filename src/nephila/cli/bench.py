@@ -14,8 +14,8 @@ from nephila.model.errors import UsageError
 
 ROOT = Path(nephila.__file__).parents[2]
 
-NAMES = ("frontier", "pages")
-"""Benches that take `--json` and `--quick` and need nothing that is not installed with nephila."""
+NAMES = ("compare", "frontier", "pages", "slo")
+"""Benches that take `--json` and `--quick`; what `compare` needs beside nephila it installs for itself."""
 
 
 @click.command(

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 
 from nephila.model.errors import CrawlDirectoryError, UsageError
 from nephila.model.settings import ScopeSettings
-from nephila.urls import Address, origin_of, registrable_domain, resolve
+from nephila.urls import Address, Fingerprint, origin_of, registrable_domain, resolve
 
 from .scope_excludes import BUILTIN_EXCLUDES
 from .scope_extensions import SKIPPED_EXTENSIONS
@@ -52,6 +52,9 @@ _FORMAT = "nephila-scope 1\n"
 
 Refused = tuple[str, str]
 """Reason and detail: the last two fields of a `Refusal`."""
+
+MEANINGFUL_WORDS = (*BUILTIN_EXCLUDES, *(name for names in SKIPPED_EXTENSIONS.values() for name in names.split()))
+"""Segments and endings that mean something to a rule about paths, this one's or that of `score.bonus_of`."""
 
 _LONGEST_BLOCK = 4
 """Segments of a sequence that is looked for in a row; our own choice, the parts of a site that nest are short."""
@@ -107,7 +110,7 @@ class Scope:
         self, settings: ScopeSettings, max_depth: int = 0, seeds: ScopeSeeds = _NO_SEEDS, repeated_segments: int = 3
     ) -> None:
         """UsageError for a bad pattern, an unknown mode or a domain that is none."""
-        self._repeats = repeated_segments
+        self.repeats = repeated_segments
         self._max_depth = max_depth if max_depth > 0 else 1 << 30
         self._include = tuple(pattern.search for pattern in _compiled(settings.include, "include"))
         self._exclude = _compiled(settings.exclude, "exclude")
@@ -121,19 +124,21 @@ class Scope:
         self._allows = self._rule(settings.mode)
         self._out_of_scope: Refused = ("scope", settings.mode)
         self._known: dict[str, Refused | None] = {}
+        self.version = 0
+        """Counts what was let in: verdicts that were remembered under another count may be wrong."""
         self._unsaved: list[str] = []
 
     def judge(self, address: Address, depth: int) -> Refused | None:
         """None when a link may be queued at `depth`, else the rule that says no."""
         if depth > self._max_depth:
-            return self._too_deep(depth)
+            return self.too_deep(depth)
         verdict = self._known.get(address.url, _UNKNOWN)
         return self._learned(address) if verdict is _UNKNOWN else verdict
 
     def judge_all(self, addresses: Iterable[Address], depth: int) -> list[Refused | None]:
         """`judge` for all links of a page, each verdict in the place of its link, without a call for each."""
         if depth > self._max_depth:
-            return [self._too_deep(depth) for _ in addresses]
+            return [self.too_deep(depth) for _ in addresses]
         known = self._known
         learned = self._learned
         return [
@@ -141,7 +146,26 @@ class Scope:
             for address in addresses
         ]
 
-    def _too_deep(self, depth: int) -> Refused:
+    @property
+    def by_host(self) -> bool:
+        """Whether all that is asked of a plain path's URL is its host."""
+        return not (self._include or self._exclude) and self._mode != "prefix"
+
+    def admits_host(self, host: str) -> bool:
+        """Whether the mode lets a host in; only where `by_host` holds."""
+        return self._allows(Address("", host, "", Fingerprint(b"")))
+
+    @property
+    def outside(self) -> Refused:
+        """The verdict on what the mode does not let in."""
+        return self._out_of_scope
+
+    def reaches(self, depth: int) -> bool:
+        """Whether links may be queued at that depth."""
+        return depth <= self._max_depth
+
+    def too_deep(self, depth: int) -> Refused:
+        """The verdict on all links that are."""
         return "depth", f"{depth} hops from a seed, at most {self._max_depth}"
 
     def _learned(self, address: Address) -> Refused | None:
@@ -149,6 +173,10 @@ class Scope:
             self._known.clear()
         verdict = self._known[address.url] = self._judge(address)
         return verdict
+
+    def judge_new(self, address: Address) -> Refused | None:
+        """The verdict on an address, depth apart, without memory: for whoever remembers it himself."""
+        return self._judge(address)
 
     def _judge(self, address: Address) -> Refused | None:
         url = address.url
@@ -192,7 +220,7 @@ class Scope:
             return False
         entries.add(entry)
         self._unsaved.append(f"{word} {entry}\n")
-        self._known.clear()
+        self._forget()
         return True
 
     def widen(self, target: Address, depth: int, hops: int) -> bool:
@@ -209,7 +237,11 @@ class Scope:
         self._domains |= seeds.domains
         self._hosts |= seeds.hosts
         self._prefixes |= seeds.prefixes
+        self._forget()
+
+    def _forget(self) -> None:
         self._known.clear()
+        self.version += 1
 
     def unsaved(self) -> bytes:
         """What was let in since the last call, to be appended to what was saved before."""
@@ -264,7 +296,7 @@ class Scope:
         if ";" in path:
             path = re.sub(r";[^/]*", "", path)
         segments = path.split("/")
-        repeated = len(segments) - len(set(segments)) + 1 >= self._repeats and _repeated(segments[3:], self._repeats)
+        repeated = len(segments) - len(set(segments)) + 1 >= self.repeats and _repeated(segments[3:], self.repeats)
         if "." in segments[-1]:
             stem, _, extension = segments[-1].rpartition(".")
             if extension in self._extensions and not _is_wiki_title(segments):
@@ -275,7 +307,7 @@ class Scope:
             segment = next((segment for segment in segments[3:] if segment in self._segments), None)
             if segment is not None:
                 return "excluded_builtin", f"/{segment} ({BUILTIN_EXCLUDES[segment]})"
-        return ("repeated_segments", f"/{repeated} {self._repeats} times in a row") if repeated else None
+        return ("repeated_segments", f"/{repeated} {self.repeats} times in a row") if repeated else None
 
 
 def _repeated(segments: list[str], times: int) -> str:

@@ -13,6 +13,7 @@ import codecs
 from collections.abc import Sequence
 
 from nephila.model.page import Link, Page
+from nephila.native import AVAILABLE, native
 from nephila.urls.parse import Base
 
 from .attributes import header_links
@@ -50,6 +51,13 @@ def _base_of(found: Findings, document: Base) -> Base:
 
 def resolved_links(found: Findings, base: Base) -> tuple[Link, ...]:
     """The references resolved, each URL once."""
+    if AVAILABLE:
+        return native.resolve_references(found.references, base.url, base.join, outranked, Link)
+    return plainly_resolved(found, base)
+
+
+def plainly_resolved(found: Findings, base: Base) -> tuple[Link, ...]:
+    """The same in Python."""
     links: dict[str, Reference] = {}
     urls = base.join_all(found.references)
     for url, reference in zip(urls, found.references.values(), strict=True):

@@ -40,6 +40,7 @@ from .deferral import deferral, is_put_off, until_its_turn
 from .judgement import Judgement
 from .listing import capture_row
 from .narration import Narrator
+from .outlinks import outlinks
 from .parts import Conduct, CrawledPage, Stages
 from .robots import RobotsClause
 
@@ -300,7 +301,7 @@ class Pipeline:
             via=task.via,
             revisit_of=judged.original,
             not_modified=judged.not_modified,
-            outlinks=tuple(f"{link.url} {link.tag} {link.rel}".rstrip() for link in page.links) if page else (),
+            outlinks=outlinks(page.links) if page else (),
             notes=tuple(notes),
         )
 

@@ -25,6 +25,9 @@ from .robots_match import Rules
 REMEMBERED_BYTES = 16_000_000
 """Of robots.txt files whose rules are kept parsed: some ten thousand ordinary ones, or thirty of the largest."""
 
+AT_HAND = 256
+"""Versions of rules that are found without spelling their key."""
+
 NOTICE_MS = 250
 """An exchange that we broke off ends, for the server, when it notices: a round trip or so is added to the delay."""
 
@@ -52,6 +55,8 @@ class StandardPoliteness:
         self._random = Random(random_seed)  # noqa: S311 - jitter, not secrets
         self._parsed: OrderedDict[tuple[str, int, str, int], Rules] = OrderedDict()
         self._remembered_bytes = 0
+        self._at_hand: dict[int, tuple[OriginRules, str, Rules]] = {}
+        """By the identity of rules that are asked for several times a page; each is kept alive while it is here."""
 
     def permits(self, rules: OriginRules | None, url: str, user_agent: str = "") -> Permission:
         """Whether our agent, or another that a policy has us use, may fetch a URL under these rules."""
@@ -101,6 +106,16 @@ class StandardPoliteness:
         """What a robots.txt says to an agent; remembered by version and agent."""
         if rules.kind is not RulesKind.RULES:
             return _NO_RULES
+        known = self._at_hand.get(id(rules))
+        if known is not None and known[0] is rules and known[1] == user_agent:
+            return known[2]
+        found = self._remembered(rules, user_agent)
+        if len(self._at_hand) >= AT_HAND:
+            self._at_hand.clear()
+        self._at_hand[id(rules)] = (rules, user_agent, found)
+        return found
+
+    def _remembered(self, rules: OriginRules, user_agent: str) -> Rules:
         agent = product_token(user_agent or self._user_agent)
         key = (rules.origin, rules.stored_at, agent, len(rules.body))
         parsed = self._parsed.get(key)

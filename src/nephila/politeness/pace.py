@@ -14,8 +14,8 @@ factor does, but 429 and 503 still bring a delay.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from email.utils import mktime_tz, parsedate_tz
+from typing import NamedTuple
 
 from nephila.model.exchange import Answer, FailureKind, FetchFailed
 from nephila.model.settings import PolitenessSettings
@@ -32,8 +32,7 @@ _MAX_DIGITS = 9
 """Of a Retry-After in seconds: three decades, far over any ceiling."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(NamedTuple):
     """What an exchange showed of a host."""
 
     elapsed_ms: int
@@ -70,12 +69,13 @@ def next_pace(pace: Pace, seen: Observation, settings: PolitenessSettings) -> Pa
         delay_ms = max(delay_ms, round(min(delay_ms * settings.slow_factor, settings.slow_max_s * 1000)))
     elif 0 < seen.status < _SERVER_ERROR and seen.elapsed_ms < settings.fast_below_s * 1000:
         delay_ms = max(base_ms, int(delay_ms * settings.fast_factor))
-    return replace(pace, delay_ms=delay_ms)
+    return pace if delay_ms == pace.delay_ms else Pace(delay_ms, pace.crawl_delay_ms, pace.base_ms)
 
 
 def with_crawl_delay(pace: Pace, crawl_delay_s: float | None) -> Pace:
     """The pace under the rules that are in force now."""
-    return replace(pace, crawl_delay_ms=round((crawl_delay_s or 0) * 1000))
+    crawl_delay_ms = round((crawl_delay_s or 0) * 1000)
+    return pace if crawl_delay_ms == pace.crawl_delay_ms else Pace(pace.delay_ms, crawl_delay_ms, pace.base_ms)
 
 
 def wait_ms(pace: Pace, settings: PolitenessSettings, retry_after_ms: int | None = None) -> int:

@@ -11,7 +11,6 @@ a field that is added to one must be added to the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nephila.model.exchange import Fetched, Truncation
@@ -46,51 +45,56 @@ def _outlink_lines(outlinks: tuple[str, ...]) -> bytes:
     return fields_block(("outlink", outlink) for outlink in outlinks)
 
 
-def _lease_fields(capture: Capture) -> Iterator[tuple[str, str]]:
-    if capture.via:
-        yield "via", capture.via
-    yield "token", str(int(capture.token))
-    yield "attempt", str(capture.attempt)
+def _lease_fields(capture: Capture) -> list[tuple[str, str]]:
+    fields = [("via", capture.via)] if capture.via else []
+    fields += (("token", str(int(capture.token))), ("attempt", str(capture.attempt)))
     task = capture.task
     if task.url != capture.fetched.url:
-        yield "task-url", task.url
+        fields.append(("task-url", task.url))
     if isinstance(task, PageTask) and task.via != capture.via:
-        yield "task-via", task.via
+        fields.append(("task-via", task.via))
+    return fields
 
 
-def _task_fields(task: PageTask | RobotsTask) -> Iterator[tuple[str, str]]:
+def _task_fields(task: PageTask | RobotsTask) -> list[tuple[str, str]]:
+    fields: list[tuple[str, str]] = []
     match task:
         case RobotsTask():
-            yield "robots-origin", task.origin
+            fields.append(("robots-origin", task.origin))
         case PageTask():
-            yield "fingerprint", task.fingerprint.hex()
-            yield "depth", str(task.depth)
-            yield "level", str(int(task.level))
-            yield "retries", str(task.retries)
-            yield "cycle", str(task.cycle)
+            fields += (
+                ("fingerprint", task.fingerprint.hex()),
+                ("depth", str(task.depth)),
+                ("level", str(int(task.level))),
+                ("retries", str(task.retries)),
+                ("cycle", str(task.cycle)),
+            )
             if task.validators.etag:
-                yield "if-none-match", task.validators.etag
+                fields.append(("if-none-match", task.validators.etag))
             if task.validators.last_modified:
-                yield "if-modified-since", task.validators.last_modified
+                fields.append(("if-modified-since", task.validators.last_modified))
             if task.digest:
-                yield "last-digest", task.digest.hex()
-            for spelling in task.trail:
-                yield "trail", spelling
+                fields.append(("last-digest", task.digest.hex()))
+            fields += [("trail", spelling) for spelling in task.trail]
     if task.hops:
-        yield "hops", str(task.hops)
+        fields.append(("hops", str(task.hops)))
+    return fields
 
 
-def _fetched_fields(fetched: Fetched) -> Iterator[tuple[str, str]]:
-    yield "sent-at", str(fetched.sent_at)
-    yield "ended-at", str(fetched.ended_at)
-    yield "fetchTimeMs", str(fetched.elapsed_ms)
-    yield "head-bytes", str(len(fetched.head))
+def _fetched_fields(fetched: Fetched) -> list[tuple[str, str]]:
+    fields = [
+        ("sent-at", str(fetched.sent_at)),
+        ("ended-at", str(fetched.ended_at)),
+        ("fetchTimeMs", str(fetched.elapsed_ms)),
+        ("head-bytes", str(len(fetched.head))),
+    ]
     if fetched.truncated is not None:
-        yield "truncated", fetched.truncated.value
+        fields.append(("truncated", fetched.truncated.value))
     if fetched.unwanted:
-        yield "unwanted", "1"
+        fields.append(("unwanted", "1"))
     if fetched.bad_certificate:
-        yield "bad-certificate", fetched.bad_certificate
+        fields.append(("bad-certificate", fetched.bad_certificate))
+    return fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from hashlib import blake2b, sha1
 from urllib.parse import quote
 
 from nephila.model.record import Original
+from nephila.native import AVAILABLE, native
 
 VERSION = "WARC/1.1"
 FIELDS_TYPE = "application/warc-fields"
@@ -65,18 +66,25 @@ class CrawlIdentity:
     writer: int = 0
     """Which of several processes that share a directory: part of every file name."""
 
-    def _key(self) -> bytes:
-        return self.secret.to_bytes(max(1, (self.secret.bit_length() + 7) // 8), "little")[:64]
-
     def lease_ids(self, token: int, attempt: int) -> RecordIds:
         """The ids of one capture's records."""
         mask = (1 << 64) - 1
-        named = _LEASE.pack(token & mask, attempt & mask)
-        return RecordIds.of(blake2b(named, digest_size=15, key=self._key(), person=b"nephila-capture").hexdigest())
+        named = _namer(self.secret, b"nephila-capture").copy()
+        named.update(_LEASE.pack(token & mask, attempt & mask))
+        return RecordIds.of(named.hexdigest())
 
     def file_ids(self, name: str) -> RecordIds:
         """The ids of the records that belong to a file."""
-        return RecordIds.of(blake2b(name.encode(), digest_size=15, key=self._key(), person=b"nephila-file").hexdigest())
+        named = _namer(self.secret, b"nephila-file").copy()
+        named.update(name.encode())
+        return RecordIds.of(named.hexdigest())
+
+
+@lru_cache(maxsize=8)
+def _namer(secret: int, person: bytes) -> blake2b:
+    """The hash that names things under a crawl's secret, before it has seen anything."""
+    key = secret.to_bytes(max(1, (secret.bit_length() + 7) // 8), "little")[:64]
+    return blake2b(digest_size=15, key=key, person=person)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +121,18 @@ def parse_date(text: str) -> int:
     return (datetime.fromisoformat(text) - _EPOCH) // timedelta(milliseconds=1)
 
 
+def plain_base32(digest: bytes) -> str:
+    """SHA-1's digest in base 32. Four a page: half the cost of the standard library's."""
+    bits = int.from_bytes(digest, "big")
+    return "".join([_BASE32_PAIRS[bits >> shift & 1023] for shift in _PAIR_SHIFTS])
+
+
+base32 = native.base32 if AVAILABLE else plain_base32
+
+
 def digest_of(data: bytes) -> str:
-    """``sha1:BASE32``, the form that archives compare. Four a page: half the cost of the standard library's base 32."""
-    bits = int.from_bytes(sha1(data, usedforsecurity=False).digest(), "big")
-    return "sha1:" + "".join([_BASE32_PAIRS[bits >> shift & 1023] for shift in _PAIR_SHIFTS])
+    """``sha1:BASE32``, the form that archives compare."""
+    return "sha1:" + base32(sha1(data, usedforsecurity=False).digest())
 
 
 def target_uri(url: str) -> str:

@@ -7,7 +7,8 @@ are remembered, because the pages of a site share most of their links. (Measured
 dearer, and one that is known ten times cheaper.)
 
 What must stay true: an `Address` depends on nothing but the link, its base and what the `Identifier` was made with; the
-memories only save work, are bounded, and hold no URL that was refused (those may be megabytes long).
+memories only save work, are bounded, and hold no URL that was refused (those may be megabytes long). `native/links.c`
+does the plain cases of `identify_new` and hands all others back.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from xxhash import xxh3_128_digest
+
+from nephila.native import AVAILABLE, native
 
 from .address import Address
 from .domain import registrable_domain
@@ -79,6 +82,7 @@ class Identifier:
         self._secret = secret
         self._limits = limits
         self._form = NormalForm(rules)
+        self._drop_slash = rules.drop_trailing_slash
         self._forms = {domain: NormalForm(override) for domain, override in rules.overrides.items()}
         self._sites: dict[str, _Site] = {}
         self._known: dict[str, Address] = {}
@@ -102,7 +106,7 @@ class Identifier:
         """The addresses of URLs that are WHATWG serialisations already, as `parse` hands them on: nothing is parsed."""
         known = self._known
         new = [url for url in urls if url not in known]
-        found = self._identify(new)
+        found = self.identify_new(new)
         following = iter(found)
         answers = found if len(new) == len(urls) else [known.get(url) or next(following) for url in urls]
         if len(known) > _MEMO_ADDRESSES:
@@ -113,8 +117,34 @@ class Identifier:
                 known[url] = answer
         return answers
 
-    def _identify(self, urls: Sequence[str]) -> list[Address | UrlRefused]:
-        """As `identify_resolved`, without memory.
+    def identify_new(self, urls: Sequence[str]) -> list[Address | UrlRefused]:
+        """As `identify_resolved`, without memory: for whoever remembers addresses himself."""
+        if not AVAILABLE or self._forms:
+            return self.identify_plainly(urls)
+        limits = self._limits
+        return native.identify(
+            urls,
+            self._sites,
+            self._secret,
+            limits.max_length,
+            limits.max_segments,
+            self._drop_slash,
+            Address,
+            self._identify_one,
+        )
+
+    @property
+    def shared(self) -> tuple[dict[str, _Site], int, int, int, bool] | None:
+        """What `native/links.c` identifies plain URLs by; None where domains have rules of their own."""
+        if self._forms:
+            return None
+        return self._sites, self._secret, self._limits.max_length, self._limits.max_segments, self._drop_slash
+
+    def _identify_one(self, url: str) -> Address | UrlRefused:
+        return self.identify_plainly((url,))[0]
+
+    def identify_plainly(self, urls: Sequence[str]) -> list[Address | UrlRefused]:
+        """`identify_new` in Python: all the rules there are.
 
         Links of one origin mostly follow each other, so that what the last one's origin means is kept at hand.
         """

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from xxhash import xxh3_128_digest, xxh32_intdigest
 
 from nephila.frontier.embedded import links
-from nephila.frontier.embedded.bundle import BUNDLE_BYTES
+from nephila.frontier.embedded.bundle import BUNDLE_BYTES, Head, pack_head
 from nephila.frontier.lifecycle import State
 from nephila.model.task import Candidate, Level
 from nephila.native import AVAILABLE, native
@@ -102,3 +102,13 @@ def test_bundles_are_packed_alike(page: list[Candidate], head: bytes, seed: int)
 @given(st.binary(max_size=300), st.integers(0, 2**32 - 1))
 def test_the_hash_is_xxh32(text: bytes, seed: int) -> None:
     assert native.xxh32(text, seed) == xxh32_intdigest(text, seed)
+
+
+@given(st.lists(candidates(), min_size=1, max_size=20), st.integers(0, 30), st.sampled_from((8, 16)))
+def test_entries_are_taken_out_alike(page: list[Candidate], at: int, size: int) -> None:
+    """F3: a URL leaves its bundle, and nothing else does."""
+    head = pack_head(Head(1, 2, 3, 4, bytes(21)), bytes(12))
+    urls = {one.address.fingerprint: one for one in page}
+    ((bundle, _, _), *_) = native.pack_bundles(head, HOSTS[0], urls, 100_000, 0)
+    wanted = [*urls, bytes(16)][at % (len(urls) + 1)][:size]
+    assert native.take_entry(bundle, wanted) == links.plain_take_entry(bundle, wanted)

@@ -103,8 +103,8 @@ class Book:
     """A write transaction and its context."""
 
     __slots__ = (
-        "_domain_states", "_domains_read", "_hosts_read", "_leased", "_policies", "ages", "cursor", "db", "hosts",
-        "now", "policy", "scores", "step", "tables", "timeline", "totals", "txn", "wall_s", "web",
+        "_domain_states", "_domains_read", "_hosts_read", "_leased", "_policies", "ages", "covered", "cursor", "db",
+        "hosts", "now", "policy", "scores", "step", "tables", "timeline", "totals", "txn", "wall_s", "web",
     )  # fmt: skip
 
     def __init__(self, txn: Txn, tables: Tables, timeline: Timeline, policy: Policy, wall_s: int) -> None:
@@ -130,6 +130,8 @@ class Book:
         self.scores: dict[tuple[int, int, int, int], int] = {}
         """What URLs that were never fetched score, by what that depends on."""
         self._leased: dict[bytes, int] = {}
+        self.covered: dict[int, tuple[bytes, ...]] = {}
+        """Fingerprints that leases cover, by token, as far as they were asked for; of late, or a few too many."""
         self._policies: dict[str, DomainPolicy] = {}
 
     def write_back(self) -> None:

@@ -14,7 +14,7 @@ from nephila.frontier.lifecycle import State
 from nephila.model.task import Candidate, Level
 from nephila.native import AVAILABLE, native
 
-from .bundle import BUNDLE_BYTES, pack_bundle, pack_entry, split, tail_of
+from .bundle import BUNDLE_BYTES, Entry, find, pack_bundle, pack_entry, split, tail_of, without
 from .marks import DEPTH_AT, PARKED, PLACE_END, QUEUED
 from .records import RANK_AT
 from .tables import DOMAIN_KEY_BYTES, URL, shorten
@@ -119,6 +119,13 @@ def plain_pack_bundles(head: bytes, host: str, urls: New, room: int, seed: int) 
     ]
 
 
+def plain_take_entry(bundle: bytes, fingerprint: bytes) -> tuple[Entry, bytes | None] | None:
+    """The entry of a URL in a bundle, and what is left without it; None where it is not in there."""
+    entry = find(bundle, fingerprint)
+    return None if entry is None else (entry, without(bundle, entry))
+
+
 link_keys = native.link_keys if AVAILABLE else plain_link_keys
 sort_links = native.sort_links if AVAILABLE else plain_sort_links
 pack_bundles = native.pack_bundles if AVAILABLE else plain_pack_bundles
+take_entry = native.take_entry if AVAILABLE else plain_take_entry

@@ -20,7 +20,6 @@ from .bundle import (
     Entry,
     Head,
     entries_of,
-    find,
     fingerprint_of,
     pack_bundle,
     pack_entry,
@@ -28,9 +27,8 @@ from .bundle import (
     read_head,
     split,
     tail_of,
-    without,
 )
-from .links import New, Writes, pack_bundles
+from .links import New, Writes, pack_bundles, take_entry
 from .marks import PARKED, QUEUED, place_in, queued_mark
 from .records import HostState, UrlRecord
 from .sections import count_in
@@ -152,10 +150,11 @@ def take(book: Book, key: bytes, place: bytes, fingerprint: bytes) -> tuple[Head
     """Take a URL out of its bundle: what the bundle knew of it, None when it is not in there. Nothing is counted."""
     bundle_key = key + QUEUE + place
     value = book.txn.get(bundle_key, db=book.web)
-    entry = None if value is None else find(value, fingerprint)
-    if value is None or entry is None:
+    found = None if value is None else take_entry(value, fingerprint)
+    if value is None or found is None:
         return None
-    put_or_delete(book, bundle_key, without(value, entry))
+    entry, rest = found
+    put_or_delete(book, bundle_key, rest)
     return read_head(value, key, URL), tail_of(entry)
 
 

@@ -93,8 +93,13 @@ def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: in
 def _is_leased(book: Book, key: bytes, fingerprint: bytes) -> bool:
     """Whether a queued URL is one of those that its host's lease covers."""
     token = book.token_of(key)
-    raw = book.txn.get(token.to_bytes(8, "big"), db=book.db["leases"]) if token else None
-    return raw is not None and any(entry[-16:] == fingerprint for entry in read_lease(raw).entries)
+    if not token:
+        return False
+    covered = book.covered.get(token)
+    if covered is None:
+        raw = book.txn.get(token.to_bytes(8, "big"), db=book.db["leases"])
+        covered = book.covered[token] = () if raw is None else tuple(entry[-16:] for entry in read_lease(raw).entries)
+    return fingerprint in covered
 
 
 def _meet_record(

@@ -1,0 +1,100 @@
+"""The benches as commands: they end soon when told to be quick, print what can be read, refuse in one sentence."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+def bench(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "nephila", "bench", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+
+
+def document(*words: str) -> dict[str, Any]:
+    done = bench(*words)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_service_level_holds() -> None:
+    """Q6: on a tenth of the pages."""
+    report = document("slo", "--quick", "--json")
+    assert report["held"] == dict.fromkeys(("pages_per_s", "error_share", "html_share", "all_pages"), True)
+    assert report["pages"] == 2000
+    assert report["saved"]["text/html"] == 2000
+
+
+def test_pages_tell_what_they_cost() -> None:
+    """Q1: one row a size and kind of connection, counted by the server."""
+    report = document("pages", "--quick", "--json", "--sizes", "3", "--pages", "150", "--tls", "on")
+    assert [(row["connection"], row["tls"]) for row in report["cases"]] == [("keep", True), ("1", True)]
+    for row in report["cases"]:
+        assert row["pages"] == 150
+        assert row["errors"] == 0
+        assert 0 < row["net_cpu_ms_per_page"] < row["cpu_ms_per_page"]
+        assert row["pages_per_s"] > 0
+        assert row["peak_rss_mb"] > 10
+        assert (row["connections"] > 150) == (row["connection"] == "1")
+
+
+def test_a_profile_adds_up_to_the_whole() -> None:
+    """Q1: where the time goes, by stage."""
+    (seen,) = document("pages", "--profile", "--json", "--sizes", "3", "--pages", "300")["profile"]
+    assert {"frontier", "parse", "fetch", "store", "pipeline", "urls"} <= seen["stages_us"].keys()
+    assert sum(seen["stages_us"].values()) == pytest.approx(seen["cpu_us_per_page"], rel=0.1)
+    assert sum(seen["threads_us"].values()) == pytest.approx(sum(seen["stages_us"].values()), rel=0.01)
+
+
+def test_a_long_run_looks_at_memory_tenth_by_tenth() -> None:
+    """Q3: anonymous memory, which a longer run holds against its budget."""
+    found = document("pages", "--count", "400", "--json", "--sizes", "3", "--hosts", "20")["long"]
+    assert found["stopped_by"] == "max_pages"
+    assert found["tenths"]
+    assert all(tenth["anonymous_mb"] > 1 for tenth in found["tenths"])
+
+
+def test_crawlers_are_compared_on_the_same_pages() -> None:
+    """Q1: what is not installed is named, not passed over."""
+    report = document("compare", "--quick", "--json", "--peers", "nephila,script", "--pages", "200", "--sizes", "3")
+    rows = {row["crawler"]: row for row in report["rows"]}
+    assert rows.keys() | report["left_out"].keys() == {"nephila", "script"}
+    assert all(row["pages"] == 200 and row["cpu_ms_per_page"] > 0 for row in rows.values())
+    assert rows["nephila"]["times_nephila"] == 1.0
+    (floor,) = report["floor"]
+    assert floor["sum_us"] == pytest.approx(sum(floor["stages_us"].values()), abs=1)
+    assert floor["times_floor"] > 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("pages", "--sizes", "big"), "argument --sizes: 'big' is no list of whole numbers such as 3,30,100"),
+        (("pages", "--connections", "7"), "there is no kind of connection '7'; there are: keep, 10, 1"),
+        (("pages", "--colour"), "unrecognized arguments: --colour"),
+        (("compare", "--peers", "lynx"), "there is no crawler 'lynx'; there are: nephila, script, scrapy"),
+        (("slo", "--pages", "-1"), "--pages is at least 1"),
+    ],
+)
+def test_a_wrong_argument_is_answered_in_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    """C4: as every command does."""
+    done = bench(*words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"nephila bench {words[0]}: {sentence}")
+    assert len(done.stderr.splitlines()) == 1
+    assert not done.stdout
+
+
+def test_benches_are_listed_with_what_they_measure() -> None:
+    """C4: so that nobody has to look into the folder."""
+    listed = [line.split(None, 1) for line in bench().stdout.splitlines()]
+    assert [name for name, _ in listed] == ["compare", "frontier", "pages", "slo"]
+    assert all(len(words) > 20 for _, words in listed)

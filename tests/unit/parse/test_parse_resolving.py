@@ -1,0 +1,119 @@
+"""Links resolved in C against the same in Python, which asks a parser of the standard for every one of them."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nephila.model.page import Link
+from nephila.native import native
+from nephila.parse.html import plainly_resolved
+from nephila.parse.walk import Findings, outranked
+from nephila.urls import Identifier, NormalRules, UrlLimits
+from nephila.urls.parse import Base
+
+BASES = (
+    "https://www.example.org/a/b/c.html?q=1#top",
+    "http://127.0.0.1:8080/",
+    "https://user:pw@example.org/x",
+    "https://xn--mnchen-3ya.de/ä",
+    "about:blank",
+    "https://example.org:8443/a//b/",
+)
+PIECES = (
+    "/",
+    "//",
+    "a",
+    "B",
+    ".",
+    "..",
+    "./",
+    "../",
+    "?",
+    "#",
+    "x=1",
+    "&",
+    "%2e",
+    "%2E%2e",
+    "%41",
+    "%",
+    ":",
+    "http:",
+    "https://",
+    "https://example.org",
+    "http://127.0.0.1:8080",
+    "HTTPS://EXAMPLE.org/",
+    "http://1.2.3",
+    "http://0x7f.1/",
+    "www.b.test",
+    "xn--",
+    "..b",
+    "@",
+    ";",
+    "(",
+    "|",
+    "^",
+    "{",
+    "'",
+    '"',
+    "<",
+    " ",
+    "\t",
+    "\n",
+    "\\",
+    "é",
+    "\ud800",
+    "\0",
+    "javascript:",
+    "mailto:x",
+    "~",
+    "!$&*+,=",
+    "[",
+    "]",
+    ".html",
+    "index",
+    "-",
+    "_",
+)
+hrefs = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
+references = st.dictionaries(
+    hrefs,
+    st.tuples(st.sampled_from(("a", "area", "link", "form")), st.sampled_from(("", "nofollow")), st.just("x")),
+    max_size=6,
+)
+
+
+@given(references, st.sampled_from(BASES))
+@example(
+    {"https://www.example.org/a#b": ("link", "", ""), "/a": ("a", "nofollow", ""), "../../a": ("a", "", "")}, BASES[0]
+)
+def test_links_are_resolved_alike(found: dict[str, tuple[str, str, str]], url: str) -> None:
+    """U1, X1: a link in C is what the standard says, whatever was written."""
+    base = Base.parse(url)
+    assert base is not None
+    plain = plainly_resolved(Findings(references=found), base)
+    links = native.resolve_references(found, base.url, base.join, outranked, Link)
+    assert links == plain
+    assert all(type(link) is Link for link in links)
+
+
+@given(st.lists(hrefs, max_size=8), st.sampled_from(BASES), st.booleans())
+def test_addresses_are_alike(written: list[str], url: str, keep_slash: bool) -> None:
+    """U2, U3: normal form and fingerprint from C are those from Python."""
+    base = Base.parse(url)
+    assert base is not None
+    urls = [whole for href in written if (whole := base.join(href)) is not None]
+    rules, limits = NormalRules(drop_trailing_slash=not keep_slash), UrlLimits(max_length=60, max_segments=4)
+    one, other = Identifier(77, rules, limits), Identifier(77, rules, limits)
+    for _ in range(2):  # the second time the sites are known
+        assert one.identify_new(urls) == other.identify_plainly(urls)
+
+
+@given(st.text(alphabet="ab/-.", max_size=400), st.integers(0, 2**64 - 1))
+def test_long_and_short_urls_have_the_same_fingerprints(path: str, secret: int) -> None:
+    """U3: whatever the length, C and the library agree on the hash."""
+    base = Base("https://example.org/")
+    urls = [whole for whole in (base.join("/" + path.strip("/.")), "https://example.org/") if whole]
+    one = Identifier(secret, NormalRules(), UrlLimits())
+    one.identify_plainly(["https://example.org/"])
+    assert one.identify_new(urls) == one.identify_plainly(urls)
