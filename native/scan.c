@@ -7,8 +7,17 @@
 
 #include <stddef.h>
 
+/* What a byte is in a tag. */
+enum { SPACE = 1, ENDS_NAME = 2, ENDS_ATTRIBUTE = 4, ENDS_VALUE = 8 };
+static const unsigned char CLASSES[256] = {
+    ['\t'] = SPACE | ENDS_NAME | ENDS_ATTRIBUTE | ENDS_VALUE, ['\n'] = SPACE | ENDS_NAME | ENDS_ATTRIBUTE | ENDS_VALUE,
+    ['\f'] = SPACE | ENDS_NAME | ENDS_ATTRIBUTE | ENDS_VALUE, ['\r'] = SPACE | ENDS_NAME | ENDS_ATTRIBUTE | ENDS_VALUE,
+    [' '] = SPACE | ENDS_NAME | ENDS_ATTRIBUTE | ENDS_VALUE,   ['/'] = ENDS_NAME | ENDS_ATTRIBUTE,
+    ['>'] = ENDS_NAME | ENDS_ATTRIBUTE | ENDS_VALUE,           ['='] = ENDS_ATTRIBUTE,
+};
+
 static inline int is_space(unsigned char c) {
-    return c == ' ' || (c >= '\t' && c <= '\r' && c != '\v');
+    return CLASSES[c] & SPACE;
 }
 
 static inline int is_alpha(unsigned char c) {
@@ -19,16 +28,20 @@ static inline int is_alpha(unsigned char c) {
 static int attribute_of(text name, size_t size) {
     static const struct {
         const char *name;
-        int attribute;
-    } NAMES[] = {{"href", HREF}, {"rel", REL}, {"hreflang", HREFLANG}, {"content", CONTENT}, {"name", NAME},
-                 {"http-equiv", HTTP_EQUIV}, {"src", SRC}, {"action", ACTION}, {"method", METHOD}, {"lang", LANG},
-                 {"xml:lang", XML_LANG}, {"alt", ALT}, {"srcset", SRCSET}, {"shadowrootmode", SHADOW}};
-    if (size < 3 || size > 14)
+        int attribute, size;
+    } NAMES[] = {{"rel", REL, 3}, {"src", SRC, 3}, {"alt", ALT, 3}, {"href", HREF, 4}, {"name", NAME, 4},
+                 {"lang", LANG, 4}, {"action", ACTION, 6}, {"method", METHOD, 6}, {"srcset", SRCSET, 6},
+                 {"content", CONTENT, 7}, {"hreflang", HREFLANG, 8}, {"xml:lang", XML_LANG, 8}, {"http-equiv", HTTP_EQUIV, 10},
+                 {"shadowrootmode", SHADOW, 14}};
+    static const signed char FIRST[15] = {-1, -1, -1, 0, 3, -1, 6, 9, 10, -1, 12, -1, -1, -1, 13};
+    if (size > 14 || FIRST[size] < 0)
         return -1;
-    unsigned char first = lower(*name);
-    for (size_t place = 0; place < sizeof NAMES / sizeof *NAMES; place++)
-        if ((unsigned char)NAMES[place].name[0] == first && same_folded((slice){name, size}, NAMES[place].name))
+    for (size_t place = (size_t)FIRST[size]; place < sizeof NAMES / sizeof *NAMES; place++) {
+        if (NAMES[place].size != (int)size)
+            break;
+        if (same_folded((slice){name, size}, NAMES[place].name))
             return NAMES[place].attribute;
+    }
     return -1;
 }
 
@@ -50,7 +63,7 @@ static text read_attributes(text p, text end, attributes *out, int wanted) {
         }
         slash = 0;
         text name = p++;
-        while (p < end && !is_space(*p) && *p != '/' && *p != '>' && *p != '=')
+        while (p < end && !(CLASSES[*p] & ENDS_ATTRIBUTE))
             p++;
         text name_end = p;
         slice value = {name, 0};
@@ -70,7 +83,7 @@ static text read_attributes(text p, text end, attributes *out, int wanted) {
                 p = close + 1;
             } else {
                 value.at = p;
-                while (p < end && !is_space(*p) && *p != '>')
+                while (p < end && !(CLASSES[*p] & ENDS_VALUE))
                     p++;
                 value.size = (size_t)(p - value.at);
             }
@@ -101,7 +114,7 @@ static const struct tag_entry *tag_of(uint64_t key) {
 static text read_name(scanner *self, text p, uint64_t *key) {
     text first = p;
     uint64_t packed = 0;
-    for (; p < self->end && !is_space(*p) && *p != '/' && *p != '>'; p++)
+    for (; p < self->end && !(CLASSES[*p] & ENDS_NAME); p++)
         if (p - first < 8)
             packed |= (uint64_t)lower(*p) << 8 * (p - first);
     size_t size = (size_t)(p - first);
@@ -126,7 +139,7 @@ static int stands(text p, text end, const char *name, size_t size) {
     for (size_t place = 0; place < size; place++)
         if (lower(p[place]) != (unsigned char)name[place])
             return 0;
-    return is_space(p[size]) || p[size] == '/' || p[size] == '>';
+    return CLASSES[p[size]] & ENDS_NAME;
 }
 
 static text raw_end(text p, text end, const char *name) {

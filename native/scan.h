@@ -131,7 +131,10 @@ typedef struct {
     size_t size;
 } slice;
 
-enum { HREF, REL, HREFLANG, CONTENT, NAME, HTTP_EQUIV, SRC, ACTION, METHOD, LANG, XML_LANG, ALT, SRCSET, SHADOW, ATTRIBUTES };
+enum {
+    HREF, REL, HREFLANG, CONTENT, NAME, HTTP_EQUIV, SRC, ACTION, METHOD, LANG, XML_LANG, ALT, SRCSET, SHADOW,
+    ATTRIBUTES /* how many there are */
+};
 
 typedef struct {
     slice values[ATTRIBUTES]; /* absent where `at` is null */

@@ -153,9 +153,12 @@ unsigned char *put_decoded(unsigned char *to, text from, text end, int attribute
 int is_utf8(text bytes, size_t size) {
     text p = bytes, end = bytes + size;
     while (p < end) {
-        uint64_t eight;
-        while (end - p >= 8 && (memcpy(&eight, p, 8), !(eight & UINT64_C(0x8080808080808080))))
-            p += 8;
+        for (; end - p >= 32; p += 32) {
+            uint64_t eights[4];
+            memcpy(eights, p, 32);
+            if ((eights[0] | eights[1] | eights[2] | eights[3]) & UINT64_C(0x8080808080808080))
+                break;
+        }
         if (p == end)
             break;
         unsigned char c = *p;

@@ -208,7 +208,8 @@ static reference *reference_to(scanner *self, slice href, int *is_new) {
     *is_new = !*slot;
     if (*slot)
         return &self->references[*slot - 1];
-    if (!grown(self, (void **)&self->references, self->reference_count, &self->reference_room, sizeof *self->references))
+    void **references = (void **)&self->references;
+    if (!grown(self, references, self->reference_count, &self->reference_room, sizeof *self->references))
         return NULL;
     reference *made = &self->references[self->reference_count++];
     *made = (reference){.href = href, .rel = {(text) "", 0}, .text = {(text) "", 0}};
@@ -342,7 +343,8 @@ static void read_meta(scanner *self, const attributes *raw) {
     if (!content.at)
         return;
     slice name = decoded(self, raw->values[NAME]);
-    if (name.at && name.size && grown(self, (void **)&self->metas, self->meta_count, &self->meta_room, sizeof *self->metas))
+    if (name.at && name.size &&
+        grown(self, (void **)&self->metas, self->meta_count, &self->meta_room, sizeof *self->metas))
         self->metas[self->meta_count++] = (slice_pair){name, content};
     slice kind = decoded(self, raw->values[HTTP_EQUIV]);
     if (same_folded(kind, "refresh")) {

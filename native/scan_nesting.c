@@ -200,14 +200,10 @@ static int start_foreign(nesting *self, uint64_t key, uint16_t tag, uint32_t fla
     return tag == TAG_A;
 }
 
+/* A body or a row that the page left out. */
 static void push_part(nesting *self, uint16_t tag) {
-    static const struct {
-        uint16_t tag;
-        uint64_t key;
-        uint32_t flags;
-    } PARTS[] = {{TAG_TBODY, 0x79646f6274, SPECIAL | BREAK | TABLE | PART}, {TAG_TR, 0x7274, SPECIAL | BREAK | TABLE | PART}};
-    int place = tag == TAG_TR;
-    push(self, PARTS[place].key, PARTS[place].tag, PARTS[place].flags, 0, TABLE);
+    uint64_t key = tag == TAG_TR ? 0x7274 : 0x79646f6274; /* tr, tbody */
+    push(self, key, tag, SPECIAL | BREAK | TABLE | PART, 0, TABLE);
 }
 
 static void start_part(nesting *self, uint64_t key, uint16_t tag, uint32_t flags) {

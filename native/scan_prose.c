@@ -10,6 +10,8 @@ enum { NO_WORD, LETTER, DIGIT, WORD_ALONE };
 /* For each character of the basic plane what it is in a word, and its lower case. */
 static unsigned char KINDS[0x10000];
 static uint16_t LOWER[0x10000];
+/* Both for ASCII: the lower case, with the upper bit set for digits; zero for what is not in a word. */
+static unsigned char PLAIN[0x80];
 
 static int kind_of(uint32_t code) {
     if (!Py_UNICODE_ISALNUM(code))
@@ -24,6 +26,8 @@ void nephila_scan_prepare(void) {
     for (uint32_t code = 0; code < 0x10000; code++) {
         KINDS[code] = (unsigned char)kind_of(code);
         LOWER[code] = (uint16_t)Py_UNICODE_TOLOWER(code);
+        if (code < 0x80)
+            PLAIN[code] = KINDS[code] == NO_WORD ? 0 : (unsigned char)(LOWER[code] | (KINDS[code] == DIGIT) << 7);
     }
 }
 
@@ -208,10 +212,10 @@ static void read_words(prose *self, text from, text end, int references, int tit
     while (from < end) {
         unsigned char c = *from;
         if (c < 0x80) {
-            unsigned char kind = KINDS[c];
-            if (kind != NO_WORD) {
-                add_byte(&read, (unsigned char)LOWER[c]);
-                read.numeric |= kind == DIGIT;
+            unsigned char plain = PLAIN[c];
+            if (plain) {
+                add_byte(&read, plain & 0x7F);
+                read.numeric |= plain >> 7;
                 from++;
                 continue;
             }
@@ -246,7 +250,9 @@ static inline int is_chosen(const block *self, int looseness) {
         return 1;
     if (self->framing)
         return 0;
-    return looseness ? self->linked * LOOSE_LINK_SHARE <= size : size >= LEAST_BLOCK && self->linked * LINK_SHARE <= size;
+    if (looseness)
+        return self->linked * LOOSE_LINK_SHARE <= size;
+    return size >= LEAST_BLOCK && self->linked * LINK_SHARE <= size;
 }
 
 static int looseness_of(const prose *self) {
@@ -272,7 +278,13 @@ typedef struct {
 
 static inline void count_run(tally *self, uint64_t run) {
     uint64_t carry = run;
-    for (int plane = 0; carry; plane++) {
+    int plane = 0;
+    for (; plane < 6; plane++) { /* as good as always needed: not to be guessed */
+        uint64_t next = self->planes[plane] & carry;
+        self->planes[plane] ^= carry;
+        carry = next;
+    }
+    for (; carry; plane++) {
         uint64_t next = self->planes[plane] & carry;
         self->planes[plane] ^= carry;
         carry = next;

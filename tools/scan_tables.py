@@ -1,7 +1,7 @@
-"""Writes `native/scan_tables.h` from the tables of `nephila.parse`: what the native scanner and its twin share.
+"""Writes `native/scan_*.h` from the tables of `nephila.parse`: what the native scanner and its twin share.
 
 Tags and their flags, character references, the words of the calendar and of languages, limits. Run it after a change to
-one of them; a test compares the file with what this would write.
+one of them; a test compares the files with what this would write.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ if __name__ == "__main__":
 
 from nephila.parse import characters, features, gather, language, main, nesting, prose, scan, tags, walk, words  # noqa: E402
 
-HEADER = ROOT / "native" / "scan_tables.h"
 _NAMED_IN_CODE = (
     "svg math title desc foreignobject mi mo mn ms mtext annotation-xml option optgroup datalist dialog image"
 )
@@ -74,13 +73,18 @@ def _slots(entries: dict[int, str], bits: int) -> list[str]:
     return [f"[{slot}] = {entry}" for slot, entry in sorted(slots.items())]
 
 
-def _array(kind: str, name: str, items: Iterable[str], size: str = "") -> str:
+def _lines(items: Iterable[str]) -> str:
+    """Items with commas between them, as many in a line as fit."""
     lines = textwrap.wrap(", ".join(item.replace(" ", "\0") for item in items), 116)
-    return (
-        f"static const {kind} {name}[{size}] = {{\n"
-        + "".join(f"    {line}\n".replace("\0", " ") for line in lines)
-        + "};\n"
-    )
+    return "".join(f"    {line}\n".replace("\0", " ") for line in lines)
+
+
+def _array(kind: str, name: str, items: Iterable[str], size: str = "") -> str:
+    return f"static const {kind} {name}[{size}] = {{\n{_lines(items)}}};\n"
+
+
+def _enum(names: Iterable[str]) -> str:
+    return f"enum {{\n{_lines(names)}}};\n"
 
 
 def _tags() -> list[str]:
@@ -91,7 +95,7 @@ def _tags() -> list[str]:
         name_key(name): f"{{{name_key(name):#x}u, {identity[name]}, {tags.FLAGS.get(name, 0):#x}}}" for name in names
     }
     return [
-        "enum { TAG_OTHER, " + ", ".join(identity.values()) + ", TAG_COUNT };\n",
+        _enum(["TAG_OTHER", *identity.values(), "TAG_COUNT"]),
         f"enum {{ FORMATTING_COUNT = {len(formatting)}, TAG_SLOT_BITS = 9 }};\n",
         _array(
             "unsigned char",
@@ -155,7 +159,7 @@ PARTS = ("limits", "tags", "references", "words")
 
 def path_of(part: str) -> Path:
     """Where a header is."""
-    return HEADER.with_name(f"scan_{part}.h")
+    return ROOT / "native" / f"scan_{part}.h"
 
 
 def main_program() -> None:

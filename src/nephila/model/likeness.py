@@ -12,8 +12,8 @@ from typing import NamedTuple
 MAX_DISTANCE = 6
 """Bits in which the SimHashes of near duplicates differ at most (D3)."""
 LEAST_RESEMBLANCE = 0.5
-"""Of near duplicates. In the labelled pairs of the test material near duplicates have 0.7 and more, other pairs at most
-0.41: any value between finds the same."""
+"""Of near duplicates. In the labelled pairs of the test material all but one have 0.70 and more, other pairs at most 0.41:
+half stands between."""
 
 
 class Likeness(NamedTuple):

@@ -2,7 +2,7 @@
 
 The flags are the standard's own categories (special, formatting, void, scope markers, ...) with a few of ours: which
 tags break a run of text into blocks, which hold navigation, which are read for links. The native scanner has the same
-table: `tools/scan_tables.py` writes it into `native/scan_tables.h`, and a test holds the two together.
+table: `tools/scan_tables.py` writes it into `native/scan_tags.h`, and a test holds the two together.
 """
 
 from __future__ import annotations
