@@ -15,7 +15,9 @@
 
 extern PyMethodDef nephila_frontier_methods[];
 extern PyMethodDef nephila_links_methods[];
+extern PyMethodDef nephila_scan_methods[];
 extern PyMethodDef nephila_store_methods[];
 void nephila_links_prepare(void);
+void nephila_scan_prepare(void);
 
 #endif

@@ -70,3 +70,27 @@ def sift(
 
 def base32(digest: bytes) -> str: ...
 def outlinks(links: tuple[Link, ...]) -> tuple[str, ...]: ...
+
+# scan.c; twin in nephila/parse/scan.py
+
+def scan_page(
+    body: bytes,
+    images: bool,
+    refresh_url: Callable[[str], str | None],
+    srcset_urls: Callable[[str], list[str]],
+) -> tuple[
+    bool,
+    tuple[
+        dict[str, tuple[str, str, str]],
+        list[tuple[str, str]],
+        str | None,
+        str | None,
+        str,
+        str,
+        str | None,
+        list[tuple[str, str]],
+    ],
+    tuple[bytes, bytes],
+    tuple[int, bytes, int],
+    str,
+]: ...

@@ -41,7 +41,7 @@ def build(root: Path, directory: Path) -> Path:
     include = sysconfig.get_path("include")
     if not (Path(include) / "Python.h").is_file():
         raise NotBuiltError("the headers of Python are not installed (Debian, Ubuntu: apt install python3-dev)")
-    compiler = next(_compilers(), None)
+    compiler = next(compilers(), None)
     if compiler is None:
         raise NotBuiltError("there is no C compiler (Debian, Ubuntu: apt install gcc)")
     target = directory / file_name()
@@ -57,7 +57,7 @@ def build(root: Path, directory: Path) -> Path:
     return target
 
 
-def _compilers() -> Iterator[list[str]]:
+def compilers() -> Iterator[list[str]]:
     """Compilers that are there, the most fitting first."""
     named = (os.environ.get("CC"), (sysconfig.get_config_var("CC") or "").partition(" ")[0], "cc", "gcc", "clang")
     for name in named:

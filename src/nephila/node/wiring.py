@@ -273,6 +273,7 @@ def _reader(settings: Settings) -> Callable[[Fetched], Page | None]:
             agent=agent,
             robots_tags=[value for name, value in fetched.headers if name == "x-robots-tag"],
             link_headers=[value for name, value in fetched.headers if name == "link"],
+            content_language=fetched.header("content-language"),
             images=images,
             max_bytes=max_bytes,
         )

@@ -1,12 +1,15 @@
-"""Bytes to Page, pure: charset, content type, tree, links, directives.
+"""Bytes to Page, pure: charset, content type, links, directives, text features.
 
 `parse_html` is the whole way; `media_type` decides beforehand whether a body is worth it, `links_that_matter`
-afterwards which of its links are worth fetching. Nothing here does I/O, keeps state or reads a clock.
+afterwards which of its links are worth fetching; `main_text` and `language_of` are for exports. Nothing here does I/O,
+keeps state or reads a clock.
 """
 
 from .charset import decide_charset, decode
 from .choice import MAX_LINKS, links_that_matter
 from .html import MAX_BYTES, parse_html
+from .language import language_of
+from .scan import main_text
 from .sniff import media_type, media_type_of_header
 
 __all__ = [
@@ -14,7 +17,9 @@ __all__ = [
     "MAX_LINKS",
     "decide_charset",
     "decode",
+    "language_of",
     "links_that_matter",
+    "main_text",
     "media_type",
     "media_type_of_header",
     "parse_html",

@@ -1,7 +1,7 @@
-"""A page's bytes to a `Page`: charset, text, tree, one walk, links resolved (X1, X2, X5).
+"""A page's bytes to a `Page`: charset, one scan of the text or one walk of the tree, links resolved (X1, X2, X5).
 
-Bytes and base in; links and directives out: one pure function, so that a faster one can take its place with this as its
-oracle.
+Bytes and base in; links, directives and text features out: one pure function. Almost every page is read by the scanner,
+which builds no tree (`scan.py`); one whose nesting leaves a doubt, by the tree, with the same results.
 
 What must stay true: any bytes, any URL and any headers give a page, never an exception; only http(s) URLs come out,
 each once, without fragment.
@@ -9,8 +9,8 @@ each once, without fragment.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
-from itertools import chain
 
 from nephila.model.page import Link, Page
 from nephila.native import AVAILABLE, native
@@ -19,7 +19,7 @@ from nephila.urls.parse import Base
 from .attributes import header_links
 from .charset import decide_charset, decode
 from .directives import directives_of
-from .signature import sign
+from .scan import scan
 from .tree import elements
 from .walk import DOCUMENT_TAGS, IMAGE_TAGS, Findings, Reference, outranked, walk
 
@@ -71,7 +71,21 @@ def plainly_resolved(found: Findings, base: Base) -> tuple[Link, ...]:
     return tuple([Link(url, *reference) for url, reference in links.items()])
 
 
-def parse_html(
+def _utf8(body: bytes, charset: str) -> bytes:
+    """The text of a page in UTF-8, byte order mark taken off; wrong bytes in UTF-8 are left to the scanner."""
+    if charset == "UTF-8":
+        return body.removeprefix(codecs.BOM_UTF8)
+    if charset == "windows-1252" and body.isascii():
+        return body
+    return decode(body, charset).encode("utf-8", "replace")
+
+
+def _one_language(header: str) -> str:
+    """What a Content-Language header says, unless it lists several."""
+    return "" if "," in header else header.strip()
+
+
+def parse_html(  # noqa: PLR0913 - the headers are named one by one
     body: bytes,
     url: str,
     content_type: str,
@@ -79,20 +93,22 @@ def parse_html(
     agent: str,
     robots_tags: Sequence[str] = (),
     link_headers: Sequence[str] = (),
+    content_language: str = "",
     images: bool = False,
     max_bytes: int = MAX_BYTES,
 ) -> Page:
     """The page at `url`.
 
     `agent` is our User-Agent or its product token, whose own directives count too; `robots_tags` and `link_headers` are
-    the values of the X-Robots-Tag and Link headers. A canonical or hreflang in the page wins over one in a header.
+    the values of the X-Robots-Tag and Link headers. A canonical or hreflang in the page wins over one in a header, its
+    language over the Content-Language header, and that over a guess.
     """
     body = body[:max_bytes]
     charset = decide_charset(body, content_type)
-    tree = elements(decode(body, charset), DOCUMENT_TAGS + IMAGE_TAGS if images else DOCUMENT_TAGS)
-    root = next(tree)  # the html element: every document has one, and it comes first
-    found = walk(chain((root,), tree))
-    signature = sign(root)
+    scanned = scan(_utf8(body, charset), images=images)
+    found = scanned.findings
+    if scanned.doubtful:
+        found = walk(elements(decode(body, charset), DOCUMENT_TAGS + IMAGE_TAGS if images else DOCUMENT_TAGS))
     document = Base.parse(url) or Base.parse(_NOWHERE)
     assert document is not None  # noqa: S101 - about:blank can be parsed
     base = _base_of(found, document)
@@ -112,8 +128,11 @@ def parse_html(
         links=resolved_links(found, base),
         directives=directives_of(found.metas, robots_tags, agent),
         canonical=canonical,
-        language=found.language or found.default_language,
+        language=found.language or found.default_language or _one_language(content_language) or scanned.spoken,
         hreflang=tuple(dict.fromkeys(pair for pair in hreflang if pair[1])),
-        text_hash=signature.text,
-        shape_hash=signature.shape,
+        text_hash=scanned.signature.text,
+        shape_hash=scanned.signature.shape,
+        simhash=scanned.likeness.simhash,
+        sketch=scanned.likeness.sketch,
+        words=scanned.likeness.words,
     )

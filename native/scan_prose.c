@@ -1,0 +1,365 @@
+/* Words, blocks, signature, main text and what it is compared by; twins: nephila/parse/prose.py, words.py, main.py,
+ * features.py and language.py.
+ */
+#include "scan.h"
+#include "scan_tags.h"
+#include "scan_words.h"
+
+enum { NO_WORD, LETTER, DIGIT, WORD_ALONE };
+
+/* For each character of the basic plane what it is in a word, and its lower case. */
+static unsigned char KINDS[0x10000];
+static uint16_t LOWER[0x10000];
+/* Both for ASCII: the lower case, with the upper bit set for digits; zero for what is not in a word. */
+static unsigned char PLAIN[0x80];
+
+static int kind_of(uint32_t code) {
+    if (!Py_UNICODE_ISALNUM(code))
+        return NO_WORD;
+    for (size_t place = 0; place < sizeof ALONE / sizeof *ALONE; place++)
+        if (code >= ALONE[place][0] && code <= ALONE[place][1])
+            return WORD_ALONE;
+    return Py_UNICODE_ISDECIMAL(code) ? DIGIT : LETTER;
+}
+
+void nephila_scan_prepare(void) {
+    for (uint32_t code = 0; code < 0x10000; code++) {
+        KINDS[code] = (unsigned char)kind_of(code);
+        LOWER[code] = (uint16_t)Py_UNICODE_TOLOWER(code);
+        if (code < 0x80)
+            PLAIN[code] = KINDS[code] == NO_WORD ? 0 : (unsigned char)(LOWER[code] | (KINDS[code] == DIGIT) << 7);
+    }
+}
+
+void prose_begin(prose *self) {
+    memset(self, 0, sizeof *self);
+    self->text = self->shape = SEED;
+}
+
+void prose_free(prose *self) {
+    PyMem_Free(self->words);
+    PyMem_Free(self->numeric);
+    PyMem_Free(self->blocks);
+}
+
+static void break_block(prose *self) {
+    if (self->count > self->first && !self->failed) {
+        if (self->block_count == self->block_room) {
+            uint32_t room = self->block_room ? self->block_room * 2 : 256;
+            block *blocks = PyMem_Realloc(self->blocks, room * sizeof *blocks);
+            if (!blocks) {
+                self->failed = 1;
+                return;
+            }
+            self->blocks = blocks;
+            self->block_room = room;
+        }
+        self->blocks[self->block_count++] = (block){self->first, self->count, self->linked, self->framing > 0};
+    }
+    self->first = self->count;
+    self->linked = 0;
+}
+
+void prose_start(prose *self, uint16_t tag, uint32_t flags, int link, int self_closing) {
+    if (flags & BREAK) {
+        break_block(self);
+        self->framing += (flags & FRAME) != 0;
+    }
+    if (tag == TAG_A)
+        self->in_link = link;
+    else if (tag == TAG_TEMPLATE)
+        self->templates++;
+    else if (self->hidden == TAG_SVG && flags & BREAKOUT)
+        self->hidden = 0;
+    else if (self->hidden == TAG_OPTION && tag == TAG_OPTGROUP)
+        self->hidden = 0;
+    else if ((!self->hidden || self->hidden == TAG_OPTION) &&
+             (tag == TAG_NOSCRIPT || tag == TAG_OPTION || (tag == TAG_SVG && !self_closing)))
+        self->hidden = tag;
+}
+
+void prose_end(prose *self, uint16_t tag, uint32_t flags) {
+    if (flags & BREAK) {
+        break_block(self);
+        if (flags & FRAME && self->framing)
+            self->framing--;
+    }
+    if (tag == TAG_A)
+        self->in_link = 0;
+    else if (tag == TAG_TEMPLATE)
+        self->templates -= self->templates > 0;
+    else if (self->hidden &&
+             (tag == self->hidden ||
+              (self->hidden == TAG_OPTION && (tag == TAG_SELECT || tag == TAG_OPTGROUP || tag == TAG_DATALIST))))
+        self->hidden = 0;
+}
+
+void prose_close(prose *self) {
+    break_block(self);
+}
+
+/* A word that is being read. */
+typedef struct {
+    uint64_t number, eight;
+    uint32_t size;
+    unsigned shift;
+    int numeric;
+} word;
+
+static const word NEW_WORD = {SEED, 0, 0, 0, 0};
+
+static inline void add_byte(word *self, unsigned char byte) {
+    self->eight |= (uint64_t)byte << self->shift;
+    self->shift += 8;
+    self->size++;
+    if (self->shift == 64) {
+        self->number = (self->number ^ self->eight) * FACTOR;
+        self->number ^= self->number >> 32;
+        self->eight = 0;
+        self->shift = 0;
+    }
+}
+
+static inline uint64_t finished(const word *self) {
+    uint64_t number = self->number;
+    if (self->shift) {
+        number = (number ^ self->eight) * FACTOR;
+        number ^= number >> 32;
+    }
+    number = (number ^ self->size) * LAST_FACTOR;
+    return number ^ number >> 29;
+}
+
+static inline int in_calendar(uint64_t number) {
+    size_t slot = (number * FACTOR) >> (64 - CALENDAR_SLOT_BITS);
+    while (CALENDAR[slot]) {
+        if (CALENDAR[slot] == number)
+            return 1;
+        slot = (slot + 1) & ((1u << CALENDAR_SLOT_BITS) - 1);
+    }
+    return 0;
+}
+
+static inline uint64_t step(uint64_t number, uint64_t next) {
+    number = (number ^ next) * FACTOR;
+    return number ^ number >> 32;
+}
+
+static inline void sign(prose *self, uint64_t number, int numeric) {
+    self->signed_any = 1;
+    self->text = step(self->text, number);
+    if (!numeric && !in_calendar(number))
+        self->shape = step(self->shape, number);
+}
+
+static int more_room(prose *self) {
+    uint32_t room = self->room ? self->room * 2 : 1024;
+    uint64_t *words = PyMem_Realloc(self->words, room * sizeof *words);
+    if (words)
+        self->words = words;
+    unsigned char *numeric = PyMem_Realloc(self->numeric, room);
+    if (numeric)
+        self->numeric = numeric;
+    if (!words || !numeric) {
+        self->failed = 1;
+        return -1;
+    }
+    self->room = room;
+    return 0;
+}
+
+static inline void end_word(prose *self, word *read, int title) {
+    if (!read->size)
+        return;
+    if (self->seen < MAX_WORDS && !self->failed && (self->count < self->room || !more_room(self))) {
+        uint64_t number = finished(read);
+        self->seen++;
+        if (!title) {
+            self->words[self->count] = number;
+            self->numeric[self->count++] = (unsigned char)read->numeric;
+        }
+        if (!title && self->in_link)
+            self->linked++;
+        else
+            sign(self, number, read->numeric);
+    }
+    *read = NEW_WORD;
+}
+
+static inline void add_character(prose *self, word *read, uint32_t code, int title) {
+    int kind = code < 0x10000 ? KINDS[code] : kind_of(code);
+    if (kind == NO_WORD || kind == WORD_ALONE)
+        end_word(self, read, title);
+    if (kind == NO_WORD)
+        return;
+    uint32_t lower = code < 0x10000 ? LOWER[code] : Py_UNICODE_TOLOWER(code);
+    unsigned char bytes[4];
+    size_t size = put_character(bytes, lower);
+    for (size_t place = 0; place < size; place++)
+        add_byte(read, bytes[place]);
+    if (kind == WORD_ALONE) {
+        read->numeric = Py_UNICODE_ISDECIMAL(lower) != 0;
+        end_word(self, read, title);
+    } else {
+        read->numeric |= kind == DIGIT;
+    }
+}
+
+static void read_words(prose *self, text from, text end, int references, int title) {
+    if (self->hidden || self->templates || self->seen >= MAX_WORDS)
+        return;
+    word read = NEW_WORD;
+    while (from < end) {
+        unsigned char c = *from;
+        if (c < 0x80) {
+            unsigned char plain = PLAIN[c];
+            if (plain) {
+                add_byte(&read, plain & 0x7F);
+                read.numeric |= plain >> 7;
+                from++;
+                continue;
+            }
+            uint32_t codes[2];
+            int count;
+            if (c == '&' && references && (count = read_reference(&from, end, 0, codes))) {
+                for (int place = 0; place < count; place++)
+                    add_character(self, &read, codes[place], title);
+                continue;
+            }
+            end_word(self, &read, title);
+            from++;
+        } else {
+            add_character(self, &read, get_character(&from), title);
+        }
+    }
+    end_word(self, &read, title);
+}
+
+void prose_text(prose *self, text from, text end, int references) {
+    read_words(self, from, end, references, 0);
+}
+
+void prose_title(prose *self, text from, text end) {
+    read_words(self, from, end, 1, 1);
+}
+
+/* The blocks that hold what the page says: 0 for long ones with few links, 1 for those with few links, 2 for all. */
+static inline int is_chosen(const block *self, int looseness) {
+    uint32_t size = self->last - self->first;
+    if (looseness == 2)
+        return 1;
+    if (self->framing)
+        return 0;
+    if (looseness)
+        return self->linked * LOOSE_LINK_SHARE <= size;
+    return size >= LEAST_BLOCK && self->linked * LINK_SHARE <= size;
+}
+
+static int looseness_of(const prose *self) {
+    for (int looseness = 0; looseness < 2; looseness++) {
+        uint32_t words = 0;
+        for (uint32_t place = 0; place < self->block_count; place++)
+            if (is_chosen(&self->blocks[place], looseness))
+                words += self->blocks[place].last - self->blocks[place].first;
+        if (words >= LEAST_TEXT)
+            return looseness;
+    }
+    return 2;
+}
+
+enum { COUNTER_BITS = 17 };
+
+/* How many runs have each bit set: counter n of all 64 is bit n of `planes`. */
+typedef struct {
+    uint64_t planes[COUNTER_BITS];
+    uint64_t least[PLACES];
+    uint32_t runs;
+} tally;
+
+static inline void count_run(tally *self, uint64_t run) {
+    uint64_t carry = run;
+    int plane = 0;
+    for (; plane < 6; plane++) { /* as good as always needed: not to be guessed */
+        uint64_t next = self->planes[plane] & carry;
+        self->planes[plane] ^= carry;
+        carry = next;
+    }
+    for (; carry; plane++) {
+        uint64_t next = self->planes[plane] & carry;
+        self->planes[plane] ^= carry;
+        carry = next;
+    }
+    if (run < self->least[run >> 58])
+        self->least[run >> 58] = run;
+    self->runs++;
+}
+
+void prose_likeness(const prose *self, likeness *out) {
+    memset(out, 0, sizeof *out);
+    tally counts = {{0}, {0}, 0};
+    memset(counts.least, 0xFF, sizeof counts.least);
+    uint64_t one = 0, two = 0;
+    uint32_t steady = 0;
+    int looseness = looseness_of(self);
+    for (uint32_t place = 0; place < self->block_count; place++) {
+        const block *chosen = &self->blocks[place];
+        if (!is_chosen(chosen, looseness))
+            continue;
+        out->words += chosen->last - chosen->first;
+        for (uint32_t at = chosen->first; at < chosen->last; at++) {
+            if (self->numeric[at])
+                continue;
+            uint64_t three = self->words[at];
+            if (++steady >= 3) {
+                uint64_t run = one * RUN_FIRST + two * RUN_SECOND + three * RUN_THIRD;
+                run = (run ^ run >> 32) * FACTOR;
+                count_run(&counts, run ^ run >> 29);
+            }
+            one = two;
+            two = three;
+        }
+    }
+    if (steady < LEAST_WORDS)
+        return;
+    out->comparable = 1;
+    for (int bit = 0; bit < 64; bit++) {
+        uint32_t count = 0;
+        for (int plane = 0; plane < COUNTER_BITS; plane++)
+            count |= (uint32_t)(counts.planes[plane] >> bit & 1) << plane;
+        if (2 * count > counts.runs)
+            out->simhash |= UINT64_C(1) << bit;
+    }
+    for (int place = 0; place < PLACES; place++)
+        out->sketch[place] = counts.least[place] == UINT64_MAX ? 0 : (unsigned char)(counts.least[place] % 255 + 1);
+}
+
+const char *prose_language(const prose *self) {
+    uint32_t hits[LANGUAGE_COUNT] = {0};
+    uint32_t count = self->count < LOOK_WORDS ? self->count : LOOK_WORDS;
+    for (uint32_t at = 0; at < count; at++) {
+        uint64_t number = self->words[at];
+        size_t slot = (number * FACTOR) >> (64 - LANGUAGE_SLOT_BITS);
+        uint32_t mask = 0;
+        while (COMMON_WORDS[slot].key) {
+            if (COMMON_WORDS[slot].key == number) {
+                mask = COMMON_WORDS[slot].mask;
+                break;
+            }
+            slot = (slot + 1) & ((1u << LANGUAGE_SLOT_BITS) - 1);
+        }
+        for (int language = 0; mask; language++, mask >>= 1)
+            hits[language] += mask & 1;
+    }
+    uint32_t most = 0;
+    int best = 0, ties = 0;
+    for (int language = 0; language < LANGUAGE_COUNT; language++) {
+        if (hits[language] > most) {
+            most = hits[language];
+            best = language;
+            ties = 1;
+        } else if (hits[language] == most) {
+            ties++;
+        }
+    }
+    return most < LEAST_HITS || most * LEAST_SHARE < count || ties > 1 ? "" : LANGUAGES[best];
+}
