@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .likeness import Likeness
+
 
 class Link(NamedTuple):
     """One reference found in a page, already resolved against the document's base. A tuple: there are eighty a page."""
@@ -46,3 +48,13 @@ class Page:
     """Eight bytes that stand for the text without that of links; empty when there is none."""
     shape_hash: bytes = b""
     """The same without words that hold a digit and without names of months and days: equal for a calendar's pages."""
+    simhash: int = 0
+    sketch: bytes = b""
+    """Empty where the main text is too short to be compared."""
+    words: int = 0
+    """Of the main text."""
+
+    @property
+    def likeness(self) -> Likeness:
+        """What its main text is compared by."""
+        return Likeness(self.simhash, self.sketch, self.words)
