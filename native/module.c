@@ -1,8 +1,8 @@
 /* The module itself: the methods of all parts under one name. */
 #include "native.h"
 
-static PyMethodDef *const PARTS[] = {nephila_frontier_methods, nephila_links_methods, nephila_scan_methods,
-                                    nephila_store_methods};
+static PyMethodDef *const PARTS[] = {nephila_frontier_methods, nephila_links_methods, nephila_near_methods,
+                                     nephila_scan_methods, nephila_store_methods};
 
 static int add_parts(PyObject *module) {
     nephila_links_prepare();

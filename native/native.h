@@ -14,6 +14,7 @@
 #include <string.h>
 
 extern PyMethodDef nephila_frontier_methods[];
+extern PyMethodDef nephila_near_methods[];
 extern PyMethodDef nephila_links_methods[];
 extern PyMethodDef nephila_scan_methods[];
 extern PyMethodDef nephila_store_methods[];

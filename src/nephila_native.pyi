@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from typing_extensions import Buffer
+
 from nephila.model.page import Link
 from nephila.model.task import Candidate, Level
 from nephila.urls import Address
@@ -33,6 +35,12 @@ def pack_bundles(
 ) -> list[tuple[bytes, bytes, int]]: ...
 def take_entry(bundle: bytes, fingerprint: bytes) -> tuple[bytes, bytes | None] | None: ...
 def xxh32(text: bytes, seed: int) -> int: ...
+
+# near.c; twins in nephila/dedup/near_twin.py
+
+def near_find(runs: Sequence[Buffer], simhash: int, distance: int) -> list[tuple[int, int]]: ...
+def near_scan(entries: Buffer, simhash: int, distance: int) -> list[tuple[int, int]]: ...
+def near_merge(out: Buffer, runs: Sequence[Buffer], entries: Buffer) -> None: ...
 
 # links.c; twins in nephila/parse/html.py, nephila/urls/identity.py, nephila/frontier/sifting.py
 

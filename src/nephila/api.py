@@ -52,6 +52,8 @@ class FetchedPage:
     """The page that it was found on; empty for a seed."""
     duplicate_of: str
     """The URL under which the same content was stored before; empty when it is new."""
+    near_duplicate_of: str = ""
+    """The URL of an earlier page that says nearly the same; empty when there is none."""
 
     @property
     def text(self) -> str:
@@ -226,4 +228,5 @@ def _page(crawled: CrawledPage) -> FetchedPage:
         depth=crawled.task.depth,
         via=crawled.task.via,
         duplicate_of=crawled.duplicate_of,
+        near_duplicate_of=crawled.near_duplicate_of,
     )

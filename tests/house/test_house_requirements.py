@@ -47,7 +47,7 @@ def imported(folder: Path) -> set[str]:
                     names.add(module.split(".")[0])
                 case _:
                     pass
-    return names - set(sys.stdlib_module_names) - {"nephila"}
+    return names - set(sys.stdlib_module_names) - {"nephila", "nephila_native"}
 
 
 def packages_of(modules: set[str]) -> set[str]:

@@ -67,6 +67,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "excluded_builtin": "kept out by a built-in pattern (--no-builtin-excludes)",
         "extension": "the name ends like no page's (--no-skip-extensions)",
         "nofollow": "the page asks not to follow it (--no-nofollow)",
+        "near_duplicate": "on a page that says nearly what another one says (dedup.near_follow)",
         "depth": "too many hops from a seed (--max-depth)",
         "repeated_segments": "the path repeats itself (traps.repeated_segments)",
         "blocked": "somebody blocked it (nephila block)",

@@ -97,6 +97,8 @@ def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[st
         )
     if summary.duplicates:
         yield "duplicates", f"{count(summary.duplicates)} had content that was already stored"
+    if summary.near_duplicates:
+        yield "near", f"{count(summary.near_duplicates)} said nearly what another page had said before"
     if summary.errors:
         yield "errors", count(sum(summary.errors.values()))
     if summary.refused:

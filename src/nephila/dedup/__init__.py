@@ -1,5 +1,8 @@
-"""Content seen before: digests of bodies and the captures that hold them."""
+"""Content seen before: bodies that are the same (digests), and pages that say nearly the same (near)."""
 
 from .digests import LmdbDigestIndex, MemoryDigestIndex
+from .near import LmdbNearIndex
+from .near_memory import MemoryNearIndex
+from .near_rule import NearRule
 
-__all__ = ["LmdbDigestIndex", "MemoryDigestIndex"]
+__all__ = ["LmdbDigestIndex", "LmdbNearIndex", "MemoryDigestIndex", "MemoryNearIndex", "NearRule"]

@@ -9,11 +9,12 @@ been seen often enough speaks for itself: wider ones hear no more of it, and a g
 (`holding`). So the good part of a host neither hides its trap nor suffers from it.
 
 A fetch is *wasted* when it is an error, when its bytes are known, or when its text is: the same as that of a recent
-page under any of its patterns, or the same but for numbers, where numbers are all that the trap varies: found on a page
-of its own kind, or under a URL that holds a date. A shop's products that differ in numbers only are found on lists, so
-they are not taken for a trap; the calendar feeds itself. A page that says nothing new but leads to new URLs of another
-kind, which in turn are worth it, is *alive*: neither good nor bad. That is a list of products; a host lives on such
-promises for a while, then something has to come of them.
+page under any of its patterns, or the same but for numbers, or nearly the same as that of some page of the host, where
+such small changes are all that the trap varies: found on a page of its own kind, or under a URL that holds a date. A
+shop's products that differ in little are found on lists, so they are not taken for a trap; the calendar feeds itself.
+A page that says nothing new but leads to new URLs of another kind, which in turn are worth it, is *alive*: neither
+good nor bad. That is a list of products; a host lives on such promises for a while, then something has to come of
+them.
 
 `barren` is the measure: a wasted fetch adds one, a fresh one takes away what `fresh_share` says, at least to nothing.
 At `slow_after` the pattern is slowed, at `stop_after` it is quarantined. From there one page is tried each `probe_s`;
@@ -126,6 +127,8 @@ class Observation(NamedTuple):
     duplicate: bool = False
     text: bytes = b""
     shape: bytes = b""
+    near: bool = False
+    """Another page of the host said nearly the same before (D3)."""
     outlinks: int = 0
     inside: int = 0
     """New URLs that it brought under its own `pour_prefix`."""
@@ -287,15 +290,15 @@ def _day(at_s: int) -> str:
 
 
 def _says_nothing_new(tallies: Sequence[SkeletonTally], seen: Observation) -> bool:
-    """Whether the text is known, or known but for its numbers where only those are varied."""
+    """Whether the text is known, or known but for its numbers or a few words where only those are varied."""
     text = seen.text[:_HASH_BYTES]
     if text and any(_knows(tally.texts, text) for tally in tallies):
         return True
     shape = _shape(seen)
-    if not shape:
-        return False
     kind = tallies[0] if len(tallies) == 3 and tallies[0].fetched >= _ESTABLISHED else tallies[-2]
-    return (kind.pattern in seen.found_on or dated(tallies[0].pattern)) and _knows(kind.shapes, shape)
+    if not (kind.pattern in seen.found_on or dated(tallies[0].pattern)):
+        return False
+    return seen.near or (bool(shape) and _knows(kind.shapes, shape))
 
 
 def _shape(seen: Observation) -> bytes:

@@ -41,6 +41,10 @@ class CaptureRow:
     language: str = ""
     canonical: str = ""
     duplicate_of: str = ""
+    simhash: int | None = None
+    """Of the main text, as a signed number; None where there is none (D3)."""
+    near_duplicate_of: str = ""
+    """The URL of an earlier page that says nearly the same."""
     truncated: str = ""
     robots: bool = False
     """The robots.txt of an origin, not a page."""
@@ -88,6 +92,7 @@ class PageRow:
     crawl_count: int
     duplicate_of: str
     storage_key: str
+    near_duplicate_of: str = ""
 
 
 class Catalogue(Protocol):

@@ -30,6 +30,9 @@ class EventKind(StrEnum):
     WARNING = "warning"
 
 
+NEAR = "near"
+"""The reason of a `duplicate` that says nearly, and not exactly, what its original says (D3)."""
+
 UNWANTED_TYPE = "unwanted_type"
 """The reason of a `fetch_ok` whose body was not read because of its media type (H7)."""
 

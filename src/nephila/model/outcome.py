@@ -59,6 +59,8 @@ class Done:
     """The content differs under the validators of the last capture: a 304 from that host would prove nothing (H3)."""
     duplicate: bool = False
     """The same content was stored from another URL (D2)."""
+    near: bool = False
+    """Another URL of the same host said nearly the same before (D3)."""
     text: bytes = b""
     """Eight bytes that stand for the text of the page without its links; empty when it has none."""
     shape: bytes = b""

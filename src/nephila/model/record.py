@@ -56,6 +56,8 @@ class Capture:
     """Every link, as ``URL tag`` (the link graph's source), not only those that were queued."""
     notes: tuple[tuple[str, str], ...] = field(default=())
     """Further fields of the metadata record: directives, canonical, robots verdict, duplicate-of."""
+    body_left_out: bool = False
+    """What the server sent after the headers is not to be stored: a near-duplicate, where the settings say so (D3)."""
     rules: bytes | None = None
     """For a robots.txt that came into force: its text, kept as a resource record of the origin."""
 

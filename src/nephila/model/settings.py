@@ -245,6 +245,21 @@ class TrapSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DedupSettings:
+    """Pages that say nearly what another one said before (D3)."""
+
+    near: bool = setting(True, "look for near-duplicates, and mark them with their original", flag="near-duplicates")
+    near_distance: int = setting(6, "bits of the 64-bit hash of the main text that may differ", low=0, high=7)
+    near_resemblance: float = setting(
+        0.6, "share of the text that must be the same, by the sketches; 0 decides by the hash alone", low=0, high=1
+    )
+    near_plain: bool = setting(False, "decide by the hash alone, at distance 3, whatever the two settings above say")
+    near_min_words: int = setting(50, "pages with fewer words of main text are not compared", low=1)
+    near_follow: bool = setting(True, "follow the links of near-duplicates")
+    near_store: bool = setting(True, "store the bodies of near-duplicates; off stores their headers and links")
+
+
+@dataclass(frozen=True, slots=True)
 class RecrawlSettings:
     """When a page is fetched again (R2, R5)."""
 
@@ -294,6 +309,7 @@ class Settings:
     priority: PrioritySettings = PrioritySettings()
     budget: BudgetSettings = BudgetSettings()
     traps: TrapSettings = TrapSettings()
+    dedup: DedupSettings = DedupSettings()
     recrawl: RecrawlSettings = RecrawlSettings()
     archive: ArchiveSettings = ArchiveSettings()
     observe: ObserveSettings = ObserveSettings()

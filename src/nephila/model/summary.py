@@ -53,6 +53,8 @@ class CrawlSnapshot:
     stopping: bool = False
     slow_hosts: int = 0
     """Hosts whose delay is above the base delay."""
+    near_duplicates: int = 0
+    """Pages that say nearly what another one said before (D3); not among the duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +97,5 @@ class CrawlSummary:
     """Registrable domains fetched from over all runs."""
     target_domains: int = 0
     """How many were wanted first (S4); 0 when there was no such wish."""
+    near_duplicates: int = 0
+    """Pages that say nearly what another one said before (D3); not among the duplicates."""

@@ -16,6 +16,7 @@ from nephila.interfaces.archive import Archive
 from nephila.interfaces.catalogue import CaptureRow, Catalogue, ErrorRow
 from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.frontier import Frontier
+from nephila.interfaces.near_duplicates import NearIndex
 from nephila.model.record import SegmentId
 
 
@@ -36,12 +37,14 @@ class Bookkeeper:
         catalogue: Catalogue,
         duplicates: DigestIndex,
         write_index: Callable[[SegmentId], None],
+        near: NearIndex | None = None,
     ) -> None:
         self._archive = archive
         self._frontier = frontier
         self._catalogue = catalogue
         self._duplicates = duplicates
         self._write_index = write_index
+        self._near = near
         self._outstanding: dict[SegmentId, set[int]] = {}
         self._synced: dict[SegmentId, int] = {}
         self._confirmed: dict[SegmentId, int] = {}
@@ -100,6 +103,8 @@ class Bookkeeper:
         ready = [row for row in self._rows if row.end <= self._confirmed.get(row.segment, 0)]
         errors = list(self._errors)
         loop = asyncio.get_running_loop()
+        if self._near is not None:  # before: what the catalogue has is not looked at again after a kill
+            await loop.run_in_executor(None, self._near.flush)
         if ready or errors:
             await loop.run_in_executor(None, self._catalogue.record, ready, errors)
         # Only now are they let go: what the catalogue refused must keep the index of its segment from being written.

@@ -356,6 +356,7 @@ class Crawl:
             starving=frontier.reserved,
             total_domains=frontier.domains,
             target_domains=self._m.settings.limits.target_domains,
+            near_duplicates=snapshot.near_duplicates,
         )
 
 

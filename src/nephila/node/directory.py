@@ -7,6 +7,7 @@
     warc/              the archive: WARC files, each with its CDXJ index
     catalogue.sqlite   what was captured, in SQL
     duplicates/        contents seen (LMDB)
+    near/              what pages say, to know those that say nearly the same (LMDB and sorted tables)
     events/            JSON lines
 
 One `crawl` at a time holds the lock; readers need none.
@@ -55,6 +56,7 @@ class CrawlDirectory:
         self.warc = root / "warc"
         self.catalogue = root / "catalogue.sqlite"
         self.duplicates = root / "duplicates"
+        self.near = root / "near"
         self.events = root / "events"
 
     def check(self) -> None:
@@ -128,7 +130,7 @@ class CrawlDirectory:
 
     def discard(self) -> None:
         """Take back a crawl that came to nothing: what was made for it, and nothing else."""
-        for folder in (self.frontier, self.warc, self.duplicates, self.events):
+        for folder in (self.frontier, self.warc, self.duplicates, self.near, self.events):
             shutil.rmtree(folder, ignore_errors=True)
         logs = (self.catalogue.with_name(self.catalogue.name + end) for end in ("-wal", "-shm"))
         for path in (self.catalogue, *logs, self.scope, self.root / CONFIG_NAME, self.marker):

@@ -17,7 +17,7 @@ from nephila.model.page import Directives, Link, Page
 from nephila.model.policy import DomainPolicy
 from nephila.model.record import Capture, SegmentId, StoredCapture
 from nephila.model.task import Lease, Pace, PageTask, RobotsTask
-from nephila.pipeline import Judge, Judgement, Pipeline, capture_row, robots_row
+from nephila.pipeline import NOTE_SIMHASH, Judge, Judgement, Pipeline, capture_row, original_of, robots_row
 from nephila.store import LocalArchive, SqliteCatalogue
 from nephila.urls import Address, Identifier, origin_of, registrable_domain
 
@@ -154,15 +154,19 @@ class Recovery:
         if isinstance(capture.task, RobotsTask):
             return robots_row(lease, capture.task, capture.fetched, stored, text=capture.rules or b"")
         task = replace(capture.task, via=capture.via)
-        return capture_row(lease, task, capture.fetched, self._rejudge(capture, task, stored), stored)
+        judged = self._rejudge(capture, task, stored)
+        self._pipeline.remember_again(task, judged)
+        return capture_row(lease, task, capture.fetched, judged, stored)
 
     def _rejudge(self, capture: Capture, task: PageTask, stored: StoredCapture) -> Judgement:
-        """The judgement of a capture that was stored: as it was then, whatever the index of contents knows now."""
-        digest = next((bytes.fromhex(text[7:]) for name, text in capture.notes if name == "contentDigest"), b"")
-        if capture.revisit_of is not None and not capture.not_modified:
-            # A revisit has no bytes of its own: its links and directives were written down beside it.
-            return self._judge.known(task, capture.fetched, _remembered_page(capture), digest, capture.revisit_of)
-        judged = self._judge.judge(task, capture.fetched)
+        """The judgement of a capture that was stored: as it was then, whatever the indexes of contents know now."""
+        notes = dict(capture.notes)
+        digest, near = bytes.fromhex(notes.get("contentDigest", "")[7:]), original_of(notes)
+        if (capture.revisit_of is not None and not capture.not_modified) or capture.body_left_out:
+            # There are no bytes of its own: its links and directives were written down beside it.
+            page = _remembered_page(capture)
+            return self._judge.known(task, capture.fetched, page, digest, capture.revisit_of, near)
+        judged = self._judge.judge_again(task, capture.fetched, near)
         own = judged.original is not None and judged.original.record_id == stored.record_id
         original = None if own else judged.original
         return replace(judged, original=original, not_modified=capture.not_modified)
@@ -183,7 +187,7 @@ class Recovery:
 
 
 def _remembered_page(capture: Capture) -> Page:
-    """The page that a revisit stands for, as far as it was written down."""
+    """The page of a capture that has no body, as far as it was written down."""
     links = []
     for line in capture.outlinks:
         url, _, rest = line.partition(" ")
@@ -193,4 +197,5 @@ def _remembered_page(capture: Capture) -> Page:
     flags = notes.get("directives", "").split()
     directives = Directives("nofollow" in flags, "noindex" in flags, "noarchive" in flags)
     url = capture.task.url
-    return Page(url, url, "", "", tuple(links), directives, notes.get("canonical", ""))
+    simhash = int(notes.get(NOTE_SIMHASH, "0"), 16)
+    return Page(url, url, "", "", tuple(links), directives, notes.get("canonical", ""), simhash=simhash)

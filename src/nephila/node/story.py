@@ -173,6 +173,8 @@ class StoryTeller:
             lines.append(("capture", _capture_line(row)))
             if row.duplicate_of:
                 lines.append(("duplicate of", row.duplicate_of))
+            if row.near_duplicate_of:
+                lines.append(("nearly the same", f"as {row.near_duplicate_of}, which was stored before"))
         if len(captures) > CAPTURES_SHOWN:
             lines.append(("", f"and {len(captures) - CAPTURES_SHOWN} earlier ones"))
         data["captures"] = [
@@ -184,6 +186,7 @@ class StoryTeller:
                 "kind": row.kind,
                 "storage_key": f"{row.segment}:{row.offset}",
                 "duplicate_of": row.duplicate_of,
+                "near_duplicate_of": row.near_duplicate_of,
                 "truncated": row.truncated,
                 "url": row.url,
             }

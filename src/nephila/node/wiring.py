@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 
 from nephila import VERSION
-from nephila.dedup import LmdbDigestIndex
+from nephila.dedup import LmdbDigestIndex, LmdbNearIndex, NearRule
 from nephila.fetch import (
     AddressGuard,
     DnsResolver,
@@ -33,11 +33,11 @@ from nephila.model.events import Event, EventKind
 from nephila.model.exchange import Fetched
 from nephila.model.page import Page
 from nephila.model.record import SegmentId
-from nephila.model.settings import Settings
+from nephila.model.settings import DedupSettings, Settings
 from nephila.model.task import Lease, Token
 from nephila.observe import Fanout, JsonlEventSink, Tally
 from nephila.parse import MAX_BYTES, links_that_matter, media_type, parse_html
-from nephila.pipeline import Conduct, CrawledPage, Judge, Pipeline, Stages
+from nephila.pipeline import Conduct, CrawledPage, Judge, NearPages, Pipeline, Stages
 from nephila.politeness import StandardPoliteness, address_ledger
 from nephila.store import CrawlIdentity, Disk, LocalArchive, LocalDisk, SqliteCatalogue
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
@@ -144,10 +144,13 @@ async def build(
     identifier = identifier_of(settings, frontier.secret)
     duplicates = LmdbDigestIndex(directory.duplicates, clock.boot_id())
     stack.callback(duplicates.close)
+    near = _near_index(directory, settings.dedup, clock.boot_id())
+    if near is not None:
+        stack.callback(near.close)
     catalogue = SqliteCatalogue(directory.catalogue)
     stack.callback(catalogue.close)
     archive = _archive(directory, settings, ground, frontier.secret)
-    bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, _indexer(archive, catalogue))
+    bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, _indexer(archive, catalogue), near)
     resumed_at = clock.steady_ms() if frontier.snapshot().hosts else None
     fetcher = _fetcher(settings, ground, address_ledger(settings.politeness, resumed_at))
     stack.push_async_callback(fetcher.close)
@@ -156,7 +159,8 @@ async def build(
     )
     save_scope = partial(directory.add_to_scope, scope.unsaved)
     sieve = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority)
-    judge = Judge(_reader(settings), sieve, politeness, duplicates, settings.fetch.max_hops)
+    near_pages = NearPages(near, settings.dedup)
+    judge = Judge(_reader(settings), sieve, politeness, duplicates, settings.fetch.max_hops, near_pages)
     sower = Sower(frontier, identifier, scope, save_scope, threaded=ground.threaded)
     allowance = PageAllowance(settings.limits)
     expiries: dict[Token, int] = {}
@@ -171,7 +175,9 @@ async def build(
     def fail(error: NephilaError) -> None:
         crawl.fail(error)
 
-    stages = Stages(frontier, frontier, fetcher, judge, politeness, archive, duplicates, bookkeeper, events, clock)
+    stages = Stages(
+        frontier, frontier, fetcher, judge, politeness, archive, duplicates, bookkeeper, events, clock, near_pages
+    )
     conduct = Conduct(
         fetch_limit_ms=int(settings.fetch.timeout_s * 1000),
         types=None if "*/*" in settings.fetch.types else settings.fetch.types,
@@ -243,6 +249,14 @@ def _archive(directory: CrawlDirectory, settings: Settings, ground: Ground, secr
         registrable_domain,
         archive_files(),
     )
+
+
+def _near_index(directory: CrawlDirectory, settings: DedupSettings, boot_id: str) -> LmdbNearIndex | None:
+    """The index of near-duplicates; None where they are not looked for."""
+    if not settings.near:
+        return None
+    rule = NearRule.plain() if settings.near_plain else NearRule(settings.near_distance, settings.near_resemblance)
+    return LmdbNearIndex(directory.near, boot_id, rule)
 
 
 def _indexer(archive: LocalArchive, catalogue: SqliteCatalogue) -> Callable[[SegmentId], None]:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from nephila.interfaces.clock import Clock
-from nephila.model.events import Event, EventKind
+from nephila.model.events import NEAR, Event, EventKind
 from nephila.model.exchange import FailureKind
 from nephila.model.settings import LimitSettings
 from nephila.model.summary import CrawlSnapshot
@@ -56,6 +56,7 @@ class Tally:
         self._responses = 0
         self._bytes = 0
         self._duplicates = 0
+        self._near_duplicates = 0
         self._errors: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._statuses: Counter[int] = Counter()
@@ -108,6 +109,7 @@ class Tally:
             limit_left_s=limit.left_s if limit else None,
             stopping=stopping,
             slow_hosts=slow_hosts,
+            near_duplicates=self._near_duplicates,
         )
 
     def _count_answer(self, event: Event) -> None:
@@ -134,8 +136,11 @@ class Tally:
         if event.host and event.reason not in _NEVER_ASKED:
             self._hosts.add(hash(event.host))
 
-    def _count_duplicate(self, _event: Event) -> None:
-        self._duplicates += 1
+    def _count_duplicate(self, event: Event) -> None:
+        if event.reason == NEAR:
+            self._near_duplicates += 1
+        else:
+            self._duplicates += 1
 
     def _count_refusal(self, event: Event) -> None:
         for reason, count in event.counts or ((event.reason or _REFUSALS[event.kind], 1),):

@@ -2,7 +2,20 @@
 
 from .judgement import Judge, Judgement
 from .listing import capture_row, robots_row
+from .near import NOTE_SIMHASH, NearPages, original_of
 from .parts import Conduct, CrawledPage, Stages
 from .sentence import Pipeline
 
-__all__ = ["Conduct", "CrawledPage", "Judge", "Judgement", "Pipeline", "Stages", "capture_row", "robots_row"]
+__all__ = [
+    "NOTE_SIMHASH",
+    "Conduct",
+    "CrawledPage",
+    "Judge",
+    "Judgement",
+    "NearPages",
+    "Pipeline",
+    "Stages",
+    "capture_row",
+    "original_of",
+    "robots_row",
+]

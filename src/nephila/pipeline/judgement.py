@@ -1,7 +1,7 @@
 """What an answer means: from a task and what was fetched for it to what is kept, what is followed and how it ends.
 
-Pure: no I/O but a look into the index of known contents, no clock. The pipeline calls it with an answer from the wire;
-recovery calls it with the same answer read back from the archive, and gets the same judgement.
+Pure: no I/O but a look into the indexes of known contents, no clock. The pipeline calls it with an answer from the
+wire; recovery calls it with the same answer read back from the archive, and gets the same judgement.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.politeness import Politeness
 from nephila.interfaces.sieve import LinkSieve, Sifted
 from nephila.model.exchange import TRANSIENT, FailureKind, Fetched, FetchFailed, Truncation
+from nephila.model.likeness import Likeness
+from nephila.model.near import NearOriginal
 from nephila.model.outcome import Dead, DeferReason, Deferred, Done, Dropped, Outcome, Respelled, Retry
 from nephila.model.page import Page
 from nephila.model.record import Original, RecordRef
 from nephila.model.task import PageTask, Refusal, Validators
+
+from .near import NOT_COMPARED, Compared, NearPages, is_of_host
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 DNS_WAIT_MS = 300_000
@@ -35,6 +39,12 @@ class Judgement:
     """SHA-256 of the decoded body, where it is whole and may be compared."""
     original: Original | None = None
     """An earlier capture with the same content (D2)."""
+    near: NearOriginal | None = None
+    """An earlier page of another URL that says nearly the same (D3); never beside an `original` of another URL."""
+    likeness: Likeness | None = None
+    """What later pages are to be compared with, if this one is stored."""
+    body_kept: bool = True
+    """Whether the body goes into the archive."""
     not_modified: bool = False
     sifted: Sifted = field(default_factory=Sifted)
     error: str = ""
@@ -53,12 +63,14 @@ class Judge:
         politeness: Politeness,
         duplicates: DigestIndex,
         max_hops: int,
+        near: NearPages = NOT_COMPARED,
     ) -> None:
         self._read = read
         self._sieve = sieve
         self._politeness = politeness
         self._duplicates = duplicates
         self._max_hops = max_hops
+        self._near = near
 
     def failed(self, task: PageTask, answer: FetchFailed) -> Outcome:
         """How a task ends that got no answer."""
@@ -72,6 +84,17 @@ class Judge:
 
     def judge(self, task: PageTask, fetched: Fetched) -> Judgement:
         """How a task ends that got an answer, and what the answer brought."""
+        return self._judge(task, fetched, lambda page: self._near.compare(page, task.url))
+
+    def judge_again(self, task: PageTask, fetched: Fetched, near: NearOriginal | None) -> Judgement:
+        """The same of an answer that was stored earlier, near to what it was found near to then."""
+
+        def compared(page: Page | None) -> Compared:
+            return Compared(near, None if near else self._near.likeness_of(page))
+
+        return self._judge(task, fetched, compared)
+
+    def _judge(self, task: PageTask, fetched: Fetched, compare: _Compare) -> Judgement:
         status = fetched.status
         if status == 304:
             return self._unchanged(task, fetched)
@@ -82,7 +105,7 @@ class Judge:
             ending = self._politeness.retry(task, kind, f"HTTP {status}")
             return Judgement(_ends(ending), error=kind)
         if 200 <= status < 300:
-            return self._answered(task, fetched)
+            return self._answered(task, fetched, compare)
         return Judgement(_done(fetched), error=HTTP_4XX if 400 <= status < 500 else "")
 
     def _unchanged(self, task: PageTask, fetched: Fetched) -> Judgement:
@@ -121,7 +144,7 @@ class Judge:
                 sifted = Sifted(candidates=[candidate])
         return Judgement(_done(fetched), sifted=sifted, location=target.url)
 
-    def _answered(self, task: PageTask, fetched: Fetched) -> Judgement:
+    def _answered(self, task: PageTask, fetched: Fetched, compare: _Compare) -> Judgement:
         if fetched.unwanted:
             return Judgement(_done(fetched))
         cut = fetched.truncated
@@ -136,27 +159,50 @@ class Judge:
             return Judgement(_partial(fetched, page, whole=cut is None), page=page, sifted=sifted)
         digest = hashlib.sha256(fetched.body).digest()
         original = self._duplicates.find(digest)
+        compared = compare(page) if original is None or original.url == task.url else Compared()
         return Judgement(
-            _whole(task, fetched, digest, page, original),
+            _whole(task, fetched, digest, page, original, compared.original),
             page=page,
             digest=digest,
             original=original,
-            sifted=sifted,
+            near=compared.original,
+            likeness=compared.likeness,
+            body_kept=self._near.stores_body(compared.original),
+            sifted=self._near.sift(sifted, compared.original),
         )
 
-    def known(self, task: PageTask, fetched: Fetched, page: Page, digest: bytes, original: Original) -> Judgement:
-        """The judgement of a revisit that was stored earlier, from what was written down of it."""
+    def known(
+        self,
+        task: PageTask,
+        fetched: Fetched,
+        page: Page,
+        digest: bytes,
+        original: Original | None,
+        near: NearOriginal | None = None,
+    ) -> Judgement:
+        """The judgement of a capture that was stored without its body, from what was written down of it."""
         return Judgement(
-            _whole(task, fetched, digest, page, original),
+            _whole(task, fetched, digest, page, original, near),
             page=page,
             digest=digest,
             original=original,
-            sifted=self._sieve.sift(page, task.depth),
+            near=near,
+            body_kept=False,
+            sifted=self._near.sift(self._sieve.sift(page, task.depth), near),
         )
+
+
+_Compare = Callable[[Page | None], Compared]
+"""How a page is compared with those before it: now, or by what was written down of that."""
 
 
 def _whole(
-    task: PageTask, fetched: Fetched, digest: bytes, page: Page | None, original: Original | None
+    task: PageTask,
+    fetched: Fetched,
+    digest: bytes,
+    page: Page | None,
+    original: Original | None,
+    near: NearOriginal | None,
 ) -> Callable[[RecordRef], Outcome]:
     """The end of a task that got a whole page."""
     validators = _validators(fetched)
@@ -172,6 +218,7 @@ def _whole(
         changed=changed,
         lied=lied,
         duplicate=duplicate,
+        near=is_of_host(near, task.url),
         text=text,
         shape=shape,
         outlinks=outlinks,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nephila.interfaces.catalogue import CaptureRow
-from nephila.model.exchange import Fetched
+from nephila.model.exchange import Fetched, Truncation
 from nephila.model.record import StoredCapture
 from nephila.model.task import Lease, PageTask, RobotsTask
 
@@ -56,7 +56,9 @@ def capture_row(
         language=page.language if page else "",
         canonical=page.canonical if page else "",
         duplicate_of=judged.original.url if judged.original and not judged.not_modified else "",
-        truncated=answer.truncated or "",
+        simhash=_signed(page.simhash) if page and page.simhash else None,
+        near_duplicate_of=judged.near.url if judged.near else "",
+        truncated=answer.truncated or ("" if judged.body_kept or judged.original else Truncation.UNSPECIFIED),
         noindex=page.directives.noindex if page else False,
         noarchive=page.directives.noarchive if page else False,
         changed=not judged.not_modified and judged.digest != task.digest,
@@ -65,6 +67,11 @@ def capture_row(
         assigned_at=wall_of(lease.claimed_at, wall_offset),
         timeout_at=wall_of(lease.expires_at, wall_offset),
     )
+
+
+def _signed(number: int) -> int:
+    """64 bits as SQL keeps them."""
+    return number - (1 << 64) if number >> 63 else number
 
 
 def robots_row(

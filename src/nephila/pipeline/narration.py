@@ -9,7 +9,7 @@ from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.frontier import Settled
 from nephila.interfaces.ledger import Ledger
-from nephila.model.events import UNWANTED_TYPE, Event, EventKind
+from nephila.model.events import NEAR, UNWANTED_TYPE, Event, EventKind
 from nephila.model.exchange import Answer, Fetched, FetchFailed
 from nephila.model.outcome import Dead, Deferred, Done, Dropped, Outcome, Retry, RulesLearned, RulesMoved
 from nephila.model.task import Lease, PageTask, RobotsTask, Task
@@ -58,6 +58,11 @@ class Narrator:
             self._tell(EventKind.REDIRECT, lease, task, status=answer.status, detail=judged.location)
         if judged.original is not None and not judged.not_modified:
             self._tell(EventKind.DUPLICATE, lease, task, detail=judged.original.url)
+        if judged.near is not None:
+            near = judged.near
+            self._tell(
+                EventKind.DUPLICATE, lease, task, reason=NEAR, detail=near.url, counts=(("distance", near.distance),)
+            )
         if isinstance(outcome, Done) and outcome.lied:
             detail = (
                 "the content has changed under the same ETag or Last-Modified: its host is asked in full for a while"

@@ -21,6 +21,7 @@ from nephila.model.task import Candidate, Lease, PageTask
 from nephila.urls import Address
 
 from .judgement import Judge
+from .near import NOT_COMPARED, NearPages
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class CrawledPage:
     fetched: Fetched
     page: Page | None
     duplicate_of: str
+    near_duplicate_of: str = ""
 
 
 class Allowance(Protocol):
@@ -57,6 +59,7 @@ class Stages:
     ledger: Ledger
     events: EventSink
     clock: Clock
+    near: NearPages = NOT_COMPARED
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from .deferral import deferral, is_put_off, until_its_turn
 from .judgement import Judgement
 from .listing import capture_row
 from .narration import Narrator
+from .near import NOTE_SIMHASH, notes_of
 from .outlinks import outlinks
 from .parts import Conduct, CrawledPage, Stages
 from .robots import RobotsClause
@@ -249,9 +250,10 @@ class Pipeline:
         """Settle a capture that lies in the archive, now or since before a crash; whether that was accepted."""
         ledger, ref = self._to.ledger, stored.ref
         ledger.appended(ref.segment, ref.offset)
-        if judged.digest and judged.original is None:
+        if judged.digest and judged.original is None and judged.body_kept:
             original = Original(task.url, stored.record_id, stored.at, stored.payload_digest, stored.coding)
             self._to.duplicates.remember(judged.digest, original)
+        remembered = self._to.near.remember(judged.likeness, task.url)
         outcome = judged.ending(ref)
         settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
         try:
@@ -260,6 +262,7 @@ class Pipeline:
             # It is nobody's: it must not hold up what comes after it, and nothing may refer to it.
             ledger.settled(ref.segment, ref.offset, None)
             self._to.duplicates.forget(judged.digest, stored.record_id)
+            self._to.near.forget(remembered, task.url)
             raise
         row = capture_row(
             lease,
@@ -273,10 +276,12 @@ class Pipeline:
         ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
         if not settled.accepted and judged.digest:
             self._to.duplicates.forget(judged.digest, stored.record_id)
+            self._to.near.forget(remembered, task.url)
         self._narrator.answer(lease, task, answer, judged, settled, outcome)
         if settled.accepted and self._conduct.deliver is not None and 200 <= answer.status < 300:
             original_url = judged.original.url if judged.original else ""
-            await self._conduct.deliver(CrawledPage(task, answer, judged.page, original_url))
+            near_url = judged.near.url if judged.near else ""
+            await self._conduct.deliver(CrawledPage(task, answer, judged.page, original_url, near_url))
         return settled.accepted
 
     def _capture(
@@ -293,6 +298,10 @@ class Pipeline:
             notes.append(("contentDigest", f"sha256:{judged.digest.hex()}"))
         if judged.original is not None and not judged.not_modified:
             notes.append(("duplicateOf", judged.original.url))
+        if judged.near is not None:
+            notes += notes_of(judged.near)
+        if page is not None and page.simhash and (judged.original is not None or not judged.body_kept):
+            notes.append((NOTE_SIMHASH, f"{page.simhash:016x}"))
         return Capture(
             task=task,
             token=lease.token,
@@ -303,6 +312,7 @@ class Pipeline:
             not_modified=judged.not_modified,
             outlinks=outlinks(page.links) if page else (),
             notes=tuple(notes),
+            body_left_out=not judged.body_kept,
         )
 
     # What recovery needs, too
@@ -322,6 +332,10 @@ class Pipeline:
     ) -> bool:
         """Settle a robots.txt that lies in the archive; whether that was accepted."""
         return await self._robots.settle_stored(lease, task, answer, outcome, stored, release)
+
+    def remember_again(self, task: PageTask, judged: Judgement) -> None:
+        """Know a page that was settled before a crash: whether the index of near-duplicates does is not certain."""
+        self._to.near.remember(judged.likeness, task.url)
 
     def rest_after(self, lease: Lease, answer: Answer, rules: OriginRules | None) -> Release:
         """How long a host rests after an answer under these rules."""

@@ -7,13 +7,17 @@ one capture; a tail without its metadata record is torn.
 A revisit is written only where it is true: the payload of the original has the same digest under the same codings, or
 the server said 304. Otherwise the whole answer is written, whatever the capture asked for; `StoredCapture.kind` tells
 which.
+
+An answer whose body is left out (a near-duplicate, where the settings say so) is a response that ends with its
+headers, cut for a reason of ours (``WARC-Truncated: unspecified``); its payload digest is that of what is stored,
+which is nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nephila.model.exchange import Fetched
+from nephila.model.exchange import Fetched, Truncation
 from nephila.model.record import Capture, Original, RecordRef, SegmentId, StoredCapture
 from nephila.model.task import PageTask, RobotsTask
 from nephila.urls import origin_of
@@ -76,6 +80,7 @@ def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
     target = warc.target_uri(fetched.url)
     exchange = Exchanged(ids, warc.warc_date(fetched.sent_at), target, fetched.address, _protocol(fetched.head))
     coding = coding_of(fetched)
+    payload = b"" if capture.body_left_out else fetched.payload
     payload_digest = warc.digest_of(fetched.payload)
     original = capture.revisit_of
     kind = written_as(capture, payload_digest, coding)
@@ -86,8 +91,10 @@ def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
         if original is not None:
             capture = replace(capture, revisit_of=None)
         truncated = fetched.truncated.value if fetched.truncated else ""
-        record = warc.response(exchange, fetched.head, fetched.payload, payload_digest, truncated)
-        main = stored(record) if _is_incompressible(fetched) else deflated(record)
+        if payload != fetched.payload:
+            truncated, payload_digest = Truncation.UNSPECIFIED.value, warc.digest_of(payload)
+        record = warc.response(exchange, fetched.head, payload, payload_digest, truncated)
+        main = stored(record) if payload and _is_incompressible(fetched) else deflated(record)
     members = [main]
     if capture.rules is not None:
         members.append(deflated(warc.resource(exchange, _rules_url(capture.task), capture.rules, RULES_TYPE)))
@@ -114,7 +121,7 @@ def _rules_url(task: PageTask | RobotsTask) -> str:
 
 def _is_incompressible(fetched: Fetched) -> bool:
     coding = fetched.header("content-encoding")
-    return bool(coding) and bool(fetched.payload) and coding.rpartition(",")[2].strip().lower() in INCOMPRESSIBLE
+    return bool(coding) and coding.rpartition(",")[2].strip().lower() in INCOMPRESSIBLE
 
 
 def _protocol(head: bytes) -> str:

@@ -27,7 +27,7 @@ from nephila.model.record import SegmentId
 
 from . import statements as sql
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 APPLICATION_ID = 0x4E455048
 """`NEPH` in the file's header: tells a catalogue from any other SQLite file."""
 

@@ -30,6 +30,8 @@ def metadata_block(capture: Capture, coding: str) -> bytes:
     block = fields_block((*_lease_fields(capture), *_task_fields(capture.task), *_fetched_fields(capture.fetched)))
     if capture.revisit_of is not None:
         block += fields_block((("coding", coding),))
+    if capture.body_left_out:
+        block += fields_block((("body-left-out", "1"),))
     if capture.notes:
         block += fields_block((NOTE + name, value) for name, value in capture.notes)
     if capture.outlinks:

@@ -2,7 +2,8 @@
 
 The wire is in the response and request records, all else in the metadata record (`metadata`). The decoded body is not
 stored; it is made again by the function that is passed in, the same that the fetcher uses. A revisit of the same
-payload has no bytes of its own: its payload and body come back empty, its outlinks and notes whole.
+payload has no bytes of its own: its payload and body come back empty, its outlinks and notes whole. So do those of a
+capture whose body was left out.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ def capture_of(unit: list[WarcRecord], segment: SegmentId, decode: Decode) -> tu
             not_modified=answer.get("warc-profile") == PROFILE_NOT_MODIFIED,
             outlinks=fields.outlinks,
             notes=fields.notes,
+            body_left_out=bool(fields.text("body-left-out")),
             rules=kinds["resource"].block if "resource" in kinds else None,
         )
     except (KeyError, ValueError) as error:

@@ -33,6 +33,8 @@ CREATE TABLE captures (
   language        TEXT NOT NULL,
   canonical       TEXT NOT NULL,
   duplicate_of    TEXT NOT NULL,
+  simhash         INTEGER,                  -- of the main text, signed; null where there is too little of it
+  near_duplicate_of TEXT NOT NULL,          -- an earlier page that says nearly the same
   truncated       TEXT NOT NULL,
   robots          INTEGER NOT NULL,         -- 1: the robots.txt of an origin, not a page
   noindex         INTEGER NOT NULL,
@@ -66,7 +68,6 @@ CREATE TABLE page_states (
   "offset"        INTEGER NOT NULL,
   crawled_at      INTEGER NOT NULL,         -- the newest visit, which may have been answered by a 304
   crawl_count     INTEGER NOT NULL DEFAULT 1,
-  simhash         INTEGER,                  -- filled where near duplicates are looked for
   next_crawl_at   INTEGER,                  -- filled where pages are crawled again
   change_rate     REAL                      -- changes a day, likewise
 ) STRICT;
@@ -77,10 +78,10 @@ CREATE INDEX page_states_by_host ON page_states (host, crawled_at);
 
 -- What people query. A view, because a table of its own would write every column of a capture a second time.
 CREATE VIEW pages AS
-SELECT p.url_hash, c.url, p.host, c.domain, c.status, c.content_type, c.content_hash, p.simhash, c.length,
+SELECT p.url_hash, c.url, p.host, c.domain, c.status, c.content_type, c.content_hash, c.simhash, c.length,
        s.name || '#' || p."offset" AS storage_key, p.crawled_at, p.next_crawl_at, p.crawl_count, p.change_rate,
-       c.priority, c.depth, c.retries, c.via, c.title, c.language, c.canonical, c.duplicate_of, c.truncated, c.noindex,
-       c.noarchive, c.signals
+       c.priority, c.depth, c.retries, c.via, c.title, c.language, c.canonical, c.duplicate_of, c.near_duplicate_of, c.truncated,
+       c.noindex, c.noarchive, c.signals
 FROM page_states p
 CROSS JOIN captures c ON c.segment = p.segment AND c."offset" = p."offset"
 CROSS JOIN segments s ON s.id = p.segment;

@@ -60,8 +60,8 @@ UPSERT_DEAD = (
 )
 
 SELECT_PAGES = (
-    "SELECT url, status, content_type, length, title, depth, crawled_at, crawl_count, duplicate_of, storage_key"
-    " FROM pages"
+    "SELECT url, status, content_type, length, title, depth, crawled_at, crawl_count, duplicate_of, storage_key,"
+    " near_duplicate_of FROM pages"
 )
 SELECT_CAPTURES = "SELECT {} FROM captures c JOIN segments s ON s.id = c.segment".format(  # noqa: S608 - our own names
     ", ".join("s.name" if column == "segment" else f'c."{column}"' for column in CAPTURE_COLUMNS)

@@ -69,7 +69,7 @@ def test_a_crawl_is_a_loop_over_its_pages(library: Library) -> None:
         assert stream.summary is not None
         assert (stream.summary.pages, stream.summary.stopped_by) == (PAGES, StoppedBy.DONE)
         seed = pages[WEB.seeds()[0]]
-        assert (seed.status, seed.depth, seed.via, seed.duplicate_of) == (200, 0, "", "")
+        assert (seed.status, seed.depth, seed.via, seed.duplicate_of, seed.near_duplicate_of) == (200, 0, "", "", "")
         assert seed.body == WEB.expected_body(seed.url)
         assert seed.title
         assert seed.title in seed.text

@@ -42,7 +42,7 @@ def test_the_summary_tells_what_happened_and_why() -> None:
 
 
 def test_the_summary_tells_what_is_parked_planned_and_starving() -> None:
-    """F5, F7, R2, S4, T2: what is kept and not queued, by reason; how far coverage has come; where to look."""
+    """F5, F7, R2, S4, T2, D3: what is kept and not queued, by reason; how far coverage has come; where to look."""
     rich = replace(
         SUMMARY,
         parked={"over_budget": 1203, "trap": 30},
@@ -51,10 +51,12 @@ def test_the_summary_tells_what_is_parked_planned_and_starving() -> None:
         starving=1,
         total_domains=45,
         target_domains=100,
+        near_duplicates=1017,
     )
     said = text(rich)
     for fact in (
         "12 hosts in 4 domains; 45 of 100 wanted domains reached",
+        "1,017 said nearly what another page had said before",
         "1,233 URLs known and kept, not queued for now",
         "1,203  over_budget         more than host or domain has earned",
         "   30  trap                of a shape that brings nothing new",

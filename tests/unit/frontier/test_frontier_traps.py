@@ -128,6 +128,19 @@ def test_numbers_alone_are_nothing_new_only_on_a_page_that_feeds_itself() -> Non
     assert assess(tallies, another._replace(found_on=patterns(URL))) is Yield.WASTED
 
 
+def test_nearly_the_same_is_nothing_new_only_on_a_page_that_feeds_itself() -> None:
+    """T2, D3: products of one template are found on lists and go on; a maze that changes a word a page does not."""
+    tallies = tallies_of()
+    for number in range(6):
+        feed(tallies, Observation(URL, text=bytes([number]) * 8, shape=bytes([number]) * 8))
+    another = Observation(URL, text=b"n" * 8, shape=b"n" * 8, near=True)
+    assert assess(tallies, another) is Yield.FRESH
+    assert assess(tallies, another._replace(found_on=("/list?page", "*?page", HOST))) is Yield.FRESH
+    assert assess(tallies, another._replace(found_on=patterns(URL), near=False)) is Yield.FRESH
+    assert assess(tallies, another._replace(found_on=patterns(URL))) is Yield.WASTED
+    assert assess(tallies, another._replace(found_on=patterns(URL), outside=3)) is Yield.ALIVE
+
+
 def test_under_a_date_numbers_alone_are_nothing_new_wherever_it_was_found() -> None:
     """T2: months lead to days."""
     url = "https://h.example/calendar/2031-07-02"

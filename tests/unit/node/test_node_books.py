@@ -196,6 +196,30 @@ def test_nothing_is_confirmed_past_an_outstanding_capture() -> None:
     run(main)
 
 
+def test_near_duplicates_are_written_before_the_catalogue() -> None:
+    """D3, F10: what the catalogue has is not looked at again after a kill, so the index must have it by then."""
+
+    class Near:
+        def __init__(self, desk: Desk) -> None:
+            self._desk = desk
+
+        def flush(self) -> None:
+            self._desk.done.append(("near",))
+
+    async def main() -> Desk:
+        desk = Desk()
+        near: Any = Near(desk)
+        keeper = Bookkeeper(desk, desk, desk, desk, desk.write_index, near)  # type: ignore[arg-type]  # as above
+        keeper.appended(A, 0)
+        keeper.settled(A, 0, row(A, 0, 100))
+        desk.synced = [(A, 100)]
+        await keeper.tick()
+        await keeper.record()
+        return desk
+
+    assert asyncio.run(main()).done == [("confirm", A, 100), ("near",), ("record", [0], 0)]
+
+
 def test_nothing_is_confirmed_past_what_is_synced() -> None:
     """F10, W2: a capture that came after the sync waits for the next one."""
 

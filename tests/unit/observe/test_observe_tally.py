@@ -74,7 +74,7 @@ def test_errors_are_counted_by_kind_and_only_once(clock: MovingClock) -> None:
 
 
 def test_refusals_are_counted_by_reason_one_by_one_or_a_page_at_a_time(clock: MovingClock) -> None:
-    """O1, T8: refused by reason; duplicates apart."""
+    """O1, T8, D3: refused by reason; duplicates and near-duplicates apart."""
     tally = told(
         clock,
         Event(EventKind.EXCLUDED_BY_RULE, 0, reason="scope"),
@@ -83,11 +83,13 @@ def test_refusals_are_counted_by_reason_one_by_one_or_a_page_at_a_time(clock: Mo
         Event(EventKind.COOLDOWN_SKIP, 0),
         Event(EventKind.TRAP, 0, reason="redirect_loop"),
         Event(EventKind.DUPLICATE, 0),
+        Event(EventKind.DUPLICATE, 0, reason="near"),
+        Event(EventKind.DUPLICATE, 0, reason="near"),
         Event(EventKind.HEARTBEAT, 0, counts=(("scope", 99),)),
     )
     seen = tally.snapshot()
     assert seen.refused == {"scope": 11, "extension": 3, "robots": 1, "cooling": 1, "redirect_loop": 1}
-    assert seen.duplicates == 1
+    assert (seen.duplicates, seen.near_duplicates) == (1, 2)
 
 
 def test_a_snapshot_does_not_change_afterwards(clock: MovingClock) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nephila.testing.web import Role, SimulatedWeb, WebSpec
+from nephila.testing.web import PageMix, Role, SimulatedWeb, WebSpec
 from nephila.testing.web.atlas import LANDED, SHADOW, Spot
 from nephila.testing.web.robots import in_forbidden_part
 from nephila.testing.web.words import WORDS
@@ -94,7 +94,7 @@ def test_no_word_has_a_meaning_in_paths() -> None:
 
 
 def test_roles_have_their_shares() -> None:
-    web = SimulatedWeb(WebSpec(2, hosts=40, pages=8000))
+    web = SimulatedWeb(WebSpec(2, hosts=40, pages=8000, page_mix=PageMix(near=0.03)))
     roles = [web.atlas.role(host, page) for host in web.hosts for page in range(host.pages)]
     mix = web.spec.page_mix
     for share, members in mix.shares():

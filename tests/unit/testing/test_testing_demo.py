@@ -17,7 +17,7 @@ def test_the_demo_has_everything_interesting_in_it() -> None:
     assert any(host.slow for host in WEB.hosts)
     assert {page.expect for page in TRUTH.pages.values()} == set(Expect)
     roles = {WEB.atlas.role(host, page) for host in WEB.hosts for page in range(host.pages)}
-    assert roles == set(Role) - {Role.HANG, Role.HANG_BODY}
+    assert roles == set(Role) - {Role.HANG, Role.HANG_BODY, Role.NEAR}
     assert TRUTH.duplicates()
     assert {"robots", "robots_unavailable", "unreachable", "nofollow", "excluded"} <= set(TRUTH.refused.values())
 

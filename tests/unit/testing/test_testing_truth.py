@@ -80,7 +80,8 @@ def test_duplicates_serve_one_body_and_nothing_else_does(standard: SimulatedWeb,
 
 
 def test_the_standard_web_has_everything(standard: SimulatedWeb, truth: Truth) -> None:
-    assert {page.role for page in truth.pages.values()} == set(Role) - {Role.PDF, Role.PNG, Role.HIDDEN, Role.EXCLUDED}
+    unmet = {Role.PDF, Role.PNG, Role.HIDDEN, Role.EXCLUDED, Role.NEAR}
+    assert {page.role for page in truth.pages.values()} == set(Role) - unmet
     assert set(truth.refused.values()) == {
         *("robots", "robots_unavailable", "unreachable", "nofollow", "excluded", "extension", "hops")
     }

@@ -42,6 +42,7 @@ def observe(
         duplicate=outcome.duplicate,
         text=outcome.text,
         shape=outcome.shape,
+        near=outcome.near,
         outlinks=outcome.outlinks,
         inside=_inside(task.url, new),
     )

@@ -24,6 +24,9 @@ OpenArchive = Callable[[], Archive]
 SAMPLE_AT = 1_767_225_600_123
 """2026-01-01T00:00:00.123Z."""
 
+NO_PAYLOAD = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
+"""The digest of nothing."""
+
 _BODY = b"<html><title>Orb weavers</title><p>" + b"golden silk " * 50 + b"</html>"
 
 
@@ -302,6 +305,21 @@ def check_not_modified_is_a_revisit(open_archive: OpenArchive) -> None:
     assert list(archive.tail(stored.ref.segment, stored.ref.offset)) == [(capture, stored)]
 
 
+def check_a_body_left_out_takes_no_room_and_the_rest_comes_back(open_archive: OpenArchive) -> None:
+    """D3: headers, links and notes are kept; the digest is that of what is stored."""
+    archive = open_archive()
+    body = bytes(range(256)) * 400
+    for number, headers in enumerate(({}, {"Content_Encoding": "gzip"})):
+        payload = gzipped(body) if headers else body
+        whole = page_capture(number, fetched_sample("https://a.example/", payload, body, **headers))
+        stored = archive.append(replace(whole, body_left_out=True))
+        assert (stored.kind, stored.payload_digest) == ("response", NO_PAYLOAD)
+        assert stored.ref.length < 1_000
+        [(capture, again)] = archive.tail(stored.ref.segment, stored.ref.offset)
+        assert again == stored
+        assert capture == replace(whole, fetched=replace(whole.fetched, payload=b"", body=b""), body_left_out=True)
+
+
 CHECKS: tuple[Callable[[OpenArchive], None], ...] = (
     check_every_kind_of_capture_reads_back_equal,
     check_captures_lie_one_after_the_other,
@@ -315,4 +333,5 @@ CHECKS: tuple[Callable[[OpenArchive], None], ...] = (
     check_same_payload_becomes_a_revisit,
     check_other_bytes_are_never_a_revisit,
     check_not_modified_is_a_revisit,
+    check_a_body_left_out_takes_no_room_and_the_rest_comes_back,
 )

@@ -61,10 +61,12 @@ def check_rows_come_back_as_they_were(open_catalogue: OpenCatalogue) -> None:
     rows = [
         replace(sample_row(2), robots=True, noindex=True, changed=False, crawl_delay_ms=2_000, truncated="length"),
         replace(sample_row(1), kind="revisit", noarchive=True, duplicate_of="https://other.example/"),
+        replace(sample_row(3), simhash=-(1 << 63), near_duplicate_of="https://other.example/near"),
     ]
     catalogue.record(rows, ())
     catalogue.record([replace(sample_row(0), segment=OTHER)], ())
-    assert list(catalogue.captures(SEGMENT)) == [rows[1], rows[0]]
+    assert list(catalogue.captures(SEGMENT)) == [rows[1], rows[0], rows[2]]
+    assert [page.near_duplicate_of for page in catalogue.pages(like="/3")] == ["https://other.example/near"]
     assert list(catalogue.captures(SegmentId("unknown"))) == []
 
 

@@ -293,6 +293,7 @@ class Shelves(Ground):
             duplicate=outcome.duplicate,
             text=outcome.text,
             shape=outcome.shape,
+            near=outcome.near,
             outlinks=outcome.outlinks,
             inside=sum(one.address.url.startswith(prefix) for one in new) if prefix else 0,
         )

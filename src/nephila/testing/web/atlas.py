@@ -37,6 +37,7 @@ _SHELVES = {
     Role.JSON: ("/data/{name}",),
     Role.CLEANED: ("/letters/{name}",),
     Role.DUPLICATE: ("/copies/{name}.html",),
+    Role.NEAR: ("/versions/{name}.html",),
 }
 """Where pages of special roles are found; all others stand among the articles."""
 _EXTRA_STEPS = {"/landed/": LANDED, "/shadow/": SHADOW}

@@ -36,6 +36,8 @@ _NO_LINKS = (
     '<a href="tel:+490000000">call</a> <a name="here">here</a>'
 )
 _LEAF_BYTES = 600
+_NEAR_BYTES = 16_000
+"""Long enough that a word more or less hardly shows in what pages are compared by."""
 _MENUS_KEPT = 2048
 
 
@@ -62,13 +64,10 @@ class DocumentMaker:
                 return self._article(spot, version)
             case Role.DUPLICATE:
                 return self._family_body(self.family(spot))
-            case Role.PDF:
-                return Document(_pdf(self._atlas.identity(Spot(spot.host, 0))), "application/pdf")
-            case Role.PNG:
-                return Document(_png(draw(self._spec.seed, Salt.TEXT, spot.host, spot.page)), "image/png")
-            case Role.JSON:
-                content = {"page": spot.page, "title": self._title(spot)}
-                return Document(json.dumps(content).encode(), "application/json")
+            case Role.NEAR:
+                return self._near_copy(spot)
+            case Role.PDF | Role.PNG | Role.JSON as role:
+                return self._no_page(spot, role)
             case role:
                 return self._leaf(spot, role)
 
@@ -79,6 +78,11 @@ class DocumentMaker:
         if bits & 1:
             return -1 - spot.host
         return (bits >> 1) % max(1, round(spec.pages * spec.page_mix.duplicate / 6))
+
+    def near_family(self, spot: Spot) -> int:
+        """The family of a near-copy: spread over all hosts, some five members each."""
+        bits = draw(self._spec.seed, Salt.NEAR, spot.host, spot.page)
+        return bits % max(1, round(self._spec.pages * self._spec.page_mix.near / 5))
 
     def _title(self, spot: Spot) -> str:
         return title(draw(self._spec.seed, Salt.WORDS, spot.host + 1, spot.page << 8))
@@ -108,6 +112,14 @@ class DocumentMaker:
         content_type = f"text/html; charset={charset}" if told is _HEADER else "text/html"
         return Document(mark + text.encode(charset, "xmlcharrefreplace"), content_type)
 
+    def _no_page(self, spot: Spot, role: Role) -> Document:
+        if role is Role.PDF:
+            return Document(_pdf(self._atlas.identity(Spot(spot.host, 0))), "application/pdf")
+        if role is Role.PNG:
+            return Document(_png(draw(self._spec.seed, Salt.TEXT, spot.host, spot.page)), "image/png")
+        content = {"page": spot.page, "title": self._title(spot)}
+        return Document(json.dumps(content).encode(), "application/json")
+
     def _write_menu(self, number: int) -> str:
         host = self._atlas.hosts[number]
         return "\n".join(_write_links(Speller(self._atlas, host), menu_links(self._atlas, host)))
@@ -131,6 +143,16 @@ class DocumentMaker:
         speller = Speller(atlas, atlas.hosts[0], absolute=True)
         links = _write_links(speller, family_links(atlas, family))
         prose = self._bank.passages(bits, self._spec.page_bytes)
+        return Document(_html(title(bits), [], "", links, prose).encode(), "text/html; charset=utf-8")
+
+    def _near_copy(self, spot: Spot) -> Document:
+        """The text of the family, printed at a time of its own, with an advertisement of its own in the middle."""
+        atlas, bits = self._atlas, draw(self._spec.seed, Salt.NEAR, self.near_family(spot), 1)
+        own = draw(self._spec.seed, Salt.NEAR, spot.host << 32 | spot.page, 2)
+        links = _write_links(Speller(atlas, atlas.hosts[spot.host]), links_of(atlas, spot))
+        prose = self._bank.passages(bits, _NEAR_BYTES)
+        prose.insert(len(prose) // 2, f"Advertisement: {title(own).split()[0]}.")
+        prose.append(f"Printed at {own % 24:02}:{own // 24 % 60:02}:{own // 1440 % 60:02}.")
         return Document(_html(title(bits), [], "", links, prose).encode(), "text/html; charset=utf-8")
 
 

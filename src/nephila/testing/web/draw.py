@@ -28,6 +28,7 @@ class Salt(IntEnum):
     TARGET = 11
     WORDS = 12
     VERSION = 13
+    NEAR = 14
 
 
 def draw(seed: int, salt: int, first: int, second: int = 0) -> int:

@@ -48,6 +48,8 @@ class Role(StrEnum):
     """Asked with a tracking parameter it redirects to itself without; its links are written with one."""
 
     DUPLICATE = "duplicate"
+    NEAR = "near"
+    """Says what the other members of its family say, but for the time and an advertisement."""
     PDF = "pdf"
     PNG = "png"
     JSON = "json"

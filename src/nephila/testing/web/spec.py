@@ -109,6 +109,8 @@ class PageMix:
     """/login, /admin/, /cart/."""
     canonical: float = 0.02
     """Pages that name another one as canonical."""
+    near: float = 0.0
+    """Members of families that say nearly the same: copies with another time and another advertisement (D3)."""
 
     def shares(self) -> tuple[tuple[float, tuple[Role, ...]], ...]:
         """Each share with the roles that divide it evenly."""
@@ -124,6 +126,7 @@ class PageMix:
             (self.hidden, (Role.HIDDEN,)),
             (self.excluded, (Role.EXCLUDED,)),
             (self.canonical, (Role.CANONICAL,)),
+            (self.near, (Role.NEAR,)),
         )
 
 

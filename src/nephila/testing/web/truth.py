@@ -7,7 +7,7 @@ URL is parsed, no HTML read, no robots.txt matched: a crawler that comes to the 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -93,6 +93,8 @@ class TruePage:
     host: str
     family: int | None = None
     """Members of a family serve the same body."""
+    near_family: int | None = None
+    """Members of such a family say nearly the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +116,17 @@ class Truth:
 
     def duplicates(self) -> list[frozenset[str]]:
         """Groups of pages that serve the same body, those with at least two members."""
+        return self._families(lambda page: page.family)
+
+    def near_duplicates(self) -> list[frozenset[str]]:
+        """Groups of pages that say nearly the same, those with at least two members."""
+        return self._families(lambda page: page.near_family)
+
+    def _families(self, family_of: Callable[[TruePage], int | None]) -> list[frozenset[str]]:
         families: defaultdict[int, set[str]] = defaultdict(set)
         for url, page in self.pages.items():
-            if page.family is not None:
-                families[page.family].add(url)
+            if (family := family_of(page)) is not None:
+                families[family].add(url)
         return [frozenset(members) for members in families.values() if len(members) > 1]
 
 
@@ -163,7 +172,8 @@ def _page(atlas: Atlas, documents: DocumentMaker, url: str, visit: _Visit) -> Tr
     onward = atlas.onward(visit.spot) is not None
     expect = _EXPECTED.get(role, Expect.REDIRECT if onward else Expect.PAGE)
     family = documents.family(visit.spot) if role is Role.DUPLICATE else None
-    return TruePage(url, expect, visit.depth, role, host.name, family)
+    near_family = documents.near_family(visit.spot) if role is Role.NEAR else None
+    return TruePage(url, expect, visit.depth, role, host.name, family, near_family)
 
 
 class _Judge:

@@ -1,7 +1,7 @@
 """Texts that look like texts: words, sentences, titles, and a phrase for each charset that pages are written in.
 
 A bank of sentences is made once for a web; a page takes a few strided slices of it. That costs microseconds, and two
-pages rarely share more than single sentences, so that near-duplicate detection has no reason to take them for one.
+pages rarely share more than one slice, so that near-duplicate detection has no reason to take them for one.
 """
 
 from __future__ import annotations
@@ -68,11 +68,12 @@ class SentenceBank:
         """Some passages of a few sentences each, about `size_bytes` long together."""
         bank = self._sentences or self._fill()
         wanted = max(1, size_bytes // _MEAN_SENTENCE_BYTES)
+        piece = max(_LEAST_PIECE, wanted // _PIECES)
         taken: list[str] = []
         while len(taken) < wanted:
             stride = _STRIDES[bits & 15]
             start = (bits >> 4) % SENTENCES
-            taken += bank[start : start + stride * min(wanted - len(taken), 60) : stride]
+            taken += bank[start : start + stride * min(wanted - len(taken), piece) : stride]
             bits = draw(self._seed, Salt.TEXT, bits)
         return [" ".join(taken[at : at + 5]) for at in range(0, len(taken), 5)]
 
@@ -82,6 +83,10 @@ class SentenceBank:
         self._sentences = sentences * 2
         return self._sentences
 
+
+_PIECES, _LEAST_PIECE = 4, 3
+"""A text is made of so many walks through the bank, each of at least three sentences. Of one alone there are 65,536:
+among a few thousand pages some would be near-copies of each other by chance."""
 
 _MEAN_SENTENCE_BYTES = 79
 """Measured over a bank: six words, joints between them, seven and a half letters each."""
