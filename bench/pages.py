@@ -147,8 +147,11 @@ def long_run(given: argparse.Namespace, folder: Path, say: Callable[[str], None]
     with ExitStack() as stack:
         site = stack.enter_context(served(Service(plan, latency_ms=given.latency), folder))
         began = time.monotonic()
+        most = 0
 
         def look(memory: Memory) -> bool:
+            nonlocal most
+            most = max(most, memory.anonymous)
             done = int(site.counts()["pages"])
             if done * 10 < given.count * (len(tenths) + 1) or len(tenths) == 10:
                 return False
@@ -171,6 +174,7 @@ def long_run(given: argparse.Namespace, folder: Path, say: Callable[[str], None]
         "tenths": tenths,
         "memory_growth": round(growth, 3),
         "memory_growth_budget": MEMORY_GROWTH,
+        "anonymous_most_mb": round(most / 1e6, 1),
         "within_budget": bool(tenths) and growth <= MEMORY_GROWTH,
         "stopped_by": visit.summary.get("stopped_by", ""),
     }
@@ -199,7 +203,8 @@ def show(report: dict[str, Any]) -> None:
         print(f"\n{found['pages']:,} pages of {found['kilobytes']} KB: {found['cpu_ms_per_page']:.3f} ms a page")
         for tenth in found["tenths"]:
             print(f"  {tenth['pages']:>9,}  {tenth['anonymous_mb']:>7.1f} MB anonymous  {tenth['wall_s']:>7.1f} s")
-        print(f"  memory grew {found['memory_growth']:.2f} times since the first tenth (at most {MEMORY_GROWTH})")
+        print(f"  memory grew {found['memory_growth']:.2f} times since the first tenth (at most {MEMORY_GROWTH});")
+        print(f"  the most at any time, ending included, was {found['anonymous_most_mb']:.1f} MB")
 
 
 def parse(words: list[str]) -> argparse.Namespace:

@@ -4,7 +4,7 @@
 link in thirty leads to a document, a picture or nothing. Three figures must hold:
 
 - at least 50 pages/s, by the server's count, from the first request to the last;
-- errors at most 1 % of all exchanges: what failed on the way, and 5xx;
+- errors at most 1 % of all exchanges: what failed on the way, and 5xx; a 404 is an answer;
 - at least 95 % of what is saved is HTML, by the index of the archive, without robots.txt.
 
 Exit code 0 when all three hold, and 1 when one is missed.
@@ -33,6 +33,8 @@ LIMIT_S = 300
 LEAST_PAGES_PER_S = 50.0
 MOST_ERRORS = 0.01
 LEAST_HTML = 0.95
+GONE = "http_4xx"
+"""That a page is no longer there is an answer, and nobody's failure."""
 HTML = frozenset({"text/html", "application/xhtml+xml"})
 
 
@@ -50,9 +52,10 @@ def saved_types(out: Path) -> Counter[str]:
 def judge(visit: Visit, types: Counter[str], pages: int) -> dict[str, Any]:
     """The figures and whether they hold."""
     summary = visit.summary
-    failed = sum(summary["errors"].values())
-    failed += sum(count for status, count in summary["statuses"].items() if int(status) >= 500)
-    exchanges = summary["responses"] + sum(summary["errors"].values())
+    errors = {kind: count for kind, count in summary["errors"].items() if kind != GONE}
+    answered = sum(count for kind, count in errors.items() if kind.startswith("http_"))
+    failed = sum(errors.values())
+    exchanges = summary["responses"] + failed - answered
     saved = types.total()
     figures = {
         "pages_per_s": round(visit.pages / max(1e-9, visit.served["busy_s"]), 1),

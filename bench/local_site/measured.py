@@ -36,7 +36,7 @@ class Spent:
     exit_code: int
     timed_out: bool
     call_ns: float
-    """What a plain Python call took on the same core right before: how fast the machine was (about 50 when idle)."""
+    """What a plain Python call took on the same core right before: how fast the machine was."""
 
 
 @dataclass(frozen=True, slots=True)
