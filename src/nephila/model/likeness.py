@@ -12,7 +12,7 @@ from typing import NamedTuple
 MAX_DISTANCE = 6
 """Bits in which the SimHashes of near duplicates differ at most (D3)."""
 LEAST_RESEMBLANCE = 0.5
-"""Of near duplicates. In the labelled pairs of the test material all but one have 0.70 and more, other pairs at most 0.41:
+"""Of near duplicates. Of the labelled pairs of the test material all but one have 0.70 and more, others 0.41 at most:
 half stands between."""
 
 
