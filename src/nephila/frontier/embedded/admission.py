@@ -32,7 +32,7 @@ from .returning import meet_again
 from .scoring import NOMINAL, score_of
 from .sections import counts_sections
 from .tables import DOMAIN_KEY_BYTES, PREFIX_BYTES, URL, shorten
-from .waking import wake
+from .waking import is_behind, wake
 
 _NEW = order.Supply.NEW
 """Looked up once: until Python 3.12 a member of an enumeration costs a call each time."""
@@ -121,7 +121,7 @@ def _admit_new(book: Book, key: bytes, name: str, new: New, kind: Kind | None, s
             continue
         host.admitted += len(urls)
         places += enqueue_new(book, key, host, standing, head, urls, writes)
-    if places or host.trap_at:
+    if (places or host.trap_at) and not (kind and kind[1] is None and is_behind(book, host, places)):
         wake(book, key, host, places)
     return len(new)
 
@@ -200,7 +200,8 @@ def _first_rank(book: Book, key: bytes, source: Source) -> int:
     if part is None:
         return ranks.SEED_RANK
     rank = ranks.first(part, source.salt)
-    book.totals.mean_rank = ranks.next_mean(book.totals.mean_rank, rank)
+    totals = book.totals
+    totals.mean_rank = ranks.next_mean(totals.mean_rank, rank)
     return rank
 
 
