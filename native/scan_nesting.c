@@ -4,7 +4,7 @@
 
 enum { MODES = TABLE | CELL | SELECT };
 
-_Static_assert(FORMATTING_ROOM == FORMATTING_COUNT, "one place for each formatting element");
+_Static_assert((int)FORMATTING_ROOM == (int)FORMATTING_COUNT, "one place for each formatting element");
 
 static int holds_text(uint16_t tag) {
     switch (tag) {
@@ -126,6 +126,15 @@ static int nearest(nesting *self, uint32_t flag) {
     return 0;
 }
 
+/* Where the cell stands that we are in; 0, and a doubt, where something with formatting of its own is open in it. */
+static int cell_of(nesting *self) {
+    int cell = nearest(self, CELL);
+    if (cell && cell == nearest(self, MARKER))
+        return cell;
+    self->doubt = 1;
+    return 0;
+}
+
 static void close_paragraph(nesting *self) {
     if (self->table_in_paragraph && self->anchor_count) {
         self->doubt = 1;
@@ -223,7 +232,7 @@ static void push_part(nesting *self, uint16_t tag) {
 static void start_part(nesting *self, uint64_t key, uint16_t tag, uint32_t flags) {
     uint32_t mode = top(self)->mode;
     if (mode & CELL) {
-        int cell = nearest(self, CELL);
+        int cell = cell_of(self);
         if (!cell)
             return;
         cut(self, cell);
@@ -357,22 +366,21 @@ int nesting_start(nesting *self, uint64_t key, uint16_t tag, uint32_t flags, int
     return 1;
 }
 
-static void end_part(nesting *self, uint64_t key, uint16_t tag) {
+static void end_part(nesting *self, uint64_t key) {
     uint32_t mode = top(self)->mode;
     if (!(mode & (TABLE | CELL)))
         return;
     int at = found(self, key, 0, TAG_TABLE, 0);
     if (!at)
         return;
-    int cell = nearest(self, CELL);
-    if (mode & CELL && tag != TAG_TD && tag != TAG_TH && tag != TAG_CAPTION) {
+    if (mode & CELL) {
+        int cell = cell_of(self);
         if (!cell || cell < at)
             return;
         cut(self, cell);
-    } else if (mode & CELL && at != cell) {
-        return;
     }
-    cut(self, at);
+    if (at < self->depth)
+        cut(self, at);
 }
 
 static void end_heading(nesting *self) {
@@ -409,7 +417,7 @@ void nesting_end(nesting *self, uint64_t key, uint16_t tag, uint32_t flags) {
         if (at)
             take_out(self, at);
     } else if (flags & (PART | TABLE)) {
-        end_part(self, key, tag);
+        end_part(self, key);
     } else if (flags & FORMATTING) {
         end_formatting(self, key, tag);
     } else if (tag == TAG_P) {

@@ -210,9 +210,7 @@ class Nesting:
         """A row, a cell or another part of a table: what is open in the table and cannot hold it is closed."""
         mode = self._open[-1].mode
         if mode & CELL:
-            if (at := self._nearest(CELL)) is None:
-                return
-            self._cut(at)
+            self._cut(self._cell())
         elif not mode & TABLE:
             return
         table = self._nearest_table()
@@ -283,14 +281,20 @@ class Nesting:
         at = self._found(name, 0, frozenset({"table"}))
         if at is None:
             return
-        if mode & CELL and name not in {"td", "th", "caption"}:
-            cell = self._nearest(CELL)
-            if cell is None or cell < at:
+        if mode & CELL:
+            cell = self._cell()
+            if cell < at:
                 return
             self._cut(cell)
-        elif mode & CELL and at != self._nearest(CELL):
-            return
-        self._cut(at)
+        if at < len(self._open):
+            self._cut(at)
+
+    def _cell(self) -> int:
+        """Where the cell stands that we are in. What is apart from it in its formatting, and still open, is a doubt."""
+        cell = self._nearest(CELL)
+        if cell is None or cell != self._nearest(MARKER):
+            raise Doubt
+        return cell
 
     def _end_formatting(self, name: str) -> None:
         counts, again = self._formatting.counts, self._formatting.again

@@ -77,6 +77,7 @@ def test_nesting_is_read_as_the_tree_has_it(html: str) -> None:
         "<b><a href=1>x</b>y</a>",
         "<table><tr><a href=1>x</a><td>y</table>",
         "<table><tr><td><a href=1>x</td></tr><tr><a href=2>y</table>",
+        "<table><tr><td><a href=1><object>x</tr><font>",
         "<svg><foreignObject><a href=1>",
         "<svg><div><a href=1>",
         "<svg><link href=1></svg>",
