@@ -69,18 +69,26 @@ unsigned char *put_decoded(unsigned char *to, text from, text end, int attribute
 int is_utf8(text bytes, size_t size);
 
 /* scan_nesting.c: which elements are open. */
+enum { FORMATTING_ROOM = 14 };
+
+typedef struct {
+    uint32_t counts[FORMATTING_ROOM];
+    int again[FORMATTING_ROOM]; /* 0 where there is none */
+    int any_again;
+} formatting;
+
 typedef struct {
     uint64_t key;
     uint32_t flags, mode;
     uint16_t tag;
     unsigned char foreign;
-    uint32_t outside[16];
+    formatting outside;
 } open_element;
 
 typedef struct {
     open_element open[DEEPEST + 4];
     int depth, paragraphs, table_in_paragraph, form, doubt;
-    uint32_t formatting[16];
+    formatting formatting;
     int anchors[MOST_ANCHORS + 2];
     int anchor_count;
 } nesting;

@@ -4,6 +4,8 @@
 
 enum { MODES = TABLE | CELL | SELECT };
 
+_Static_assert((int)FORMATTING_ROOM == (int)FORMATTING_COUNT, "one place for each formatting element");
+
 static int holds_text(uint16_t tag) {
     switch (tag) {
     case TAG_TITLE:
@@ -27,7 +29,7 @@ static inline open_element *top(nesting *self) {
 void nesting_begin(nesting *self) {
     self->depth = 1;
     self->paragraphs = self->table_in_paragraph = self->form = self->doubt = self->anchor_count = 0;
-    memset(self->formatting, 0, sizeof self->formatting);
+    memset(&self->formatting, 0, sizeof self->formatting);
     memset(self->open, 0, sizeof *self->open);
     self->open[0].tag = TAG_HTML;
     self->open[0].key = 0x6c6d7468; /* html */
@@ -47,10 +49,17 @@ static void cut(nesting *self, int at) {
     for (int place = self->depth - 1; place >= at; place--) {
         open_element *entry = &self->open[place];
         self->paragraphs -= entry->tag == TAG_P;
-        if (entry->flags & MARKER)
-            memcpy(self->formatting, entry->outside, sizeof self->formatting);
+        if (entry->flags & MARKER) {
+            self->formatting = entry->outside;
+        } else if (entry->flags & FORMATTING && !entry->foreign) {
+            self->formatting.again[FORMATTING_PLACE[entry->tag]] = at;
+            self->formatting.any_again = 1;
+        }
     }
     self->depth = at;
+    for (int place = 0; self->formatting.any_again && place < FORMATTING_ROOM; place++)
+        if (self->formatting.again[place] > at)
+            self->formatting.again[place] = at;
     while (self->anchor_count && self->anchors[self->anchor_count - 1] >= at)
         self->anchor_count--;
 }
@@ -72,8 +81,8 @@ static void push(nesting *self, uint64_t key, uint16_t tag, uint32_t flags, int 
     entry->foreign = (unsigned char)foreign;
     entry->mode = mode;
     if (flags & MARKER) {
-        memcpy(entry->outside, self->formatting, sizeof self->formatting);
-        memset(self->formatting, 0, sizeof self->formatting);
+        entry->outside = self->formatting;
+        memset(&self->formatting, 0, sizeof self->formatting);
     }
     self->paragraphs += tag == TAG_P;
     if (self->depth > DEEPEST)
@@ -85,6 +94,8 @@ static void take_out(nesting *self, int at) {
     self->depth--;
     for (int place = 0; place < self->anchor_count; place++)
         self->anchors[place] -= self->anchors[place] > at;
+    for (int place = 0; self->formatting.any_again && place < FORMATTING_ROOM; place++)
+        self->formatting.again[place] -= self->formatting.again[place] > at;
 }
 
 /* Where the last element of that name stands, if nothing that stops the look stands before it; 0 where it does not. */
@@ -112,6 +123,15 @@ static int nearest(nesting *self, uint32_t flag) {
     for (int at = self->depth - 1; at > 0; at--)
         if (self->open[at].flags & flag)
             return at;
+    return 0;
+}
+
+/* Where the cell stands that we are in; 0, and a doubt, where something with formatting of its own is open in it. */
+static int cell_of(nesting *self) {
+    int cell = nearest(self, CELL);
+    if (cell && cell == nearest(self, MARKER))
+        return cell;
+    self->doubt = 1;
     return 0;
 }
 
@@ -147,46 +167,49 @@ static void end_plain(nesting *self, uint64_t key) {
     }
 }
 
+/* Where the last formatting element of that name since the last marker stands; 0 for none. */
+static int formatting_element(nesting *self, uint16_t tag) {
+    for (int at = self->depth - 1; at > 0; at--) {
+        open_element *entry = &self->open[at];
+        if (entry->tag == tag && !entry->foreign)
+            return at;
+        if (entry->flags & MARKER)
+            break;
+    }
+    return 0;
+}
+
 static void end_formatting(nesting *self, uint64_t key, uint16_t tag) {
-    uint32_t *count = &self->formatting[FORMATTING_PLACE[tag]];
+    uint32_t *count = &self->formatting.counts[FORMATTING_PLACE[tag]];
+    int *again = &self->formatting.again[FORMATTING_PLACE[tag]];
     if (!*count) {
         end_plain(self, key);
         return;
     }
     --*count;
-    int last_special = 0, at;
-    for (at = self->depth - 1; at > 0; at--) {
-        open_element *entry = &self->open[at];
-        if (entry->tag == tag && !entry->foreign)
-            break;
-        if (entry->flags & MARKER) {
-            at = 0;
-            break;
-        }
-        if (entry->flags & SPECIAL && !last_special)
-            last_special = at;
-    }
-    int kept = self->anchor_count ? self->anchors[self->anchor_count - 1] : -1;
-    if (!at) {
-        self->doubt |= kept >= 0;
-        return;
-    }
-    if (kept > at || (kept == at && last_special)) {
+    int at = formatting_element(self, tag), last_special = 0;
+    int anchor = self->anchor_count ? self->anchors[self->anchor_count - 1] : -1;
+    if (anchor > at) {
         self->doubt = 1;
         return;
     }
-    if (!last_special) {
-        cut(self, at);
+    if (!at)
+        at = *again ? *again : self->depth;
+    for (int place = self->depth - 1; place >= at && !last_special; place--)
+        if (self->open[place].flags & SPECIAL)
+            last_special = place;
+    if (anchor == at && last_special) {
+        self->doubt = 1;
         return;
     }
-    if (last_special + 1 < self->depth)
-        cut(self, last_special + 1);
-    while (!(self->open[at].flags & SPECIAL)) {
-        if (self->open[at].flags & FORMATTING && self->open[at].tag != tag)
-            at++;
-        else
-            take_out(self, at);
+    cut(self, last_special ? last_special + 1 : at);
+    for (int place = last_special - 1; place >= at; place--) {
+        open_element *entry = &self->open[place];
+        if (!(entry->flags & SPECIAL) && (entry->tag == tag || !(entry->flags & FORMATTING)))
+            take_out(self, place);
     }
+    if (!*count)
+        *again = 0;
 }
 
 static int start_foreign(nesting *self, uint64_t key, uint16_t tag, uint32_t flags, int self_closing) {
@@ -209,7 +232,7 @@ static void push_part(nesting *self, uint16_t tag) {
 static void start_part(nesting *self, uint64_t key, uint16_t tag, uint32_t flags) {
     uint32_t mode = top(self)->mode;
     if (mode & CELL) {
-        int cell = nearest(self, CELL);
+        int cell = cell_of(self);
         if (!cell)
             return;
         cut(self, cell);
@@ -240,10 +263,11 @@ static void start_part(nesting *self, uint64_t key, uint16_t tag, uint32_t flags
 }
 
 static void start_formatting(nesting *self, uint64_t key, uint16_t tag) {
-    uint32_t *count = &self->formatting[FORMATTING_PLACE[tag]];
+    uint32_t *count = &self->formatting.counts[FORMATTING_PLACE[tag]];
     if (tag == TAG_A && *count) {
         end_formatting(self, key, tag);
         *count = 0;
+        self->formatting.again[FORMATTING_PLACE[tag]] = 0;
     } else if (tag == TAG_NOBR && *count) {
         if (self->anchor_count) {
             self->doubt = 1;
@@ -342,22 +366,21 @@ int nesting_start(nesting *self, uint64_t key, uint16_t tag, uint32_t flags, int
     return 1;
 }
 
-static void end_part(nesting *self, uint64_t key, uint16_t tag) {
+static void end_part(nesting *self, uint64_t key) {
     uint32_t mode = top(self)->mode;
     if (!(mode & (TABLE | CELL)))
         return;
     int at = found(self, key, 0, TAG_TABLE, 0);
     if (!at)
         return;
-    int cell = nearest(self, CELL);
-    if (mode & CELL && tag != TAG_TD && tag != TAG_TH && tag != TAG_CAPTION) {
+    if (mode & CELL) {
+        int cell = cell_of(self);
         if (!cell || cell < at)
             return;
         cut(self, cell);
-    } else if (mode & CELL && at != cell) {
-        return;
     }
-    cut(self, at);
+    if (at < self->depth)
+        cut(self, at);
 }
 
 static void end_heading(nesting *self) {
@@ -394,7 +417,7 @@ void nesting_end(nesting *self, uint64_t key, uint16_t tag, uint32_t flags) {
         if (at)
             take_out(self, at);
     } else if (flags & (PART | TABLE)) {
-        end_part(self, key, tag);
+        end_part(self, key);
     } else if (flags & FORMATTING) {
         end_formatting(self, key, tag);
     } else if (tag == TAG_P) {

@@ -4,8 +4,9 @@ Browsers repair bad nesting by the rules of the HTML standard (13.2.6), and thos
 so what its text is. Here they are followed with a list of open elements and no tree. Two things keep it short. Elements
 that the standard calls special are opened and closed by rules that formatting has no part in, so they are followed to
 the letter. And formatting elements (`<b>`, `<i>`, ...) that are opened again in later blocks make no difference to any
-anchor, unless an anchor is open while they close: that is a *doubt*, as is all else that would need the tree: anchors
-cut in two, references between the cells of a table, HTML inside of SVG, framesets.
+anchor, but that they take plain elements in them along when they close; unless an anchor is open then: that is a
+*doubt*, as is all else that would need the tree: anchors cut in two, references between the cells of a table, HTML
+inside of SVG, framesets.
 
 What must stay true: where there is no doubt, anchors begin and end where they do in the standard's tree; each tag costs
 at most as much as `DEEPEST` elements.
@@ -60,6 +61,16 @@ class Doubt(Exception):  # noqa: N818 - no error: the tags alone do not tell
 
 
 @dataclass(slots=True)
+class Formatting:
+    """The formatting elements since the last marker, as far as they are known."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    """How many of each may be open, or may have to be opened again."""
+    again: dict[str, int] = field(default_factory=dict)
+    """Of those that were closed by something else than their end tag: behind which place they are opened again."""
+
+
+@dataclass(slots=True)
 class Open:
     """An open element."""
 
@@ -68,7 +79,7 @@ class Open:
     foreign: bool = False
     mode: int = 0
     """The flags of the nearest table, cell or select around it."""
-    outside: dict[str, int] = field(default_factory=dict)
+    outside: Formatting | None = None
     """The formatting around it, where it is a marker."""
 
 
@@ -80,8 +91,7 @@ class Nesting:
         self._paragraphs = 0
         self._table_in_paragraph = False
         """Whether a paragraph that a table began in may be open still: that depends on the document's mode."""
-        self._formatting: dict[str, int] = {}
-        """How many of each formatting element may be open, or may have to be opened again, since the last marker."""
+        self._formatting = Formatting()
         self._anchors: list[int] = []
         """Where the anchors stand whose text is wanted."""
         self._ended = ended
@@ -181,26 +191,26 @@ class Nesting:
         mode = flags & _MODES or self._open[-1].mode
         entry = Open(name, flags, foreign, mode)
         if flags & MARKER:
-            entry.outside, self._formatting = self._formatting, {}
+            entry.outside, self._formatting = self._formatting, Formatting()
         self._push(entry)
 
     def _start_formatting(self, name: str) -> None:
-        if name == "a" and self._formatting.get("a"):
+        counts = self._formatting.counts
+        if name == "a" and counts.get("a"):
             self._end_formatting("a")
-            self._formatting["a"] = 0
-        elif name == "nobr" and self._formatting.get("nobr"):
+            counts["a"] = 0
+            self._formatting.again.pop("a", None)
+        elif name == "nobr" and counts.get("nobr"):
             if self._anchors:
                 raise Doubt
             self._end_formatting("nobr")
-        self._formatting[name] = self._formatting.get(name, 0) + 1
+        counts[name] = counts.get(name, 0) + 1
 
     def _start_part(self, name: str, flags: int) -> None:
         """A row, a cell or another part of a table: what is open in the table and cannot hold it is closed."""
         mode = self._open[-1].mode
         if mode & CELL:
-            if (at := self._nearest(CELL)) is None:
-                return
-            self._cut(at)
+            self._cut(self._cell())
         elif not mode & TABLE:
             return
         table = self._nearest_table()
@@ -215,7 +225,7 @@ class Nesting:
         if not flags & VOID:
             entry = Open(name, flags, mode=flags & _MODES)
             if flags & MARKER:
-                entry.outside, self._formatting = self._formatting, {}
+                entry.outside, self._formatting = self._formatting, Formatting()
             self._push(entry)
 
     def end(self, name: str, flags: int) -> None:  # noqa: C901, PLR0912 - a rule each
@@ -271,51 +281,57 @@ class Nesting:
         at = self._found(name, 0, frozenset({"table"}))
         if at is None:
             return
-        if mode & CELL and name not in {"td", "th", "caption"}:
-            cell = self._nearest(CELL)
-            if cell is None or cell < at:
+        if mode & CELL:
+            cell = self._cell()
+            if cell < at:
                 return
             self._cut(cell)
-        elif mode & CELL and at != self._nearest(CELL):
-            return
-        self._cut(at)
+        if at < len(self._open):
+            self._cut(at)
+
+    def _cell(self) -> int:
+        """Where the cell stands that we are in. What is apart from it in its formatting, and still open, is a doubt."""
+        cell = self._nearest(CELL)
+        if cell is None or cell != self._nearest(MARKER):
+            raise Doubt
+        return cell
 
     def _end_formatting(self, name: str) -> None:
-        if not self._formatting.get(name):
+        counts, again = self._formatting.counts, self._formatting.again
+        if not counts.get(name):
             self._end_plain(name)
             return
-        self._formatting[name] -= 1
-        at, last_special = self._formatting_element(name)
+        counts[name] -= 1
+        at = self._formatting_element(name)
         kept = self._anchors[-1] if self._anchors else -1
-        if not at:
-            if kept >= 0:
-                raise Doubt
-            return
-        if kept > at or (kept == at and last_special):
+        if kept > at:
             raise Doubt
-        if not last_special:
-            self._cut(at)
-            return
-        # The element is cut in two at the first special one in it: that one, and what is special in it, stays open.
-        self._cut(last_special + 1)
-        while not self._open[at].flags & SPECIAL:
-            if self._open[at].flags & FORMATTING and self._open[at].name != name:
-                at += 1
-            else:
-                self._take_out(at)
+        if not at:  # it is open again behind the place where it was closed, if anything is open there
+            at = again.get(name, len(self._open))
+        last_special = next((place for place in range(len(self._open) - 1, at - 1, -1) if self._is_special(place)), 0)
+        if kept == at and last_special:
+            raise Doubt
+        self._cut(last_special + 1 if last_special else at)
+        # An element is cut in two at each special one in it: those stay open, and the formatting between them.
+        for place in range(last_special - 1, at - 1, -1):
+            entry = self._open[place]
+            if not entry.flags & SPECIAL and (entry.name == name or not entry.flags & FORMATTING):
+                self._take_out(place)
+        if not counts[name]:
+            again.pop(name, None)
 
-    def _formatting_element(self, name: str) -> tuple[int, int]:
-        """Where the last formatting element of that name stands, and the last special one in it; 0 for none."""
-        last_special = 0
+    def _is_special(self, place: int) -> bool:
+        return self._open[place].flags & SPECIAL != 0
+
+    def _formatting_element(self, name: str) -> int:
+        """Where the last formatting element of that name since the last marker stands; 0 for none."""
         for at in range(len(self._open) - 1, 0, -1):
             entry = self._open[at]
             if entry.name == name and not entry.foreign:
-                return at, last_special
+                return at
             if entry.flags & MARKER:
                 break
-            if entry.flags & SPECIAL and not last_special:
-                last_special = at
-        return 0, 0
+        return 0
 
     def _end_plain(self, name: str) -> None:
         for at in range(len(self._open) - 1, 0, -1):
@@ -387,9 +403,14 @@ class Nesting:
         """Close the element at that place, and all in it."""
         for entry in reversed(self._open[at:]):
             self._paragraphs -= entry.name == "p"
-            if entry.flags & MARKER:
+            if entry.outside is not None:
                 self._formatting = entry.outside
+            elif entry.flags & FORMATTING and not entry.foreign:
+                self._formatting.again[entry.name] = at
         del self._open[at:]
+        again = self._formatting.again
+        for name, place in again.items():
+            again[name] = min(place, at)
         if self._anchors and self._anchors[-1] >= at:
             while self._anchors and self._anchors[-1] >= at:
                 self._anchors.pop()
@@ -398,4 +419,7 @@ class Nesting:
     def _take_out(self, at: int) -> None:
         """Close the element at that place, and leave open what is in it."""
         del self._open[at]
+        again = self._formatting.again
+        for name, place in again.items():
+            again[name] = place - (place > at)
         self._anchors = [place - (place > at) for place in self._anchors]
