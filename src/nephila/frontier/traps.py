@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from enum import Enum, IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -136,6 +137,7 @@ class Observation(NamedTuple):
     """New URLs of other kinds that are worth it (`count_outside`); asked for where `needs_links` says so."""
 
 
+@lru_cache(maxsize=4096)  # the page that led to a URL led to its neighbours too
 def patterns(url: str) -> tuple[str, ...]:
     """What a fetch is counted under, from narrow to wide; a URL that is the only one of its skeleton has two."""
     shape = skeleton(url)[:_MAX_PATTERN]

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from nephila.model.noun import noun
 from nephila.model.record import SegmentId
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class CaptureRow:
     """One line of the captures table, and through it of pages, of the domain's figures and of the CDXJ index."""
 

@@ -17,13 +17,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from nephila.model.noun import noun
 from nephila.model.outcome import OriginRules, Release, Settlement
 from nephila.model.record import SegmentId
 from nephila.model.task import Candidate, Lease, Level, Refusal, Token
 from nephila.urls import Fingerprint
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Admission:
     """What became of the candidates."""
 
@@ -33,7 +34,7 @@ class Admission:
     """Of the known ones, those that were asked for again within their cooling time (S5)."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Settled:
     """What became of a settle call."""
 

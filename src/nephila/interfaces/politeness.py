@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nephila.model.exchange import Answer
+from nephila.model.noun import noun
 from nephila.model.outcome import Dead, OriginRules, Release, Retry, RulesLearned
 from nephila.model.task import Pace, PageTask, RobotsTask
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Permission:
     """What robots.txt says of a URL."""
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from nephila.model.noun import noun
 from nephila.model.page import Page
 from nephila.model.task import Candidate, PageTask, Refusal
 from nephila.urls import Address
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Sifted:
     """What goes on, and what does not and why."""
 

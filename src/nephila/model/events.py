@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from .noun import noun
 
 
 class EventKind(StrEnum):
@@ -37,7 +38,7 @@ UNWANTED_TYPE = "unwanted_type"
 """The reason of a `fetch_ok` whose body was not read because of its media type (H7)."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Event:
     """One event. Unset fields are left out of the line."""
 

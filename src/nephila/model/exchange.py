@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from .noun import noun
 
 
 class FailureKind(StrEnum):
@@ -53,7 +54,7 @@ class Truncation(StrEnum):
     """We did not want the body: its type is not one that was asked for (H7)."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class FetchRequest:
     """What the fetcher is asked to get. One exchange: a redirect is an answer, never followed (DESIGN 11)."""
 
@@ -68,7 +69,7 @@ class FetchRequest:
     """Said instead of the fetcher's own, where a policy of the domain wants it (R4)."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Fetched:
     """An answer, whatever its status. `head + payload` is exactly what the server sent, byte for byte."""
 
@@ -106,7 +107,7 @@ class Fetched:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class FetchFailed:
     """No answer worth keeping."""
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from nephila.urls import Address
 
+from .noun import noun
 from .record import RecordRef
 from .task import Candidate, Pace, Refusal, Task, Validators
 
@@ -43,7 +44,7 @@ class DeferReason(StrEnum):
     """Fetched; its next visit is planned (R2)."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Done:
     """Answered and stored: pending on its segment, completed when that is confirmed."""
 
@@ -121,7 +122,7 @@ class RulesKind(StrEnum):
     """The name does not exist, or leads to an address that we may not ask: its pages end without a request."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class OriginRules:
     """The robots.txt of one origin as it is in force."""
 
@@ -160,7 +161,7 @@ class RulesMoved:
 Outcome = Done | Retry | Deferred | Dropped | Dead | Respelled | RulesLearned | RulesMoved
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Settlement:
     """One task's end, with the links it brought: durable in one act."""
 
@@ -170,7 +171,7 @@ class Settlement:
     refused: Sequence[Refusal] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Release:
     """Frees the host: nobody may ask it again before `wait_ms` from now."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from .likeness import Likeness
+from .noun import noun
 
 
 class Link(NamedTuple):
@@ -20,7 +20,7 @@ class Link(NamedTuple):
     """The anchor text, white space folded, at most 200 characters."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Directives:
     """What the page asks of crawlers (X2): meta robots and X-Robots-Tag together, for our agent."""
 
@@ -29,7 +29,7 @@ class Directives:
     noarchive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Page:
     """A parsed document."""
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NewType
 
 from .exchange import Fetched
+from .noun import noun
 from .task import PageTask, RobotsTask, Token
 
 SegmentId = NewType("SegmentId", str)
 """A file or object of the archive that becomes durable as one; locally the WARC file's name."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class RecordRef:
     """Where a capture lies. `end` is the offset after the last record of the whole exchange."""
 
@@ -23,7 +24,7 @@ class RecordRef:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Original:
     """An earlier capture with the same content: what a revisit record refers to (D2)."""
 
@@ -38,7 +39,7 @@ class Original:
     """Transfer and content coding of the stored payload, e.g. ``chunked;gzip``: a revisit needs the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Capture:
     """An exchange on its way into the archive: response or revisit, request and metadata records, written together."""
 
@@ -62,7 +63,7 @@ class Capture:
     """For a robots.txt that came into force: its text, kept as a resource record of the origin."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class StoredCapture:
     """What `Archive.append` returns: where it lies and under which name."""
 

@@ -13,6 +13,8 @@ from typing import NamedTuple, NewType
 
 from nephila.urls import Address, Fingerprint
 
+from .noun import noun
+
 Token = NewType("Token", int)
 """Names one lease, once and for ever: a settle with another token than the host's present one is refused."""
 
@@ -49,7 +51,7 @@ class Refusal(NamedTuple):
     """The rule itself, e.g. the pattern that matched."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Validators:
     """What the last capture of a URL gives us for a conditional request (H3)."""
 
@@ -60,7 +62,7 @@ class Validators:
         return bool(self.etag or self.last_modified)
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class PageTask:
     """Fetch this URL, judge it, store it."""
 
@@ -95,7 +97,7 @@ class RobotsTask:
 Task = PageTask | RobotsTask
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Pace:
     """What politeness remembers of a host from one lease to the next."""
 
@@ -107,7 +109,7 @@ class Pace:
     """The base delay that a policy of its domain sets (R4); -1 leaves it to the settings."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Lease:
     """The exclusive right to ask one host, until `expires_at`."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.politeness import Politeness
@@ -16,6 +16,7 @@ from nephila.interfaces.sieve import LinkSieve, Sifted
 from nephila.model.exchange import TRANSIENT, FailureKind, Fetched, FetchFailed, Truncation
 from nephila.model.likeness import Likeness
 from nephila.model.near import NearOriginal
+from nephila.model.noun import noun
 from nephila.model.outcome import Dead, DeferReason, Deferred, Done, Dropped, Outcome, Respelled, Retry
 from nephila.model.page import Page
 from nephila.model.record import Original, RecordRef
@@ -29,7 +30,7 @@ DNS_WAIT_MS = 300_000
 HTTP_4XX, HTTP_5XX = "http_4xx", "http_5xx"
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Judgement:
     """All that is decided of one answer, but for where it lies."""
 

@@ -16,6 +16,7 @@ from nephila.interfaces.ledger import Ledger
 from nephila.interfaces.politeness import Politeness
 from nephila.model.errors import NephilaError
 from nephila.model.exchange import FailureKind, Fetched
+from nephila.model.noun import noun
 from nephila.model.page import Page
 from nephila.model.task import Candidate, Lease, PageTask
 from nephila.urls import Address
@@ -24,7 +25,7 @@ from .judgement import Judge
 from .near import NOT_COMPARED, NearPages
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class CrawledPage:
     """A page that was stored, as a listener gets it."""
 

@@ -15,9 +15,10 @@ which is nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nephila.model.exchange import Fetched, Truncation
+from nephila.model.noun import noun
 from nephila.model.record import Capture, Original, RecordRef, SegmentId, StoredCapture
 from nephila.model.task import PageTask, RobotsTask
 from nephila.urls import origin_of
@@ -37,7 +38,7 @@ _SMALL_LEVEL = 0
 """Of requests and metadata, some 5 KB a page: level 1 takes three times as long to save a few hundred bytes more."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class EncodedCapture:
     """All members of a capture, and what `Archive.append` has to say of it once it knows where it lies."""
 

@@ -23,6 +23,7 @@ from functools import lru_cache
 from hashlib import blake2b, sha1
 from urllib.parse import quote
 
+from nephila.model.noun import noun
 from nephila.model.record import Original
 from nephila.native import AVAILABLE, native
 
@@ -87,7 +88,7 @@ def _namer(secret: int, person: bytes) -> blake2b:
     return blake2b(digest_size=15, key=key, person=person)
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class RecordIds:
     """A family of ids that differ in their last byte, the record's kind. Version 8 of RFC 9562: our own rule."""
 
@@ -167,7 +168,7 @@ def warcinfo(record_id: str, at: int, filename: str, fields: Iterable[tuple[str,
     return _record("warcinfo", record_id, warc_date(at), named, FIELDS_TYPE, fields_block(fields))
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Exchanged:
     """What the records of one exchange share: the lines that most of them carry."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -30,6 +31,7 @@ class Hold(NamedTuple):
     """UTC seconds from which on one URL of it may go."""
 
 
+@lru_cache(maxsize=4096)
 def group_of(pattern: str) -> bytes:
     """The key of a pattern within its host."""
     return xxh3_64_digest(pattern.encode())
