@@ -9,15 +9,15 @@ from nephila.model.task import Candidate, Level
 
 from . import shelving
 from .book import Book, read_lease, read_url
-from .bundle import pack_entry
+from .bundle import Head, pack_entry, pack_head
 from .links import Writes, risen
 from .marks import PARKED, QUEUED, place_in, queued_mark, rank_in
-from .queueing import Standing, enqueue, enqueue_record, take, uncount
+from .queueing import Standing, enqueue_record, put_bundle, take, uncount
 from .records import RANK_AT, HostState, Place, UrlRecord
 from .scoring import NOMINAL, score_of
 from .sections import count_out
-from .tables import HOST_KEY_BYTES, pending_key
-from .waking import wake
+from .tables import HOST_KEY_BYTES, QUEUE, pending_key
+from .waking import is_behind, wake
 
 
 def meet_again(
@@ -71,9 +71,8 @@ def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: in
     level = level_of(book.policy.priority, points)
     if candidate.level is not None:
         level, points = candidate.level, NOMINAL[candidate.level]
-    better = Standing(
-        min(lane, order.lane_of(order.Supply.NEW, level)), min(step, order.step_for(book.step, points)), depth
-    )
+    fresh = order.step_for(book.step, points)
+    better = Standing(min(lane, order.lane_of(order.Supply.NEW, level)), min(step, fresh), depth)
     if better == (lane, step, place[4]) or _is_leased(book, key, candidate.address.fingerprint):
         if rank != rank_in(raw):
             writes.append((url_key, queued_mark(place, rank)))
@@ -82,12 +81,14 @@ def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: in
     if taken is None:
         raise KeyError(url_key)
     head, tail = taken
-    uncount(book, key, host, lane, head.admitted_s)
-    count_out(book, key, host, tail)
-    entry = pack_entry(tail, candidate.address.fingerprint)
-    ((found, _),) = enqueue(book, key, host, better, head._replace(rank=rank), [entry])
+    if better.lane != lane:  # else it is counted where it was
+        uncount(book, key, host, lane, head.admitted_s)
+        book.count_queued(host, better.lane, 1, head.admitted_s)
+    packed = pack_head(Head(head.admitted_s, head.cycle, rank, head.hops, head.via), key)
+    found = put_bundle(book, key + QUEUE, host, better, packed, [pack_entry(tail, candidate.address.fingerprint)])
     writes.append((url_key, queued_mark(found, rank)))
-    wake(book, key, host, (found,))
+    if candidate.level is not None or better.step != fresh or not is_behind(book, host, (found,)):
+        wake(book, key, host, (found,))
 
 
 def _is_leased(book: Book, key: bytes, fingerprint: bytes) -> bool:
