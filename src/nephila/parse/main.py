@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 LEAST_BLOCK = 10
-"""Words of a block that counts; 6 to 15 find the same pairs of near duplicates in the test material, within 1 %."""
+"""Words of a block that counts; with 6 to 15 the recall of near duplicates in the test material differs by 2 %."""
 LINK_SHARE = 3
 """At most one in so many words may be a link's."""
 LOOSE_LINK_SHARE = 2
