@@ -7,6 +7,7 @@
     warc/              the archive: WARC files, each with its CDXJ index
     catalogue.sqlite   what was captured, in SQL
     duplicates/        contents seen (LMDB)
+    aliases/           what was learned of sites: aliases, pages that stand for missing ones (LMDB)
     events/            JSON lines
 
 One `crawl` at a time holds the lock; readers need none.
@@ -55,6 +56,7 @@ class CrawlDirectory:
         self.warc = root / "warc"
         self.catalogue = root / "catalogue.sqlite"
         self.duplicates = root / "duplicates"
+        self.aliases = root / "aliases"
         self.events = root / "events"
 
     def check(self) -> None:

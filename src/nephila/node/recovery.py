@@ -159,6 +159,9 @@ class Recovery:
     def _rejudge(self, capture: Capture, task: PageTask, stored: StoredCapture) -> Judgement:
         """The judgement of a capture that was stored: as it was then, whatever the index of contents knows now."""
         digest = next((bytes.fromhex(text[7:]) for name, text in capture.notes if name == "contentDigest"), b"")
+        gone = next((text for name, text in capture.notes if name == "softNotFound"), "")
+        if gone and 200 <= capture.fetched.status < 300:  # a redirect has its target in it, and is judged by that
+            return replace(self._judge.absent(digest, capture.revisit_of), detail=gone)
         if capture.revisit_of is not None and not capture.not_modified:
             # A revisit has no bytes of its own: its links and directives were written down beside it.
             return self._judge.known(task, capture.fetched, _remembered_page(capture), digest, capture.revisit_of)

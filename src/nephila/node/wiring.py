@@ -8,7 +8,14 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 
 from nephila import VERSION
-from nephila.dedup import LmdbDigestIndex
+from nephila.dedup import (
+    LearnedAliases,
+    LearnedEnvironment,
+    LearningRules,
+    LmdbAbsences,
+    LmdbAliasStorage,
+    LmdbDigestIndex,
+)
 from nephila.fetch import (
     AddressGuard,
     DnsResolver,
@@ -37,7 +44,7 @@ from nephila.model.settings import Settings
 from nephila.model.task import Lease, Token
 from nephila.observe import Fanout, JsonlEventSink, Tally
 from nephila.parse import MAX_BYTES, links_that_matter, media_type, parse_html
-from nephila.pipeline import Conduct, CrawledPage, Judge, Pipeline, Stages
+from nephila.pipeline import Conduct, CrawledPage, Judge, Learning, MissingPages, Pipeline, Stages
 from nephila.politeness import StandardPoliteness, address_ledger
 from nephila.store import CrawlIdentity, Disk, LocalArchive, LocalDisk, SqliteCatalogue
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
@@ -91,6 +98,36 @@ def _url_exceptions(exceptions: Sequence[str], rules: NormalRules) -> dict[str, 
         domain = registrable_domain(domain)
         overrides[domain] = replace(overrides.get(domain, rules), **{rule: False})  # type: ignore[arg-type]  # only names of switches get here
     return overrides
+
+
+def _identify_with(identifier: Identifier) -> Callable[[str], Address | None]:
+    """Addresses, or None for what is none."""
+
+    def identify(url: str) -> Address | None:
+        address = identifier.identify(url)
+        return address if isinstance(address, Address) else None
+
+    return identify
+
+
+def _resolved_with(identifier: Identifier) -> Callable[[str], Address | None]:
+    """The same for URLs that are WHATWG serialisations already: they are not parsed again."""
+
+    def identify(url: str) -> Address | None:
+        address = identifier.identify_resolved((url,))[0]
+        return address if isinstance(address, Address) else None
+
+    return identify
+
+
+def aliases_of(
+    environment: LearnedEnvironment, settings: Settings, identifier: Identifier, clock: Clock
+) -> LearnedAliases:
+    """What a crawl has learned of aliases, and goes on to learn."""
+    wanted = settings.aliases
+    storage = LmdbAliasStorage(environment, wanted.votes)
+    rules = LearningRules(wanted.votes, wanted.verify_every, wanted.learn)
+    return LearnedAliases(storage, rules, _resolved_with(identifier), clock.steady_ms, clock.wall_ms)
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -147,7 +184,14 @@ async def build(
     catalogue = SqliteCatalogue(directory.catalogue)
     stack.callback(catalogue.close)
     archive = _archive(directory, settings, ground, frontier.secret)
-    bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, _indexer(archive, catalogue))
+    environment = LearnedEnvironment(directory.aliases, sync=settings.frontier.sync)
+    stack.callback(environment.close)
+    aliases = aliases_of(environment, settings, identifier, clock)
+    stack.callback(aliases.close)
+    absences = LmdbAbsences(environment)
+    stack.callback(absences.close)
+    indexer = _indexer(archive, catalogue)
+    bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, indexer, (aliases, absences))
     resumed_at = clock.steady_ms() if frontier.snapshot().hosts else None
     fetcher = _fetcher(settings, ground, address_ledger(settings.politeness, resumed_at))
     stack.push_async_callback(fetcher.close)
@@ -155,15 +199,15 @@ async def build(
         settings.politeness, settings.robots, settings.frontier, settings.fetch.user_agent, settings.random_seed
     )
     save_scope = partial(directory.add_to_scope, scope.unsaved)
-    sieve = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority)
-    judge = Judge(_reader(settings), sieve, politeness, duplicates, settings.fetch.max_hops)
+    sieve = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority, aliases)
+    identify = _identify_with(identifier)
+    wanted = settings.aliases.soft_404
+    missing = MissingPages(absences, frontier.secret, _resolved_with(identifier), clock.wall_ms) if wanted else None
+    judge = Judge(_reader(settings), sieve, politeness, duplicates, settings.fetch.max_hops, missing)
+    learning = Learning(aliases, missing, clock)
     sower = Sower(frontier, identifier, scope, save_scope, threaded=ground.threaded)
     allowance = PageAllowance(settings.limits)
     expiries: dict[Token, int] = {}
-
-    def identify(url: str) -> Address | None:
-        address = identifier.identify(url)
-        return address if isinstance(address, Address) else None
 
     def expires_at(lease: Lease) -> int:
         return expiries.get(lease.token, lease.expires_at)
@@ -171,7 +215,9 @@ async def build(
     def fail(error: NephilaError) -> None:
         crawl.fail(error)
 
-    stages = Stages(frontier, frontier, fetcher, judge, politeness, archive, duplicates, bookkeeper, events, clock)
+    stages = Stages(
+        frontier, frontier, fetcher, judge, politeness, archive, duplicates, bookkeeper, events, clock, learning
+    )
     conduct = Conduct(
         fetch_limit_ms=int(settings.fetch.timeout_s * 1000),
         types=None if "*/*" in settings.fetch.types else settings.fetch.types,

@@ -1,8 +1,21 @@
 """The crawler in one sentence: fetch, parse, judge, store, settle. Read `sentence` first."""
 
 from .judgement import Judge, Judgement
+from .learning import Learning
 from .listing import capture_row, robots_row
+from .notfound import MissingPages
 from .parts import Conduct, CrawledPage, Stages
 from .sentence import Pipeline
 
-__all__ = ["Conduct", "CrawledPage", "Judge", "Judgement", "Pipeline", "Stages", "capture_row", "robots_row"]
+__all__ = [
+    "Conduct",
+    "CrawledPage",
+    "Judge",
+    "Judgement",
+    "Learning",
+    "MissingPages",
+    "Pipeline",
+    "Stages",
+    "capture_row",
+    "robots_row",
+]

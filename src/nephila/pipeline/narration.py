@@ -15,6 +15,7 @@ from nephila.model.outcome import Dead, Deferred, Done, Dropped, Outcome, Retry,
 from nephila.model.task import Lease, PageTask, RobotsTask, Task
 
 from .judgement import Judgement
+from .notfound import PROBE, SOFT_404
 
 
 class Narrator:
@@ -82,7 +83,10 @@ class Narrator:
                     via=task.url,
                 )
             )
-        self.ending(lease, task, outcome, answer)
+        if judged.error == SOFT_404:
+            self._error(lease, task, SOFT_404, judged.detail, dead=False)
+        elif judged.error != PROBE:
+            self.ending(lease, task, outcome, answer)
 
     def ending(self, lease: Lease, task: PageTask, outcome: Outcome, answer: Answer | None) -> None:
         """Failures, refusals and retries; an ordinary end has been told already."""
@@ -95,6 +99,8 @@ class Narrator:
                 self._tell(EventKind.DEAD_LETTER, lease, task, reason=kind, detail=detail)
             case Dropped("robots", detail):
                 self._tell(EventKind.ROBOTS_DISALLOW, lease, task, reason="robots", detail=detail, via=task.via)
+            case Dropped("alias", detail):
+                self._tell(EventKind.EXCLUDED_BY_RULE, lease, task, reason="alias", detail=detail, via=task.via)
             case Dropped(reason, detail) if reason in {"redirect_loop", "too_many_redirects"}:
                 self._error(lease, task, "redirect", detail, dead=False)
                 self._tell(EventKind.TRAP, lease, task, reason=reason, detail=detail)

@@ -21,6 +21,7 @@ from nephila.model.task import Candidate, Lease, PageTask
 from nephila.urls import Address
 
 from .judgement import Judge
+from .learning import Learning
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Stages:
     ledger: Ledger
     events: EventSink
     clock: Clock
+    learning: Learning | None = None
+    """Who learns from what was settled; None for nobody."""
 
 
 @dataclass(frozen=True, slots=True)
