@@ -144,15 +144,14 @@ class ScopeSieve:
         refused: list[Refusal],
     ) -> tuple[list[Link], list[Address | UrlRefused]]:
         """The links with aliases under their other name, and with what is to be tried beside them."""
-        hits = [
-            (at, one, own)
-            for at, one in enumerate(addresses)
-            if isinstance(one, Address) and (own := rules[one.host]) is not None
-        ]
-        if not hits:
+        hosts = {one.host for one in addresses if isinstance(one, Address)}  # few: a page links to its own most
+        ruled = {host: own for host in hosts if (own := rules[host]) is not None}
+        if not ruled:
             return links, addresses
         new_links, new_addresses = list(links), list(addresses)
-        for at, address, own in hits:
+        for at, address in enumerate(addresses):
+            if not isinstance(address, Address) or (own := ruled.get(address.host)) is None:
+                continue
             found = own.resolve(address)
             if found is None:
                 continue
