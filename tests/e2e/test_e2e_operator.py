@@ -105,6 +105,7 @@ def test_blocks_and_policies_are_kept_and_told(small: Small) -> None:
     assert ask("block", small.out, "nobody.example", "--remove")["removed"]
     assert ask("block", small.out)["blocks"] == []
     assert ask("traps", small.out) == {"traps": [], "count": 0, "limit": 100, "in_all": 0}
+    assert ask("aliases", small.out) == {"aliases": [], "count": 0}
 
 
 @pytest.mark.parametrize(
@@ -117,6 +118,7 @@ def test_blocks_and_policies_are_kept_and_told(small: Small) -> None:
         ("block", "DIR", "site0.test"),
         ("block", "DIR", "a b", "--reason", "x"),
         ("traps", "DIR", "--release", "*"),
+        ("aliases", "DIR", "--undo", "no such"),
         ("traps", "DIR", "site0.test", "--release", "*"),
     ],
 )

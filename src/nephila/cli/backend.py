@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.interfaces.catalogue import PageRow
     from nephila.interfaces.events import EventSink
     from nephila.interfaces.frontier import Trap, UrlStory
+    from nephila.model.alias import AliasRule
     from nephila.model.policy import Block, DomainPolicy
     from nephila.model.summary import CrawlSnapshot, CrawlSummary
     from nephila.node.standing import CrawlStatus
@@ -117,6 +118,15 @@ class Operator(Protocol):
 
     def release_trap(self, host: str, pattern: str) -> tuple[int, int]:
         """Let one start anew: how many URLs lay on its shelf, and how many came back at once."""
+
+    def aliases(self, domain: str) -> Sequence[AliasRule]:
+        """What was learned of aliases, of one domain or of all."""
+
+    def undo_alias(self, name: str, domain: str) -> AliasRule:
+        """Take a rule back for good."""
+
+    def redo_alias(self, name: str, domain: str) -> AliasRule:
+        """Let one that was taken back be learned again."""
 
 
 class DemoResult(Protocol):

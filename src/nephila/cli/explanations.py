@@ -42,6 +42,7 @@ ERRORS: Mapping[str, str] = MappingProxyType(
         "http_4xx": "the server says that there is no such page, or not for us",
         "http_5xx": "the server failed",
         "robots": "robots.txt forbids it",
+        "soft_404": "the page that its host sends for everything it does not have",
     }
 )
 
@@ -71,6 +72,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "depth": "too many hops from a seed (--max-depth)",
         "repeated_segments": "the path repeats itself (traps.repeated_segments)",
         "blocked": "somebody blocked it (nephila block)",
+        "alias": "another spelling of a URL that is asked for instead (nephila aliases)",
         "policy_depth": "deeper than the policy of its domain allows (nephila policy)",
         "robots": "robots.txt forbids it",
         "address": "the address is not public (--allow-address opens ranges)",

@@ -36,6 +36,9 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "why": Entry("nephila.cli.why", "why", "Tell what became of a URL, and which rule decided."),
         "dead": Entry("nephila.cli.dead", "dead", "List URLs that were given up, or put them back."),
         "traps": Entry("nephila.cli.traps", "traps", "List URLs of endless kinds that are held back, or let them go."),
+        "aliases": Entry(
+            "nephila.cli.aliases", "aliases", "List URLs that are taken for others, with the evidence, or undo it."
+        ),
         "policy": Entry(
             "nephila.cli.policy", "policy", "Show or set what holds for a domain: pace, depth, hours, pause."
         ),

@@ -1,8 +1,26 @@
-"""Content seen before: bodies that are the same (digests), and pages that say nearly the same (near)."""
+"""What was seen before: bodies, pages that say nearly the same, aliases of URLs, pages that stand for missing ones."""
 
+from .absences import LmdbAbsences, MemoryAbsences
+from .alias_lmdb import LmdbAliasStorage
+from .alias_storage import MemoryAliasStorage
+from .aliases import LearnedAliases, LearningRules
 from .digests import LmdbDigestIndex, MemoryDigestIndex
+from .learned import LearnedEnvironment
 from .near import LmdbNearIndex
 from .near_memory import MemoryNearIndex
 from .near_rule import NearRule
 
-__all__ = ["LmdbDigestIndex", "LmdbNearIndex", "MemoryDigestIndex", "MemoryNearIndex", "NearRule"]
+__all__ = [
+    "LearnedAliases",
+    "LearnedEnvironment",
+    "LearningRules",
+    "LmdbAbsences",
+    "LmdbAliasStorage",
+    "LmdbDigestIndex",
+    "LmdbNearIndex",
+    "MemoryAbsences",
+    "MemoryAliasStorage",
+    "MemoryDigestIndex",
+    "MemoryNearIndex",
+    "NearRule",
+]

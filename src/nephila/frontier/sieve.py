@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from nephila.interfaces.aliases import Aliases, HostAliases
 from nephila.interfaces.sieve import Sifted
 from nephila.model.page import Link, Page
 from nephila.model.settings import PrioritySettings, ScopeSettings
 from nephila.model.task import Candidate, Level, PageTask, Refusal
 from nephila.native import AVAILABLE, native
-from nephila.urls import Address, Identifier, UrlRefused, resolve_location
+from nephila.urls import Address, Identifier, UrlRefused, origin_of, resolve_location
 
 from .scope import MEANINGFUL_WORDS, Scope
 from .score import bonus_of
@@ -23,6 +24,13 @@ FOLLOWED_RELS = frozenset(
     }
 )
 """What a <link> may be followed for: other documents. The rest are style sheets, icons, fonts, hints to browsers."""
+
+ALIAS = "alias"
+"""The reason of a link that is admitted under another name."""
+
+ALIASES_TOLD = 1_000
+"""Aliases of one host that are told one by one: a site that puts a session into every link has no end of them, and the
+rule that catches them is listed anyway."""
 
 REFUSALS_REMEMBERED = 100_000
 """Refused URLs that are not told of again: some ten megabytes."""
@@ -45,8 +53,12 @@ class ScopeSieve:
         choose: Callable[[Sequence[Link], int], Sequence[Link]],
         save_scope: Callable[[], None],
         priority: PrioritySettings = PrioritySettings(),  # noqa: B008 - frozen
+        aliases: Aliases | None = None,
     ) -> None:
-        """`save_scope` is called when a seed's redirect has widened the scope, before its target is admitted."""
+        """`save_scope` is called when a seed's redirect has widened the scope, before its target is admitted.
+
+        `aliases` says which links are admitted under another name (D4).
+        """
         self._identifier = identifier
         self._scope = scope
         self._nofollow = settings.nofollow
@@ -54,6 +66,8 @@ class ScopeSieve:
         self._choose = choose
         self._save_scope = save_scope
         self._priority = priority
+        self._aliases = aliases
+        self._aliases_told: dict[str, int] = {}
         self._refused_lately: set[bytes] = set()
         self._known: dict[str, Judged] = {}
         self._version = scope.version
@@ -71,9 +85,14 @@ class ScopeSieve:
             self._refuse_all(page, sifted, self._scope.too_deep(depth + 1))
             return sifted
         self._forget_some()
+        links, tried = page.links, frozenset[str]()
+        if self._aliases is not None and (rules := self._aliases.in_force()) is not None:
+            links, tried = self._with_stand_ins(links, rules, sifted.refused)
         wanted, candidates, refused, elements = sift(
-            page.links, self._known, self._learn, depth + 1, Candidate, self._rels, self._rules
+            links, self._known, self._learn, depth + 1, Candidate, self._rels, self._rules
         )
+        if tried:  # it is wanted soon: until it is known to be good, all that it may stand for is asked for too
+            candidates = [one._replace(level=Level.HIGH) if one.address.url in tried else one for one in candidates]
         if refused:
             self._tell(refused, sifted)
         if elements or len(wanted) > self._limit:
@@ -85,6 +104,42 @@ class ScopeSieve:
                 sifted.malformed["links_per_page"] = len(wanted) - len(chosen)
         sifted.candidates.extend(candidates)
         return sifted
+
+    def _with_stand_ins(
+        self, links: tuple[Link, ...], rules: Mapping[str, HostAliases | None], refused: list[Refusal]
+    ) -> tuple[tuple[Link, ...], frozenset[str]]:
+        """The links with aliases under their other name, and with what is to be tried beside them, by its URL."""
+        ruled = self._ruled(links, rules)
+        if not ruled:
+            return links, frozenset()
+        new, tried = list(links), set[str]()
+        for at, link in enumerate(links):
+            own = ruled.get(origin_of(link.url))
+            if own is None or (link.tag == "link" and not _leads_to_document(link.rel)):
+                continue
+            (address,) = self._identifier.identify_resolved((link.url,))
+            found = own.resolve(address) if isinstance(address, Address) else None
+            if found is None or not isinstance(address, Address):
+                continue
+            other = self._identifier.identify(found.url) if found.url else None
+            if isinstance(other, Address) and other.fingerprint != address.fingerprint:
+                new[at] = link._replace(url=other.url)
+                self._tell_alias(refused, Refusal(address, ALIAS, f"{other.url}: {found.detail}"))
+            also = self._identifier.identify(found.also) if found.also else None
+            if isinstance(also, Address):
+                new.append(link._replace(url=also.url))
+                tried.add(also.url)
+        return tuple(new), frozenset(tried)
+
+    def _ruled(self, links: tuple[Link, ...], rules: Mapping[str, HostAliases | None]) -> dict[str, HostAliases]:
+        """The origins among the links whose hosts have rules. They are few: a page links to its own host most."""
+        found: dict[str, HostAliases] = {}
+        for origin in {origin_of(link.url) for link in links}:
+            address = self._identifier.identify(f"{origin}/")
+            own = rules[address.host] if isinstance(address, Address) else None
+            if own is not None:
+                found[origin] = own
+        return found
 
     def _forget_some(self) -> None:
         """Keep the memories small, and true to the scope."""
@@ -139,8 +194,26 @@ class ScopeSieve:
         address = None if url is None else self._identifier.identify(url)
         return address if isinstance(address, Address) else None
 
+    def instead_of(self, task: PageTask) -> tuple[Candidate, str] | None:
+        """What a URL that was fetched before is an alias of, with the evidence; seeds are what they are."""
+        rules = self._aliases.in_force() if self._aliases is not None and task.depth and task.digest else None
+        address = self._identifier.identify(task.url) if rules is not None else None
+        if rules is None or not isinstance(address, Address) or (own := rules[address.host]) is None:
+            return None
+        found = own.resolve(address)
+        other = self._identifier.identify(found.url) if found is not None and found.url else None
+        if found is None or not isinstance(other, Address) or other.fingerprint == task.fingerprint:
+            return None
+        told = f"{other.url}: {found.detail}"
+        return (Candidate(other, task.depth), told) if self.allows(other, task.depth) else None
+
+    def allows(self, address: Address, depth: int) -> bool:
+        """Whether an address may be admitted at a depth."""
+        return self._scope.judge(address, depth) is None
+
     def follow(self, target: Address, task: PageTask) -> Candidate | Refusal:
         """A redirect's target as a candidate: same depth and urgency, one hop further."""
+        target = self._stand_in(target, task)
         if self._scope.widen(target, task.depth, task.hops + 1):
             self._save_scope()
         verdict = self._scope.judge(target, task.depth)
@@ -157,6 +230,24 @@ class ScopeSieve:
                 sifted.malformed[answer.reason] = sifted.malformed.get(answer.reason, 0) + 1
             else:
                 self._refuse(sifted.refused, Refusal(answer, *verdict))
+
+    def _stand_in(self, target: Address, task: PageTask) -> Address:
+        """What a redirect's target is an alias of, unless that is where the redirect came from."""
+        rules = self._aliases.in_force() if self._aliases is not None else None
+        own = rules[target.host] if rules is not None else None
+        found = own.resolve(target) if own is not None else None
+        other = self._identifier.identify(found.url) if found is not None and found.url else None
+        return other if isinstance(other, Address) and other.fingerprint != task.fingerprint else target
+
+    def _tell_alias(self, refused: list[Refusal], refusal: Refusal) -> None:
+        told = self._aliases_told.get(refusal.address.host, 0)
+        if told >= ALIASES_TOLD:
+            return
+        if not told and len(self._aliases_told) >= REFUSALS_REMEMBERED:
+            self._aliases_told.clear()
+        before = len(refused)
+        self._refuse(refused, refusal)
+        self._aliases_told[refusal.address.host] = told + len(refused) - before
 
     def _refuse(self, refused: list[Refusal], refusal: Refusal) -> None:
         """Tell of a refusal, unless the same URL was refused a short while ago: menus repeat on every page."""

@@ -22,7 +22,7 @@ class Sifted:
 
 
 class LinkSieve(Protocol):
-    """Pure: the same page gives the same answer."""
+    """Pure but for the aliases learned so far: the same page gives the same answer under the same rules."""
 
     def sift(self, page: Page, depth: int) -> Sifted:
         """The links of a page that was found at `depth`."""
@@ -32,3 +32,9 @@ class LinkSieve(Protocol):
 
     def follow(self, target: Address, task: PageTask) -> Candidate | Refusal:
         """A redirect's target as a candidate: same depth, one hop further, judged by the same rules."""
+
+    def instead_of(self, task: PageTask) -> tuple[Candidate, str] | None:
+        """What a URL that was fetched before is an alias of, with the evidence; None when it is to be asked for."""
+
+    def allows(self, address: Address, depth: int) -> bool:
+        """Whether an address may be admitted at a depth."""

@@ -260,6 +260,22 @@ class DedupSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AliasSettings:
+    """What is learned of sites while crawling: aliases (D4, T3) and pages that stand for missing ones (T4)."""
+
+    learn: bool = setting(
+        True, "learn which parameters mean nothing and which hosts always redirect, and act on it", flag="aliases"
+    )
+    votes: int = setting(5, "comparisons in a row that must agree before a rule is believed", low=2, high=1000)
+    verify_every: int = setting(
+        50, "of the URLs that a rule catches, the first of so many is let through to test the rule; 0 for none", low=0
+    )
+    soft_404: bool = setting(
+        True, "ask a suspicious host once for a page that cannot exist, and take its like for missing", flag="soft-404"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RecrawlSettings:
     """When a page is fetched again (R2, R5)."""
 
@@ -310,6 +326,7 @@ class Settings:
     budget: BudgetSettings = BudgetSettings()
     traps: TrapSettings = TrapSettings()
     dedup: DedupSettings = DedupSettings()
+    aliases: AliasSettings = AliasSettings()
     recrawl: RecrawlSettings = RecrawlSettings()
     archive: ArchiveSettings = ArchiveSettings()
     observe: ObserveSettings = ObserveSettings()

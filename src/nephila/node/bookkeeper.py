@@ -9,7 +9,7 @@ The catalogue is written last, up to the same mark: what it misses after a crash
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from nephila.interfaces.archive import Archive
@@ -27,6 +27,13 @@ class Disowner(Frontier, Protocol):
         """Remember that the capture at that place was refused."""
 
 
+class Flushed(Protocol):
+    """Something that was learned and is to be kept."""
+
+    def flush(self) -> None:
+        """Make it durable."""
+
+
 class Bookkeeper:
     """Implements `interfaces.ledger.Ledger`; `tick` does the rest, at least every `sync_ms`."""
 
@@ -38,7 +45,10 @@ class Bookkeeper:
         duplicates: DigestIndex,
         write_index: Callable[[SegmentId], None],
         near: NearIndex | None = None,
+        learned: Sequence[Flushed] = (),
     ) -> None:
+        """`learned` is made durable together with the catalogue."""
+        self._learned = tuple(learned)
         self._archive = archive
         self._frontier = frontier
         self._catalogue = catalogue
@@ -112,6 +122,8 @@ class Bookkeeper:
         self._rows = [row for row in self._rows if id(row) not in recorded]
         del self._errors[: len(errors)]
         await loop.run_in_executor(None, self._duplicates.flush)
+        for part in self._learned:
+            await loop.run_in_executor(None, part.flush)
         unwritten = {row.segment for row in self._rows}
         for segment in [segment for segment in self._rolled if segment not in unwritten]:
             if not self._outstanding.get(segment):

@@ -8,6 +8,7 @@
     catalogue.sqlite   what was captured, in SQL
     duplicates/        contents seen (LMDB)
     near/              what pages say, to know those that say nearly the same (LMDB and sorted tables)
+    aliases/           what was learned of sites: aliases, pages that stand for missing ones (LMDB)
     events/            JSON lines
 
 One `crawl` at a time holds the lock; readers need none.
@@ -57,6 +58,7 @@ class CrawlDirectory:
         self.catalogue = root / "catalogue.sqlite"
         self.duplicates = root / "duplicates"
         self.near = root / "near"
+        self.aliases = root / "aliases"
         self.events = root / "events"
 
     def check(self) -> None:

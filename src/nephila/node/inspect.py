@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nephila.config import load, read_stored
+from nephila.dedup import LearnedEnvironment
 from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
 from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.interfaces.catalogue import PageRow
@@ -26,7 +27,7 @@ from .directory import CrawlDirectory
 from .reasons import REASONS
 from .standing import CrawlStatus, Stored, standing
 from .story import StoryTeller
-from .wiring import identifier_of, policy_of
+from .wiring import aliases_of, identifier_of, policy_of
 
 DEAD_AT_ONCE = 1000
 
@@ -71,8 +72,10 @@ class CrawlView:
         spelled = spell(url)
         view = self._frontier()
         catalogue = self._catalogue()
+        learned = LearnedEnvironment(self._directory.aliases, read_only=True) if self._has_learned() else None
         try:
             identifier = identifier_of(self._settings, view.secret)
+            aliases = aliases_of(learned, self._settings, identifier, self._clock) if learned is not None else None
             address = identifier.identify(spelled.address_url if isinstance(spelled, SeedUrl) else url)
             twin = identifier.identify(spelled.fallback) if isinstance(spelled, SeedUrl) and spelled.fallback else None
             if isinstance(twin, Address) and isinstance(address, Address):
@@ -92,10 +95,12 @@ class CrawlView:
                 ScopeSeeds.from_bytes(self._directory.saved_scope()),
                 repeated_segments=self._settings.traps.repeated_segments,
             )
-            teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock, self._settings)
+            teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock, self._settings, aliases)
             lines, data, found = teller.tell(address)
             return WhyAnswer(lines, found, data)
         finally:
+            if learned is not None:
+                learned.close()
             catalogue.close()
             view.close()
 
@@ -137,6 +142,10 @@ class CrawlView:
         if story is None or story.state != "dead_letter":
             raise UsageError(f"{url} is not a dead letter", hint="`nephila dead DIR` lists them")
         return story
+
+    def _has_learned(self) -> bool:
+        """Whether there is anything: a crawl of an earlier version has learned nothing yet."""
+        return (self._directory.aliases / "data.mdb").exists()
 
     def _frontier(self) -> LmdbFrontierView:
         return LmdbFrontierView.open(self._directory.frontier, self._clock, self._settings.frontier.map_bytes)

@@ -1,4 +1,4 @@
-"""What a person decides about a crawl, also while it runs: policies of domains, blocks, traps let go (R4, T7, T2).
+"""What a person decides about a crawl, also while it runs: policies, blocks, traps, aliases (R4, T7, T2, D4).
 
 Every change is one transaction on the frontier, from this process: a running crawl reads it with its next claim. What
 is wrong with an order is found before anything is opened for writing, so that nothing is half done.
@@ -11,10 +11,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+from nephila.dedup import LearnedAliases, LearnedEnvironment
 from nephila.frontier.blocklist import check_pattern
 from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
 from nephila.frontier.embedded.tallies import group_of
 from nephila.interfaces.frontier import Trap
+from nephila.model.alias import AliasRule, AliasState
 from nephila.model.errors import UsageError
 from nephila.model.policy import Block, DomainPolicy
 from nephila.politeness import check_user_agent
@@ -23,7 +25,7 @@ from nephila.urls import Address, registrable_domain
 
 from .clock import SystemClock
 from .inspect import begun
-from .wiring import identifier_of, policy_of
+from .wiring import aliases_of, identifier_of, policy_of
 
 T = TypeVar("T")
 
@@ -98,6 +100,44 @@ class CrawlOperator:
             raise UsageError(f"{pattern!r} is no trap on {host}", hint)
         back = self._change(lambda frontier: frontier.release_trap(host, group_of(pattern)))
         return found.parked, back
+
+    # Aliases
+
+    def aliases(self, domain: str = "") -> list[AliasRule]:
+        """What was learned of aliases, of one registrable domain or of all."""
+        return self._learned(lambda aliases: aliases.rules(domain))
+
+    def undo_alias(self, name: str, domain: str = "") -> AliasRule:
+        """Take a rule back for good, by its id or its pattern."""
+        found = self._alias(name, domain, lambda rule: rule.state is not AliasState.UNDONE)
+        return self._learned(lambda aliases: aliases.undo(found.id)) or found
+
+    def redo_alias(self, name: str, domain: str = "") -> AliasRule:
+        """Let a rule that was taken back be learned again."""
+        found = self._alias(name, domain, lambda rule: rule.state is AliasState.UNDONE)
+        return self._learned(lambda aliases: aliases.redo(found.id)) or found
+
+    def _alias(self, name: str, domain: str, fits: Callable[[AliasRule], bool]) -> AliasRule:
+        """The one rule that is meant."""
+        known = [rule for rule in self.aliases(domain) if fits(rule)]
+        found = [rule for rule in known if name in (rule.id, rule.pattern)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            ids = ", ".join(f"{rule.id} ({rule.domain})" for rule in found[:SHOWN])
+            raise UsageError(f"{name!r} names {len(found)} rules", f"name one by its id: {ids}")
+        there = ", ".join(f"{rule.id} ({rule.pattern})" for rule in known[:SHOWN])
+        where = f" of {domain}" if domain else ""
+        hint = f"there is {there}" if known else "`nephila aliases DIR` lists all there are"
+        raise UsageError(f"{name!r} is no such rule{where}", hint)
+
+    def _learned(self, act: Callable[[LearnedAliases], T]) -> T:
+        environment = LearnedEnvironment(self._directory.aliases, sync=self._settings.frontier.sync)
+        try:
+            aliases = aliases_of(environment, self._settings, identifier_of(self._settings, 0), self._clock)
+            return act(aliases)
+        finally:
+            environment.close()
 
     # Opening
 

@@ -162,6 +162,9 @@ class Recovery:
         """The judgement of a capture that was stored: as it was then, whatever the indexes of contents know now."""
         notes = dict(capture.notes)
         digest, near = bytes.fromhex(notes.get("contentDigest", "")[7:]), original_of(notes)
+        gone = notes.get("softNotFound", "")
+        if gone and 200 <= capture.fetched.status < 300:  # a redirect has its target in it, and is judged by that
+            return replace(self._judge.absent(digest, capture.revisit_of), detail=gone)
         if (capture.revisit_of is not None and not capture.not_modified) or capture.body_left_out:
             # There are no bytes of its own: its links and directives were written down beside it.
             page = _remembered_page(capture)

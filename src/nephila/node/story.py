@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from nephila.frontier.embedded import LmdbFrontierView
 from nephila.frontier.scope import Scope
+from nephila.interfaces.aliases import Aliases
 from nephila.interfaces.catalogue import CaptureRow, Catalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import UrlStory
@@ -21,6 +22,8 @@ from .reasons import REASONS, VERDICTS
 Lines = list[tuple[str, str]]
 
 CAPTURES_SHOWN = 5
+NOT_FOUND = 404
+HTTP_ERROR = 400
 
 
 class StoryTeller:
@@ -34,7 +37,10 @@ class StoryTeller:
         politeness: Politeness,
         clock: Clock,
         settings: Settings,
+        aliases: Aliases | None = None,
     ) -> None:
+        """`aliases` are asked what a URL that was never met would be."""
+        self._aliases = aliases
         self._view = view
         self._settings = settings
         self._catalogue = catalogue
@@ -64,13 +70,20 @@ class StoryTeller:
     def _never_met(self, address: Address, around: Circumstances, lines: Lines, data: dict[str, object]) -> None:
         lines.append(("verdict", "never met: no page of this crawl links to it, and it was no seed"))
         data["state"] = "unknown"
-        refused = self._scope.judge(address, 1)
+        refused = self._scope.judge(address, 1) or self._alias(address)
         if refused is None and (block := around.block(address.host, address.url)) is not None:
             refused = "blocked", f"{block.pattern}: {block.reason}"
         if refused is not None:
             reason, detail = refused
             lines.append(("if it were found", f"refused: {REASONS.get(reason, reason)} ({detail})"))
             data["would_be_refused"] = {"reason": reason, "detail": detail}
+
+    def _alias(self, address: Address) -> tuple[str, str] | None:
+        """What it would be admitted as, by the rules that were learned (D4)."""
+        rules = self._aliases.in_force() if self._aliases is not None else None
+        own = rules[address.host] if rules is not None else None
+        found = own.resolve(address) if own is not None else None
+        return ("alias", f"{found.url}: {found.detail}") if found is not None and found.url else None
 
     def _verdict(self, story: UrlStory, lines: Lines, data: dict[str, object]) -> None:
         """What was decided, when, and from which page."""
@@ -150,6 +163,9 @@ class StoryTeller:
         if story.visits > 1:
             found = f"{story.visits} visits, its content changed in {story.changes} of them"
             lines.append(("visits", f"{found}; last seen to change {moment(story.changed_at)}"))
+        if story.status == NOT_FOUND and self._was_answered(story):
+            lines.append(("soft 404", "its host sends the same page for URLs that cannot exist: it counts as missing"))
+            data["soft_404"] = True
         if story.missing:
             proof = "proven gone" if story.reason == "gone" else "not yet proven gone"
             lines.append(("missing", f"{story.missing} times in a row since {moment(story.missing_since)}: {proof}"))
@@ -166,6 +182,11 @@ class StoryTeller:
             missing=story.missing,
             gone=story.reason == "gone",
         )
+
+    def _was_answered(self, story: UrlStory) -> bool:
+        """Whether the last answer was no error by its own status."""
+        captures = self._catalogue.captures_of(story.fingerprint)
+        return bool(captures) and captures[0].status < HTTP_ERROR
 
     def _captures(self, address: Address, lines: Lines, data: dict[str, object]) -> None:
         captures = self._catalogue.captures_of(address.fingerprint)

@@ -8,7 +8,16 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 
 from nephila import VERSION
-from nephila.dedup import LmdbDigestIndex, LmdbNearIndex, NearRule
+from nephila.dedup import (
+    LearnedAliases,
+    LearnedEnvironment,
+    LearningRules,
+    LmdbAbsences,
+    LmdbAliasStorage,
+    LmdbDigestIndex,
+    LmdbNearIndex,
+    NearRule,
+)
 from nephila.fetch import (
     AddressGuard,
     DnsResolver,
@@ -37,7 +46,7 @@ from nephila.model.settings import DedupSettings, Settings
 from nephila.model.task import Lease, Token
 from nephila.observe import Fanout, JsonlEventSink, Tally
 from nephila.parse import MAX_BYTES, links_that_matter, media_type, parse_html
-from nephila.pipeline import Conduct, CrawledPage, Judge, NearPages, Pipeline, Stages
+from nephila.pipeline import Conduct, CrawledPage, Judge, Learning, MissingPages, NearPages, Pipeline, Stages
 from nephila.politeness import StandardPoliteness, address_ledger
 from nephila.store import CrawlIdentity, Disk, LocalArchive, LocalDisk, SqliteCatalogue
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
@@ -93,6 +102,36 @@ def _url_exceptions(exceptions: Sequence[str], rules: NormalRules) -> dict[str, 
     return overrides
 
 
+def _identify_with(identifier: Identifier) -> Callable[[str], Address | None]:
+    """Addresses, or None for what is none."""
+
+    def identify(url: str) -> Address | None:
+        address = identifier.identify(url)
+        return address if isinstance(address, Address) else None
+
+    return identify
+
+
+def _resolved_with(identifier: Identifier) -> Callable[[str], Address | None]:
+    """The same for URLs that are WHATWG serialisations already: they are not parsed again."""
+
+    def identify(url: str) -> Address | None:
+        address = identifier.identify_resolved((url,))[0]
+        return address if isinstance(address, Address) else None
+
+    return identify
+
+
+def aliases_of(
+    environment: LearnedEnvironment, settings: Settings, identifier: Identifier, clock: Clock
+) -> LearnedAliases:
+    """What a crawl has learned of aliases, and goes on to learn."""
+    wanted = settings.aliases
+    storage = LmdbAliasStorage(environment, wanted.votes)
+    rules = LearningRules(wanted.votes, wanted.verify_every, wanted.learn)
+    return LearnedAliases(storage, rules, _resolved_with(identifier), clock.steady_ms, clock.wall_ms)
+
+
 def policy_of(settings: Settings) -> Policy:
     """What the frontier needs to know of a crawl."""
     return Policy(
@@ -111,6 +150,19 @@ def policy_of(settings: Settings) -> Policy:
         recrawl=SimpleRecrawl(settings.recrawl) if settings.recrawl.enabled else None,
         target_domains=settings.limits.target_domains,
     )
+
+
+def _learned(
+    directory: CrawlDirectory, settings: Settings, identifier: Identifier, clock: Clock, stack: AsyncExitStack
+) -> tuple[LearnedAliases, LmdbAbsences]:
+    """What was learned of sites so far."""
+    environment = LearnedEnvironment(directory.aliases, sync=settings.frontier.sync)
+    stack.callback(environment.close)
+    aliases = aliases_of(environment, settings, identifier, clock)
+    stack.callback(aliases.close)
+    absences = LmdbAbsences(environment)
+    stack.callback(absences.close)
+    return aliases, absences
 
 
 async def build(
@@ -150,7 +202,9 @@ async def build(
     catalogue = SqliteCatalogue(directory.catalogue)
     stack.callback(catalogue.close)
     archive = _archive(directory, settings, ground, frontier.secret)
-    bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, _indexer(archive, catalogue), near)
+    aliases, absences = _learned(directory, settings, identifier, clock, stack)
+    indexer = _indexer(archive, catalogue)
+    bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, indexer, near, (aliases, absences))
     resumed_at = clock.steady_ms() if frontier.snapshot().hosts else None
     fetcher = _fetcher(settings, ground, address_ledger(settings.politeness, resumed_at))
     stack.push_async_callback(fetcher.close)
@@ -158,16 +212,16 @@ async def build(
         settings.politeness, settings.robots, settings.frontier, settings.fetch.user_agent, settings.random_seed
     )
     save_scope = partial(directory.add_to_scope, scope.unsaved)
-    sieve = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority)
+    sieve = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority, aliases)
+    identify = _identify_with(identifier)
+    wanted = settings.aliases.soft_404
+    missing = MissingPages(absences, frontier.secret, _resolved_with(identifier), clock.wall_ms) if wanted else None
     near_pages = NearPages(near, settings.dedup)
-    judge = Judge(_reader(settings), sieve, politeness, duplicates, settings.fetch.max_hops, near_pages)
+    judge = Judge(_reader(settings), sieve, politeness, duplicates, settings.fetch.max_hops, near_pages, missing)
+    learning = Learning(aliases, missing, clock)
     sower = Sower(frontier, identifier, scope, save_scope, threaded=ground.threaded)
     allowance = PageAllowance(settings.limits)
     expiries: dict[Token, int] = {}
-
-    def identify(url: str) -> Address | None:
-        address = identifier.identify(url)
-        return address if isinstance(address, Address) else None
 
     def expires_at(lease: Lease) -> int:
         return expiries.get(lease.token, lease.expires_at)
@@ -176,7 +230,18 @@ async def build(
         crawl.fail(error)
 
     stages = Stages(
-        frontier, frontier, fetcher, judge, politeness, archive, duplicates, bookkeeper, events, clock, near_pages
+        frontier,
+        frontier,
+        fetcher,
+        judge,
+        politeness,
+        archive,
+        duplicates,
+        bookkeeper,
+        events,
+        clock,
+        near_pages,
+        learning,
     )
     conduct = Conduct(
         fetch_limit_ms=int(settings.fetch.timeout_s * 1000),

@@ -1,8 +1,10 @@
 """The crawler in one sentence: fetch, parse, judge, store, settle. Read `sentence` first."""
 
 from .judgement import Judge, Judgement
+from .learning import Learning
 from .listing import capture_row, robots_row
 from .near import NOTE_SIMHASH, NearPages, original_of
+from .notfound import MissingPages
 from .parts import Conduct, CrawledPage, Stages
 from .sentence import Pipeline
 
@@ -12,6 +14,8 @@ __all__ = [
     "CrawledPage",
     "Judge",
     "Judgement",
+    "Learning",
+    "MissingPages",
     "NearPages",
     "Pipeline",
     "Stages",

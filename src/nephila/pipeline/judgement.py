@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 
 from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.politeness import Politeness
@@ -20,14 +20,19 @@ from nephila.model.noun import noun
 from nephila.model.outcome import Dead, DeferReason, Deferred, Done, Dropped, Outcome, Respelled, Retry
 from nephila.model.page import Page
 from nephila.model.record import Original, RecordRef
-from nephila.model.task import PageTask, Refusal, Validators
+from nephila.model.task import Candidate, Level, PageTask, Refusal, Validators
+from nephila.urls import Address
 
 from .near import NOT_COMPARED, Compared, NearPages, is_of_host
+from .notfound import PROBE, SOFT_404, MissingPages
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 DNS_WAIT_MS = 300_000
 """A name that could not be looked up is tried again when caches have forgotten the failure (RFC 2308, 7.1)."""
 HTTP_4XX, HTTP_5XX = "http_4xx", "http_5xx"
+ALIAS = "alias"
+NOT_FOUND = 404
+"""What a page counts as that stands for a missing one, whatever its own status is (T4)."""
 
 
 @noun
@@ -50,6 +55,8 @@ class Judgement:
     sifted: Sifted = field(default_factory=Sifted)
     error: str = ""
     """The kind under which it is counted as an error, if it is one."""
+    detail: str = ""
+    """Why it is one, where the status does not say so."""
     location: str = ""
     """Where it redirects to."""
 
@@ -65,7 +72,10 @@ class Judge:
         duplicates: DigestIndex,
         max_hops: int,
         near: NearPages = NOT_COMPARED,
+        missing: MissingPages | None = None,
     ) -> None:
+        """`missing` knows pages that stand for missing ones; None takes every page for what it says it is."""
+        self._missing = missing
         self._read = read
         self._sieve = sieve
         self._politeness = politeness
@@ -83,6 +93,11 @@ class Judge:
             return self._politeness.retry(task, answer.kind, answer.detail)
         return Dead(answer.kind, answer.detail)
 
+    def instead_of(self, task: PageTask) -> tuple[Candidate, Dropped] | None:
+        """How a task ends that need not be sent, for it is due again and is known to be an alias by now (D4)."""
+        found = self._sieve.instead_of(task)
+        return None if found is None else (found[0], Dropped(ALIAS, found[1]))
+
     def judge(self, task: PageTask, fetched: Fetched) -> Judgement:
         """How a task ends that got an answer, and what the answer brought."""
         return self._judge(task, fetched, lambda page: self._near.compare(page, task.url))
@@ -97,6 +112,8 @@ class Judge:
 
     def _judge(self, task: PageTask, fetched: Fetched, compare: _Compare) -> Judgement:
         status = fetched.status
+        if self._missing is not None and self._missing.is_probe(task.url) and status < 500 and status != 429:
+            return self._probed(task, fetched)
         if status == 304:
             return self._unchanged(task, fetched)
         if status in REDIRECTS and fetched.header("location"):
@@ -143,7 +160,38 @@ class Judge:
                 sifted = Sifted(refused=[refusal])
             case candidate:
                 sifted = Sifted(candidates=[candidate])
-        return Judgement(_done(fetched), sifted=sifted, location=target.url)
+        gone = self._missing.moved(task, target) if self._missing is not None else ""
+        sifted.candidates.extend(self._invited(task, None, target))
+        end = _absent() if gone else _done(fetched)
+        return Judgement(end, sifted=sifted, location=target.url, error=SOFT_404 if gone else "", detail=gone)
+
+    def _probed(self, task: PageTask, fetched: Fetched) -> Judgement:
+        """How a host answers for what it cannot have: no page, no error, and nothing to follow."""
+        target = self._sieve.target(fetched.header("location"), task) if fetched.status in REDIRECTS else None
+        if isinstance(target, Address) and target.fingerprint == task.fingerprint:
+            return self._redirected(task, fetched)  # the same path in another spelling: asked on
+        readable = 200 <= fetched.status < 300 and not fetched.unwanted and fetched.truncated is None
+        page = self._read(fetched) if readable else None
+        location = target.url if isinstance(target, Address) else ""
+        return Judgement(_absent(), page=page, error=PROBE, location=location)
+
+    def absent(self, digest: bytes, original: Original | None) -> Judgement:
+        """The judgement of a page that stands for a missing one: its links lead nowhere new."""
+        return Judgement(_absent(digest), digest=digest, original=original, error=SOFT_404)
+
+    def _invited(self, task: PageTask, page: Page | None, target: Address | None = None) -> list[Candidate]:
+        """What to ask a host for whose answer is suspicious: as politely as for anything else.
+
+        The probe at once: that asks again for what is known, should its answer have been forgotten in a crash.
+        """
+        if self._missing is None:
+            return []
+        wanted = self._missing.invited(task, page, target)
+        return [
+            Candidate(one, task.depth, Level.IMMEDIATE if self._missing.is_probe(one.url) else Level.HIGH)
+            for one in wanted
+            if self._sieve.allows(one, task.depth)
+        ]
 
     def _answered(self, task: PageTask, fetched: Fetched, compare: _Compare) -> Judgement:
         if fetched.unwanted:
@@ -155,9 +203,17 @@ class Judge:
                 return Judgement(_ends(ending), error=_cut_kind(fetched))
             # The last try brought no more: what there is, is kept and followed.
         page = self._read(fetched)
+        if self._missing is not None and page is not None and cut is None:
+            gone = self._missing.verdict(task, page)
+            if gone:
+                digest = hashlib.sha256(fetched.body).digest()
+                judged = self.absent(digest, self._duplicates.find(digest))
+                return replace(judged, page=page, detail=gone)
         sifted = self._sieve.sift(page, task.depth) if page is not None else Sifted()
         if cut is not None or not fetched.body:
             return Judgement(_partial(fetched, page, whole=cut is None), page=page, sifted=sifted)
+        if page is not None:
+            sifted.candidates.extend(self._invited(task, page))
         digest = hashlib.sha256(fetched.body).digest()
         original = self._duplicates.find(digest)
         compared = compare(page) if original is None or original.url == task.url else Compared()
@@ -249,6 +305,11 @@ def _validators(fetched: Fetched) -> Validators:
 def _done(fetched: Fetched) -> Callable[[RecordRef], Outcome]:
     """The end of a task whose answer was no page."""
     return lambda ref: Done(ref, fetched.status, page=False)
+
+
+def _absent(digest: bytes = b"") -> Callable[[RecordRef], Outcome]:
+    """The end of a task whose answer stands for a missing page."""
+    return lambda ref: Done(ref, NOT_FOUND, digest, page=False)
 
 
 def _partial(fetched: Fetched, page: Page | None, *, whole: bool) -> Callable[[RecordRef], Outcome]:

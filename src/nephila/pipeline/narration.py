@@ -15,6 +15,7 @@ from nephila.model.outcome import Dead, Deferred, Done, Dropped, Outcome, Retry,
 from nephila.model.task import Lease, PageTask, RobotsTask, Task
 
 from .judgement import Judgement
+from .notfound import PROBE, SOFT_404
 
 
 class Narrator:
@@ -56,13 +57,7 @@ class Narrator:
         )
         if judged.location:
             self._tell(EventKind.REDIRECT, lease, task, status=answer.status, detail=judged.location)
-        if judged.original is not None and not judged.not_modified:
-            self._tell(EventKind.DUPLICATE, lease, task, detail=judged.original.url)
-        if judged.near is not None:
-            near = judged.near
-            self._tell(
-                EventKind.DUPLICATE, lease, task, reason=NEAR, detail=near.url, counts=(("distance", near.distance),)
-            )
+        self._tell_duplicates(lease, task, judged)
         if isinstance(outcome, Done) and outcome.lied:
             detail = (
                 "the content has changed under the same ETag or Last-Modified: its host is asked in full for a while"
@@ -73,6 +68,20 @@ class Narrator:
         if judged.sifted.malformed:
             counts = tuple(judged.sifted.malformed.items())
             self._tell(EventKind.EXCLUDED_BY_RULE, lease, task, counts=counts, detail="links that are no addresses")
+        self._tell_refusals(task, judged)
+        if judged.error == SOFT_404:
+            self._error(lease, task, SOFT_404, judged.detail, dead=False)
+        elif judged.error != PROBE:
+            self.ending(lease, task, outcome, answer)
+
+    def _tell_duplicates(self, lease: Lease, task: PageTask, judged: Judgement) -> None:
+        if judged.original is not None and not judged.not_modified:
+            self._tell(EventKind.DUPLICATE, lease, task, detail=judged.original.url)
+        if judged.near is not None:
+            counts = (("distance", judged.near.distance),)
+            self._tell(EventKind.DUPLICATE, lease, task, reason=NEAR, detail=judged.near.url, counts=counts)
+
+    def _tell_refusals(self, task: PageTask, judged: Judgement) -> None:
         at = self._clock.wall_ms()
         for refusal in judged.sifted.refused:
             self._events.emit(
@@ -87,7 +96,6 @@ class Narrator:
                     via=task.url,
                 )
             )
-        self.ending(lease, task, outcome, answer)
 
     def ending(self, lease: Lease, task: PageTask, outcome: Outcome, answer: Answer | None) -> None:
         """Failures, refusals and retries; an ordinary end has been told already."""
@@ -100,6 +108,8 @@ class Narrator:
                 self._tell(EventKind.DEAD_LETTER, lease, task, reason=kind, detail=detail)
             case Dropped("robots", detail):
                 self._tell(EventKind.ROBOTS_DISALLOW, lease, task, reason="robots", detail=detail, via=task.via)
+            case Dropped("alias", detail):
+                self._tell(EventKind.EXCLUDED_BY_RULE, lease, task, reason="alias", detail=detail, via=task.via)
             case Dropped(reason, detail) if reason in {"redirect_loop", "too_many_redirects"}:
                 self._error(lease, task, "redirect", detail, dead=False)
                 self._tell(EventKind.TRAP, lease, task, reason=reason, detail=detail)

@@ -22,6 +22,7 @@ from nephila.model.task import Candidate, Lease, PageTask
 from nephila.urls import Address
 
 from .judgement import Judge
+from .learning import Learning
 from .near import NOT_COMPARED, NearPages
 
 
@@ -61,6 +62,8 @@ class Stages:
     events: EventSink
     clock: Clock
     near: NearPages = NOT_COMPARED
+    learning: Learning | None = None
+    """Who learns from what was settled; None for nobody."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from .judgement import Judgement
 from .listing import capture_row
 from .narration import Narrator
 from .near import NOTE_SIMHASH, notes_of
+from .notfound import PROBE, SOFT_404
 from .outlinks import outlinks
 from .parts import Conduct, CrawledPage, Stages
 from .robots import RobotsClause
@@ -55,6 +56,9 @@ BUG_WAIT_MS = 300_000
 
 BROKEN_OFF_MS = 250
 """An exchange that we broke off ends, for the server, when it notices."""
+
+NOTES = {SOFT_404: "softNotFound", PROBE: "notFoundProbe"}
+"""How the metadata of a capture says that it is no page (T4)."""
 
 RULES_REMEMBERED = 1024
 """Origins whose rules are kept at hand: reading half a megabyte from the store for every page would be felt."""
@@ -113,9 +117,9 @@ class Pipeline:
             last = attempt == len(lease.tasks) - 1
             under_way.task = task
             if isinstance(task, PageTask):
-                verdict = self._forbidden(task, rules, lease.user_agent)
+                verdict, links = self._unsendable(task, rules, lease.user_agent)
                 if verdict is not None:
-                    await self._settle(lease, task, verdict, self._unsent(under_way) if last else None)
+                    await self._settle(lease, task, verdict, self._unsent(under_way) if last else None, links=links)
                     continue
             if not await self._interruptibly(self._turn(lease, under_way.not_before)):
                 await self._give_back(lease, under_way)
@@ -192,6 +196,14 @@ class Pipeline:
         return not self.stopping and self._conduct.now() + self._conduct.fetch_limit_ms < self._conduct.expires_at(
             lease
         )
+
+    def _unsendable(
+        self, task: PageTask, rules: OriginRules | None, user_agent: str
+    ) -> tuple[Outcome | None, Sequence[Candidate]]:
+        """How a task ends that is not sent, and what is asked for in its place; None when it is to be sent."""
+        verdict = self._forbidden(task, rules, user_agent)
+        instead = self._to.judge.instead_of(task) if verdict is None else None
+        return (verdict, ()) if instead is None else (instead[1], (instead[0],))
 
     def _forbidden(self, task: PageTask, rules: OriginRules | None, user_agent: str) -> Outcome | None:
         """How a task ends that may not be sent at all; None when it may."""
@@ -278,7 +290,10 @@ class Pipeline:
             self._to.duplicates.forget(judged.digest, stored.record_id)
             self._to.near.forget(remembered, task.url)
         self._narrator.answer(lease, task, answer, judged, settled, outcome)
-        if settled.accepted and self._conduct.deliver is not None and 200 <= answer.status < 300:
+        if settled.accepted and self._to.learning is not None:
+            self._to.learning.learn(lease, task, answer, judged, outcome)
+        no_page = judged.error in {SOFT_404, PROBE}
+        if settled.accepted and self._conduct.deliver is not None and 200 <= answer.status < 300 and not no_page:
             original_url = judged.original.url if judged.original else ""
             near_url = judged.near.url if judged.near else ""
             await self._conduct.deliver(CrawledPage(task, answer, judged.page, original_url, near_url))
@@ -302,6 +317,10 @@ class Pipeline:
             notes += notes_of(judged.near)
         if page is not None and page.simhash and (judged.original is not None or not judged.body_kept):
             notes.append((NOTE_SIMHASH, f"{page.simhash:016x}"))
+        if judged.error in {SOFT_404, PROBE}:
+            notes.append(
+                (NOTES[judged.error], judged.detail or "asked for what cannot exist, to see how the host says so")
+            )
         return Capture(
             task=task,
             token=lease.token,

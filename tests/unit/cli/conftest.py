@@ -16,6 +16,7 @@ from nephila.cli.main import cli
 from nephila.config import Configured
 from nephila.interfaces.catalogue import PageRow
 from nephila.interfaces.frontier import Trap, UrlStory
+from nephila.model.alias import AliasKind, AliasRule, AliasState
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.model.task import Level
@@ -117,6 +118,23 @@ TRAP = Trap(
     example="https://calendar.test/calendar/2031-07-28\x1b[2J",
 )
 
+ALIAS = AliasRule(
+    id="0123abcd",
+    kind=AliasKind.PARAMETER,
+    domain="shop.test",
+    pattern="/item/{n}?ref",
+    target="",
+    state=AliasState.SUSPENDED,
+    since=1_700_000_000_000,
+    agreed=1070,
+    against=1,
+    hints=20,
+    places=40,
+    caught=12_345,
+    example=("https://shop.test/item/1?ref=a\x1b[2J", "https://shop.test/item/1"),
+    counter_example=("https://shop.test/item/2?ref=a", "https://shop.test/item/2?ref=b"),
+)
+
 STATUS = CrawlStatus(
     directory="my crawl",
     running=True,
@@ -202,6 +220,8 @@ class FakeOperator:
     listed: list[Block] = field(default_factory=list)
     trapped: list[Trap] = field(default_factory=lambda: [TRAP])
     released: list[tuple[str, str]] = field(default_factory=list)
+    learned: list[AliasRule] = field(default_factory=lambda: [ALIAS])
+    decided: list[tuple[str, str, str]] = field(default_factory=list)
 
     def domain_of(self, text: str) -> tuple[str, str]:
         return ".".join(text.split(".")[-2:]), text
@@ -235,6 +255,17 @@ class FakeOperator:
     def release_trap(self, host: str, pattern: str) -> tuple[int, int]:
         self.released.append((host, pattern))
         return 700, 500
+
+    def aliases(self, domain: str) -> list[AliasRule]:
+        return [one for one in self.learned if domain in ("", one.domain)]
+
+    def undo_alias(self, name: str, domain: str) -> AliasRule:
+        self.decided.append(("undo", name, domain))
+        return replace(ALIAS, state=AliasState.UNDONE)
+
+    def redo_alias(self, name: str, domain: str) -> AliasRule:
+        self.decided.append(("redo", name, domain))
+        return ALIAS
 
 
 @dataclass

@@ -90,6 +90,7 @@ def test_a_directory_without_a_crawl_is_told(invoke: Invoke, node: FakeNode) -> 
         ["dead", "d"],
         ["why", "d", "x"],
         ["traps", "d"],
+        ["aliases", "d"],
         ["policy", "d"],
     ):
         assert isinstance(invoke(*arguments).exception, CrawlDirectoryError)

@@ -1,4 +1,4 @@
-"""What an operator sees and decides: `status`, `traps`, `policy`, `block`."""
+"""What an operator sees and decides: `status`, `traps`, `aliases`, `policy`, `block`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 from click.testing import Result
 
 from nephila.cli.status import status_lines
+from nephila.model.alias import AliasKind
 from nephila.model.errors import UsageError
 from nephila.model.policy import DomainPolicy, Tier
 
-from .conftest import STATUS, TRAP, FakeNode
+from .conftest import ALIAS, STATUS, TRAP, FakeNode
 
 Invoke = Callable[..., Result]
 
@@ -109,6 +110,47 @@ def test_a_trap_is_let_go_by_host_and_pattern(invoke: Invoke, node: FakeNode) ->
     assert (told["parked"], told["back_at_once"]) == (700, 500)
     assert isinstance(invoke("traps", "d", "--release", TRAP.pattern).exception, UsageError)
     assert len(node.orders.released) == 2
+
+
+# aliases
+
+
+def test_aliases_are_listed_with_their_evidence(invoke: Invoke, node: FakeNode) -> None:
+    """D4, C4: what, since when, what speaks for it and against it, examples, what it has caught."""
+    result = invoke("aliases", "d")
+    assert result.stdout.splitlines() == [
+        "0123abcd  shop.test  /item/{n}?ref",
+        "  parameter ref changes nothing in /item/{n}",
+        "  suspended since 2023-11-14 22:13:20 (UTC), 12,345 URLs caught so far",
+        "  1,070 comparisons for it (20 of them the site's own word), 1 against it",
+        "  alike      https://shop.test/item/1?ref=a\N{REPLACEMENT CHARACTER}[2J",
+        "             https://shop.test/item/1",
+        "  not alike  https://shop.test/item/2?ref=a",
+        "             https://shop.test/item/2?ref=b",
+    ]
+    document = json.loads(invoke("aliases", "d", "www.shop.test", "--json").stdout)
+    assert (document["aliases"][0]["id"], document["count"]) == (ALIAS.id, 1)
+    assert "No aliases were learned of other.test." in invoke("aliases", "d", "other.test").stderr
+    old = replace(ALIAS, pattern="http://old.test", target="https://new.test", kind=AliasKind.HOST)
+    node.orders.learned = [replace(ALIAS, pattern="*?ref"), old]
+    said = invoke("aliases", "d").stdout
+    assert "parameter ref changes nothing anywhere" in said
+    assert "http://old.test redirects everything to the same path of https://new.test" in said
+
+
+def test_an_alias_is_undone_and_redone(invoke: Invoke, node: FakeNode) -> None:
+    """D4, C4: by id or pattern, of one domain or wherever it is; not both at once."""
+    result = invoke("aliases", "d", "www.shop.test", "--undo", ALIAS.pattern)
+    assert result.stdout == "/item/{n}?ref on shop.test (0123abcd) is undone.\n"
+    assert "may be learned again" in invoke("aliases", "d", "--redo", ALIAS.id).stdout
+    assert json.loads(invoke("aliases", "d", "--undo", ALIAS.id, "--json").stdout)["rule"]["state"] == "undone"
+    assert node.orders.decided == [
+        ("undo", ALIAS.pattern, "shop.test"),
+        ("redo", ALIAS.id, ""),
+        ("undo", ALIAS.id, ""),
+    ]
+    assert isinstance(invoke("aliases", "d", "--undo", "x", "--redo", "y").exception, UsageError)
+    assert len(node.orders.decided) == 3
 
 
 # policy

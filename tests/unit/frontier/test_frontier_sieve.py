@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from nephila.frontier import sieve as module
 from nephila.frontier.scope import Scope
 from nephila.frontier.sieve import ScopeSieve
+from nephila.model.alias import Aliased
 from nephila.model.page import Directives, Link, Page
 from nephila.model.settings import ScopeSettings
 from nephila.model.task import Candidate, Level, PageTask, Refusal
@@ -168,3 +170,118 @@ def test_a_page_found_later_takes_no_scope_along() -> None:
     refusal = bench.sieve.follow(address("https://b.test/"), task("https://a.test/x", depth=1))
     assert isinstance(refusal, Refusal)
     assert (refusal.reason, bench.saved) == ("scope", 0)
+
+
+class TaughtAliases:
+    """Rules of one host, as the sieve asks for them."""
+
+    def __init__(self, host: str, found: dict[str, Aliased]) -> None:
+        self._host = host
+        self._found = found
+
+    def __getitem__(self, host: str) -> TaughtAliases | None:
+        return self if host == self._host else None
+
+    def in_force(self) -> TaughtAliases:
+        return self
+
+    def resolve(self, address: Address) -> Aliased | None:
+        return self._found.get(address.url)
+
+
+def aliased(found: dict[str, Aliased]) -> ScopeSieve:
+    settings, rules = ScopeSettings(), TaughtAliases("a.test", found)
+    scope = Scope(settings, 15)
+    scope.add_seed(address("https://a.test/"))
+    return ScopeSieve(
+        IDENTIFIER,
+        scope,
+        settings,
+        lambda links, limit: links[:limit],
+        lambda: None,
+        aliases=rules,  # type: ignore[arg-type]  # all that a sieve asks of them
+    )
+
+
+def test_an_alias_is_admitted_under_its_other_name_and_told() -> None:
+    """D4, T8: once, however many links lead there; the refusal names the other URL and the evidence."""
+    links = [
+        link("https://a.test/x?s=1"),
+        link("https://a.test/x?s=2"),
+        link("https://a.test/x"),
+        link("https://a.test/y"),
+    ]
+    sieve = aliased({f"https://a.test/x?s={n}": Aliased("https://a.test/x", "s changes nothing") for n in (1, 2)})
+    sifted = sieve.sift(page(*links), 2)
+    assert urls(sifted.candidates) == ["https://a.test/x", "https://a.test/y"]
+    assert [(one.address.url, one.reason, one.detail) for one in sifted.refused] == [
+        (f"https://a.test/x?s={n}", "alias", "https://a.test/x: s changes nothing") for n in (1, 2)
+    ]
+    assert {one.level for one in sifted.candidates} == {None}
+
+
+def test_endless_aliases_of_a_host_are_told_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D4, T8: they must not drive out what else was refused."""
+    monkeypatch.setattr(module, "ALIASES_TOLD", 3)
+    numbers = range(10)
+    sieve = aliased({f"https://a.test/x?s={n}": Aliased("https://a.test/x", "s") for n in numbers})
+    sifted = [sieve.sift(page(link(f"https://a.test/x?s={n}"), link(f"https://b.test/{n}")), 1) for n in numbers]
+    assert sum(one.reason == "alias" for found in sifted for one in found.refused) == 3
+    assert sum(one.reason == "scope" for found in sifted for one in found.refused) == 10
+    assert all(urls(found.candidates) == ["https://a.test/x"] for found in sifted)
+
+
+def test_what_an_alias_stands_for_is_judged_by_scope_as_any_link() -> None:
+    """D4, S2: a host that moved out of scope takes its links with it."""
+    sieve = aliased({"https://a.test/x": Aliased("https://elsewhere.example/x", "moved")})
+    sifted = sieve.sift(page(link("https://a.test/x")), 2)
+    assert sifted.candidates == []
+    assert [(one.address.url, one.reason) for one in sifted.refused] == [
+        ("https://a.test/x", "alias"),
+        ("https://elsewhere.example/x", "scope"),
+    ]
+
+
+def test_what_is_tried_comes_beside_the_link_and_soon() -> None:
+    """D4: nothing is refused before its stand-in was seen to be good."""
+    sieve = aliased({"https://a.test/x?s=1": Aliased("", "", "https://a.test/x")})
+    sifted = sieve.sift(page(link("https://a.test/x?s=1")), 2)
+    assert [(one.address.url, one.level) for one in sifted.candidates] == [
+        ("https://a.test/x?s=1", None),
+        ("https://a.test/x", Level.HIGH),
+    ]
+    assert sifted.refused == []
+
+
+def test_a_redirect_leads_to_what_its_target_is_an_alias_of_but_never_back() -> None:
+    """D4, H2: a page that sets a session by redirecting to itself with one is still fetched."""
+    sieve = aliased({"https://a.test/x?s=1": Aliased("https://a.test/x", "s changes nothing")})
+    elsewhere = sieve.follow(address("https://a.test/x?s=1"), task("https://a.test/old"))
+    assert elsewhere.address.url == "https://a.test/x"
+    itself = sieve.follow(address("https://a.test/x?s=1"), task("https://a.test/x"))
+    assert itself.address.url == "https://a.test/x?s=1"
+
+
+def test_what_is_due_again_and_an_alias_by_now_gives_way() -> None:
+    """D4, R2: where it was fetched before; not a seed, not what is new, not to what is out of scope."""
+    sieve = aliased(
+        {
+            "https://a.test/x?s=1": Aliased("https://a.test/x", "s changes nothing"),
+            "https://a.test/moved": Aliased("https://elsewhere.example/moved", "moved"),
+        }
+    )
+    due = replace(task("https://a.test/x?s=1", depth=3), digest=b"d" * 32)
+    assert sieve.instead_of(due) == (Candidate(address("https://a.test/x"), 3), "https://a.test/x: s changes nothing")
+    assert sieve.instead_of(replace(due, digest=b"")) is None
+    assert sieve.instead_of(replace(due, depth=0)) is None
+    assert sieve.instead_of(replace(task("https://a.test/moved", depth=3), digest=b"d" * 32)) is None
+    assert sieve.instead_of(replace(task("https://a.test/y", depth=3), digest=b"d" * 32)) is None
+    assert Bench().sieve.instead_of(due) is None
+
+
+def test_whether_an_address_is_allowed_is_what_scope_says() -> None:
+    """S2, T4: for what is asked for beside the links of a page."""
+    sieve = Bench().sieve
+    assert sieve.allows(address("https://a.test/x"), 15)
+    assert not sieve.allows(address("https://a.test/x"), 16)
+    assert not sieve.allows(address("https://b.test/x"), 1)

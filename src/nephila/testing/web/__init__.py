@@ -1,5 +1,6 @@
 """A seeded simulated web: thousands of hosts that do to a crawler what real ones do, and know the truth."""
 
+from .alias_sites import Decorated, Meaningful, Moved, MovedMissing, OneShell, Referring, SoftMissing
 from .audit_report import AuditReport, HostFigures, Violation, ViolationKind
 from .auditor import Arrival, Auditor
 from .hosts import Door, Host
@@ -19,6 +20,7 @@ __all__ = [
     "AuditReport",
     "Auditor",
     "Calendar",
+    "Decorated",
     "Door",
     "EndlessPath",
     "Expect",
@@ -26,8 +28,13 @@ __all__ = [
     "Host",
     "HostFigures",
     "HostMix",
+    "Meaningful",
+    "Moved",
+    "MovedMissing",
+    "OneShell",
     "PageMix",
     "RandomLinks",
+    "Referring",
     "RobotsKind",
     "Role",
     "Ruling",
@@ -37,6 +44,7 @@ __all__ = [
     "SimulatedNetwork",
     "SimulatedWeb",
     "SitePage",
+    "SoftMissing",
     "Timing",
     "TrapFigures",
     "TrapHost",

@@ -49,7 +49,7 @@ class TrapBook:
         self._latency_s = spec.timing.latency_ms / 1000
         self._bank = SentenceBank(spec.seed)
         named = (
-            TrapHost(f"{site.label}-{number}.test", f"127.150.{number // 250 + 1}.{number % 250 + 1}", site)
+            TrapHost(_name(site, number), f"127.150.{number // 250 + 1}.{number % 250 + 1}", site)
             for number, site in enumerate(spec.traps)
         )
         self._hosts = {host.name: host for host in named}
@@ -78,6 +78,8 @@ class TrapBook:
         content_type = [("Content-Type", "text/html; charset=utf-8")]
         if page is None:
             return write_answer(404, content_type, _NOT_FOUND)
+        if page.location:
+            return write_answer(301, [("Location", page.location)], b"")
         return write_answer(200, content_type, page_body(page))
 
     @property
@@ -123,9 +125,15 @@ class TrapWitness:
         }
 
 
+def _name(site: TrapSite, number: int) -> str:
+    """The host of a site: a domain of its own, unless its label is a whole name already."""
+    return site.label if site.label.endswith(".test") else f"{site.label}-{number}.test"
+
+
 def page_body(page: SitePage) -> bytes:
     """A page of a site as HTML; the links are numbered, so that their texts tell nothing."""
     links = "\n".join(f'<li><a href="{escape(href)}">link {n}</a></li>' for n, href in enumerate(page.links))
-    head = f"<!doctype html><html lang=en><head><title>{escape(page.title)}</title></head>"
+    canonical = f'<link rel="canonical" href="{escape(page.canonical)}">' if page.canonical else ""
+    head = f"<!doctype html><html lang=en><head><title>{escape(page.title)}</title>{canonical}</head>"
     body = f"<body><h1>{escape(page.title)}</h1><p>{escape(page.text)}</p>\n<ul>\n{links}\n</ul></body></html>\n"
     return (head + body).encode()

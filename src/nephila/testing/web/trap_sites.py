@@ -38,6 +38,10 @@ class SitePage(NamedTuple):
     """As they are written in the page."""
     real: str = ""
     """Names the real content that is served here; empty when there is none."""
+    location: str = ""
+    """Where it redirects to instead of answering."""
+    canonical: str = ""
+    """The URL that it names as its canonical one."""
 
 
 class TrapSite(Protocol):

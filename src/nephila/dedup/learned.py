@@ -1,0 +1,110 @@
+"""The environment of what a crawl has learned of its sites: aliases, and how hosts answer for missing pages.
+
+An LMDB environment of its own, that several processes may share. Commits are rare (once a second at the most) and
+synced, so that what was learned survives the machine.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import lmdb
+
+from nephila.model.errors import StorageError
+
+if TYPE_CHECKING:
+    from lmdb import _Database as Database
+
+    Txn = lmdb.Transaction[bytes]
+
+MAP_BYTES = 1 << 34
+"""Address space, sparse. What is kept is bounded; hosts are not, at some hundred bytes each."""
+LOCK_BYTES = 64 * 1024
+NAMES = ("meta", "tallies", "votes", "counts", "changes", "absences")
+
+
+class LearnedEnvironment:
+    """Opens it, begins transactions, and words what goes wrong."""
+
+    def __init__(self, path: Path, *, sync: bool = True, read_only: bool = False, map_bytes: int = MAP_BYTES) -> None:
+        self._path = path
+        self._read_only = read_only
+        try:
+            if not read_only:
+                path.mkdir(parents=True, exist_ok=True)
+                self._reserve_locks()
+            self._environment = lmdb.open(
+                os.fspath(path),
+                map_size=map_bytes,
+                max_dbs=len(NAMES),
+                sync=sync,
+                metasync=sync,
+                readonly=read_only,
+                readahead=False,
+            )
+            self.db: dict[str, Database] = {
+                name: self._environment.open_db(name.encode(), create=not read_only) for name in NAMES
+            }
+        except (OSError, lmdb.Error) as error:
+            raise self._refused(error) from error
+
+    def get(self, name: str, key: bytes) -> bytes | None:
+        """One record, without the detour through `reading`: pages with a query ask often."""
+        try:
+            with self._environment.begin() as txn:
+                return txn.get(key, db=self.db[name])
+        except lmdb.Error as error:
+            raise self._refused(error) from error
+
+    @contextmanager
+    def reading(self) -> Iterator[Txn]:
+        """A transaction that reads."""
+        try:
+            with self._environment.begin() as txn:
+                yield txn
+        except lmdb.Error as error:
+            raise self._refused(error) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[Txn]:
+        """A transaction that writes; durable when it ends."""
+        try:
+            with self._environment.begin(write=True) as txn:
+                yield txn
+        except lmdb.Error as error:
+            raise self._refused(error) from error
+
+    def close(self) -> None:
+        """Close it, synced to the last page."""
+        try:
+            if not self._read_only:
+                self._environment.sync(True)
+        except lmdb.Error as error:
+            raise self._refused(error) from error
+        finally:
+            self._environment.close()
+
+    def _reserve_locks(self) -> None:
+        """Give the lock file its blocks: LMDB maps it sparse, and a full disk makes writing to a hole a SIGBUS."""
+        descriptor = os.open(self._path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.posix_fallocate(descriptor, 0, LOCK_BYTES)
+        finally:
+            os.close(descriptor)
+
+    def _refused(self, error: Exception) -> StorageError:
+        if isinstance(error, lmdb.DiskError) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
+            return StorageError(
+                f"What was learned of sites could not be written to {self._path.name}: no space left on the disk.",
+                hint="Make room and start the same command again: it goes on where it was.",
+            )
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        return StorageError(
+            f"What was learned of sites in {self._path.name} cannot be read or written: {reason}.",
+            hint="It may be deleted while no crawl runs: aliases and soft not-found pages are then learned anew.",
+        )
