@@ -298,3 +298,6 @@ class Settings:
     archive: ArchiveSettings = ArchiveSettings()
     observe: ObserveSettings = ObserveSettings()
     random_seed: int = setting(0, "seed of every draw; the same seed gives the same order", flag="random-seed", low=0)
+    processes: int = setting(
+        1, "worker processes that share the crawl; auto (or 0) is one for each core", flag="processes", low=0, high=64
+    )
