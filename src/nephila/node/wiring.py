@@ -103,6 +103,7 @@ class Seat:
     """Which process of a crawl the parts are for. Without `sharing` it is the only one, or the one that supervises."""
 
     sharing: Sharing | None = None
+    supervises: bool = False
     addresses: AddressLedger | None = None
     """The ledger that the processes share."""
     twins: Callable[[str, FailureKind], Sequence[Candidate]] | None = None
@@ -191,7 +192,7 @@ def assemble(
         heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="events_lost", detail=sentence))
 
     sink = JsonlEventSink(directory.events, settings.observe, clock.wall_ms(), str(seat.number), tell)
-    tally = Tally(clock, settings.limits, distinct=joining)
+    tally = Tally(clock, settings.limits, distinct=joining or seat.supervises)
     events = Fanout([sink, tally, *listeners])
     stack.callback(sink.close)
     policy = policy_of(settings, seat.sharing)

@@ -19,7 +19,7 @@ from .retry import retry_wait_ms
 from .robots import RobotsFile, parse_robots
 from .robots_answer import judge_robots
 from .robots_match import Rules, Verdict
-from .shared_addresses import SharedAddressLedger, shared_ledger, shared_table
+from .shared_addresses import SharedAddressLedger, mark_resumed, shared_ledger, shared_table
 
 __all__ = [
     "AddressFigures",
@@ -37,6 +37,7 @@ __all__ = [
     "check_user_agent",
     "first_pace",
     "judge_robots",
+    "mark_resumed",
     "names_contact",
     "next_pace",
     "observe",

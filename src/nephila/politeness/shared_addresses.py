@@ -54,12 +54,20 @@ _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Known] = msgspec.msgpack.Decoder(Known)
 
 
-def shared_table(resumed_at: int | None) -> int:
-    """Make a table; its descriptor, which is to be handed to the workers. `resumed_at` as in the ledger of one."""
+def shared_table() -> int:
+    """Make a table; its descriptor, which is to be handed to the workers."""
     descriptor = os.memfd_create("nephila-addresses", os.MFD_CLOEXEC)
     os.ftruncate(descriptor, _SIZE)
-    os.pwrite(descriptor, _RESUMED.pack(-1 if resumed_at is None else resumed_at), 0)
+    mark_resumed(descriptor, -1)
     return descriptor
+
+
+def mark_resumed(descriptor: int, resumed_at: int) -> None:
+    """Say in a table that another run asked until then: what it was granted is not known, and taken for all.
+
+    To be said before the first ledger is made on it.
+    """
+    os.pwrite(descriptor, _RESUMED.pack(resumed_at), 0)
 
 
 class SharedAddressLedger:
