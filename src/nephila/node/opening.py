@@ -68,15 +68,14 @@ def _refuse_another_normal_form(out: Path, configured: Configured) -> None:
         )
 
 
-def sized(settings: Settings, processes: int = 1) -> tuple[Settings, str]:
+def sized(settings: Settings) -> tuple[Settings, str]:
     """The settings with the concurrency that the machine allows, and a sentence where that is less than was wanted."""
-    wanted = -(-settings.fetch.concurrency // processes)
+    wanted = settings.fetch.concurrency
     possible = raise_descriptor_limit(wanted)
     if possible >= wanted:
         return settings, ""
     warning = (
-        f"{possible * processes} exchanges at once instead of {settings.fetch.concurrency}, because "
-        f"{'this process' if processes == 1 else 'a process'} may open too few files: "
+        f"{possible} exchanges at once instead of {wanted}, because this process may open too few files: "
         "raise the limit with ulimit -n, or lower --concurrency"
     )
-    return replace(settings, fetch=replace(settings.fetch, concurrency=possible * processes)), warning
+    return replace(settings, fetch=replace(settings.fetch, concurrency=possible)), warning

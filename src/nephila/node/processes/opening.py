@@ -32,7 +32,7 @@ async def supervised(
     def is_untouched() -> bool:
         return supervisor is None or supervisor.is_untouched
 
-    settings, warning = sized(configured.settings, processes)
+    settings, warning = sized(configured.settings)
     with begun(out, configured, is_untouched) as (directory, lock):
         async with AsyncExitStack() as stack:
             table = shared_table()

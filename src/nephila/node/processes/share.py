@@ -15,9 +15,8 @@ CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def process_count(settings: Settings, cores: int | None = None) -> int:
-    """How many processes are to crawl: no more than there may be exchanges at once."""
-    wanted = settings.processes or cores or usable_cores()
-    return max(1, min(wanted, settings.fetch.concurrency))
+    """How many processes are to crawl. With one exchange at a time it is one, for then the order is promised (F6)."""
+    return 1 if settings.fetch.concurrency == 1 else settings.processes or cores or usable_cores()
 
 
 def usable_cores(quota: Path = CPU_QUOTA) -> int:
@@ -29,21 +28,17 @@ def usable_cores(quota: Path = CPU_QUOTA) -> int:
     return max(1, cores)
 
 
-def share_of(settings: Settings, number: int, among: int) -> Settings:
-    """The settings of worker `number` (from 1 on) of `among`: what is a bound on the whole is divided.
+def share_of(settings: Settings, among: int) -> Settings:
+    """The settings of one of `among` workers: a bound on the machine's memory is divided, the rest is the same for all.
 
-    A group commit waits longer for company, because there are more of them: a commit costs the same whether one page
-    or ten are in it, and the engine lets one process at a time write.
+    The number of exchanges in flight is each worker's own: it bounds what one loop has to do. A group commit waits
+    longer for company, because there are more of them: a commit costs the same whether one page or ten are in it, and
+    the engine lets one process at a time write.
     """
     fetch, frontier = settings.fetch, settings.frontier
-    concurrency = fetch.concurrency // among + (number <= fetch.concurrency % among)
     linger_ms = max(frontier.linger_ms, min(frontier.linger_ms * among, MAX_LINGER_MS))
     return replace(
         settings,
-        fetch=replace(
-            fetch,
-            concurrency=max(1, concurrency),
-            max_in_flight_bytes=max(1_000_000, fetch.max_in_flight_bytes // among),
-        ),
+        fetch=replace(fetch, max_in_flight_bytes=max(1_000_000, fetch.max_in_flight_bytes // among)),
         frontier=replace(frontier, linger_ms=linger_ms),
     )

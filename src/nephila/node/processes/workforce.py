@@ -171,5 +171,5 @@ class Workforce:
             self._overseer.hear(child, message)
 
     def _orders(self, number: int) -> Orders:
-        settings = share_of(self._settings, number, self._among)
+        settings = share_of(self._settings, self._among)
         return Orders(self._out, number, self._among, settings, self._hear_all)
