@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from operator import attrgetter
 
 from nephila.model.events import Event, EventKind
@@ -25,13 +26,22 @@ def unpacked(fields: EventFields) -> Event:
 class Overheard:
     """An `EventSink` that keeps what is to be told with the next beat."""
 
-    def __init__(self, *, everything: bool) -> None:
+    def __init__(self, *, everything: bool, urgent_bytes: int = 0) -> None:
+        """`urgent_bytes`: when so many have come since the last beat, `urgent` is called; 0 means never."""
         self._everything = everything
+        self._urgent_bytes = urgent_bytes
+        self._bytes = 0
+        self.urgent: Callable[[], object] = lambda: None
         self._kept: list[Event] = []
         self._latest: deque[Event] = deque(maxlen=LATEST)
 
     def emit(self, event: Event) -> None:
         """Keep it if somebody wants it."""
+        if self._urgent_bytes and event.bytes:
+            self._bytes += event.bytes
+            if self._bytes >= self._urgent_bytes:
+                self._bytes = 0
+                self.urgent()
         if self._everything or event.kind is EventKind.WARNING:
             self._kept.append(event)
         elif event.kind in (EventKind.FETCH_OK, EventKind.ERROR):

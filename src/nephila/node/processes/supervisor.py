@@ -5,7 +5,7 @@ It fetches nothing and holds no lease. What it decides, it decides on the fronti
 - *Over* is a crawl in which no host is leased and none can be within --max-wait; every worker has then confirmed that
   nothing it sent is still on its way.
 - *A limit* is reached when the totals say so: pages and domains are counted in the transaction that stores them. Bytes
-  are as the workers told them, at most a fifth of a second ago.
+  are as the workers told them, each after a hundredth of the limit at most.
 
 A worker that dies is followed by another. Before that, when it is surely dead, its archive files are recovered as after
 a crash (what it had stored is settled from there), its leases are returned, and its permits at addresses lapse. One
@@ -193,6 +193,8 @@ class Supervisor:
                 for fields in message.events:
                     self._heard.emit(unpacked(fields))
                 self._tell_heartbeats()
+                if self._m.settings.limits.max_total_bytes:
+                    self._woken.set()
             case Unreachable(origin, kind):
                 if candidates := self._m.sower.twins(origin, kind):
                     task = asyncio.create_task(self._admit_twins(candidates), name="twins")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn, assert_never
@@ -36,6 +36,9 @@ POLL_S = 0.025
 BEAT_S = 0.2
 RENEW_S = 5.0
 
+BYTES_TOLD_IN = 100
+"""Where bytes are limited, they are told at once whenever a hundredth of the limit has come."""
+
 
 class Worker:
     """One worker, from its orders to its end."""
@@ -48,6 +51,8 @@ class Worker:
         self._channel = channel
         self._overheard = overheard
         self._crew = Crew(machinery, self.fail)
+        self._telling = asyncio.Event()
+        overheard.urgent = self._telling.set
         self._stopping = False
         self.failure: NephilaError | None = None
         """Our own failure that ended it."""
@@ -138,7 +143,10 @@ class Worker:
 
     async def _keep_telling(self) -> None:
         while True:
-            await asyncio.sleep(BEAT_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BEAT_S):
+                    await self._telling.wait()
+            self._telling.clear()
             self._tell()
 
     def _tell(self) -> None:
@@ -202,7 +210,8 @@ def _built(orders: Orders, channel: Channel[FromWorker, ToWorker], addresses: in
     settings = orders.settings
     sharing = Sharing(orders.number, orders.among, settings.limits.max_pages)
     ledger = shared_ledger(settings.politeness, addresses, orders.number)
-    overheard = Overheard(everything=orders.hear_all)
+    limit = settings.limits.max_total_bytes
+    overheard = Overheard(everything=orders.hear_all, urgent_bytes=limit and max(1, limit // BYTES_TOLD_IN))
 
     def twins(origin: str, kind: FailureKind) -> tuple[Candidate, ...]:
         channel.send(Unreachable(origin, kind))
