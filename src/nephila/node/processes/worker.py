@@ -113,10 +113,11 @@ class Worker:
         return self._sharing.part_of(known.hosts_ready + known.hosts_leased + 1) > 0
 
     def _is_at_a_limit(self, known: FrontierSnapshot) -> bool:
-        """Whether the supervisor is about to end the crawl: nothing new is begun then."""
+        """Whether what is leased may reach a limit: nothing new is begun then, until it is known."""
         limits = self._m.settings.limits
         pages, domains = limits.max_pages, limits.max_domains
-        return bool((pages and known.pages_in_cycle >= pages) or (domains and known.domains >= domains))
+        full = pages and known.pages_in_cycle + known.hosts_leased >= pages
+        return bool(full or (domains and known.domains >= domains))
 
     async def _sleep(self) -> None:
         """Wait for a place, for the time of the next host, or for what others may have brought."""

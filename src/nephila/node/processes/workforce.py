@@ -84,7 +84,16 @@ class Workforce:
         self._overseer = overseer
         for number, child in self._children.items():
             child.send(self._orders(number))
-            self._keepers.append(asyncio.create_task(self._keep(number, overseer), name=f"keeper-{number}"))
+            keeper = asyncio.create_task(self._keep(number, overseer), name=f"keeper-{number}")
+            keeper.add_done_callback(self._keeper_ended)
+            self._keepers.append(keeper)
+
+    def _keeper_ended(self, keeper: asyncio.Task[None]) -> None:
+        """What breaks here must not break in silence."""
+        if not keeper.cancelled() and (error := keeper.exception()) is not None and self._overseer is not None:
+            self._overseer.fail(
+                error if isinstance(error, NephilaError) else NephilaError(f"{keeper.get_name()}: {error!r}")
+            )
 
     def stop(self) -> None:
         """Tell all to end; nobody is replaced any more."""
@@ -115,15 +124,15 @@ class Workforce:
         if late:
             for child in self._children.values():
                 child.kill()
-        await asyncio.gather(*self._keepers)
+        await asyncio.gather(*self._keepers, return_exceptions=True)  # each has been told
 
     async def abandon(self) -> None:
         """End all at once, and wait for it: nothing is put in order."""
         for child in self._children.values():
             child.kill()
-        await asyncio.gather(*(child.gone for child in self._children.values()))
         for keeper in self._keepers:
             keeper.cancel()
+        await asyncio.gather(*(child.gone for child in self._children.values()), return_exceptions=True)
 
     # One worker after the other, under the same number
 
@@ -132,14 +141,9 @@ class Workforce:
         loop = asyncio.get_running_loop()
         while True:
             child = self._children[number]
-            code = await child.gone
+            code = await asyncio.shield(child.gone)
             del self._children[number]
-            try:
-                goes_on = await self._bury(child, code, overseer)
-            except NephilaError as error:
-                overseer.fail(error)
-                return
-            if not goes_on or self._ending.is_set():
+            if not await self._bury(child, code, overseer) or self._ending.is_set():
                 return
             deaths.append(loop.time())
             if len(deaths) == MAX_DEATHS and loop.time() - deaths[0] < DEATHS_WITHIN_S:
