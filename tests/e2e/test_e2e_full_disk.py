@@ -23,13 +23,20 @@ SOME = ("120k", "800k")
 MORE = tuple(f"{size}k" for size in (4, 64, 90, 150, 180, 220, 260, 300, 350, 400, 450, 500, 600, 700, 900, 1000, 1100))
 
 
-@pytest.mark.parametrize("size", [*SOME, *(pytest.param(size, marks=pytest.mark.long) for size in MORE)])
-def test_a_full_disk_stops_the_crawl_and_costs_nothing(tmp_path: Path, size: str, say: Callable[[str], None]) -> None:
+CASES = [*((1, size) for size in SOME), (2, SOME[1])]
+LONG = [pytest.param(processes, size, marks=pytest.mark.long) for processes in (1, 2) for size in MORE]
+
+
+@pytest.mark.parametrize(("processes", "size"), [*CASES, *LONG])
+def test_a_full_disk_stops_the_crawl_and_costs_nothing(
+    tmp_path: Path, processes: int, size: str, say: Callable[[str], None]
+) -> None:
     """W2, F10, C4: WARC, LMDB, SQLite and event files alike; nothing is lost, nothing is stored twice."""
     spec, arguments = plain_web(51, hosts=HOSTS, pages=PAGES)
     out = tmp_path / "disk" / "crawl"
     with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "0") as web:
         options = ("--delay", "0", "--scope", "all", "--max-wait", "1", "--json", "--quiet")
+        options += ("--processes", str(processes))
         command = nephila("crawl", *web.seeds, "--out", out, *web.flags, *options)
         full, again, roomy = on_a_small_disk(tmp_path, size, [command, command], roomy=[command])
         audit = web.audit()
