@@ -6,6 +6,9 @@
 A page is handed over when it is stored and settled. The crawl waits for its reader (a bounded queue lies between the
 two), so a slow loop body slows the crawl down and never fills the memory. To leave the loop early, use it in an
 ``async with``: the crawl is then stopped cleanly.
+
+It runs in the process that calls it, whatever the setting `processes` says: pages are handed over as objects, and no
+page crosses a pipe. Several processes are the command's affair.
 """
 
 from __future__ import annotations

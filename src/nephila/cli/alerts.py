@@ -12,6 +12,8 @@ from .output import printable
 class WarningSink:
     """An `EventSink` that writes one line a warning through `write`, which gets it without a line end."""
 
+    glances = True
+
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
 

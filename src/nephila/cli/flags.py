@@ -130,6 +130,8 @@ def _option(one: Declared) -> SectionOption:
 
 
 def _metavar(one: Declared) -> str:
+    if one.automatic:
+        return "N|auto"
     return _TEXT_METAVARS.get(one.flag, "TEXT") if one.type is str else _METAVARS[one.unit]
 
 

@@ -52,6 +52,8 @@ ASCII = Glyphs("#", "-", "~")
 class RecentUrls:
     """An event sink that keeps the last answers and failures to show."""
 
+    glances = True
+
     def __init__(self, size: int = RECENT) -> None:
         self._events: deque[Event] = deque(maxlen=size)
 

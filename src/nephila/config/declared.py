@@ -25,6 +25,9 @@ Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...
 MAY_BE_ENDLESS = frozenset({"limits.max_wait_s"})
 """Settings whose value may be infinite: a crawl that never ends by itself is asked for with `--forever`."""
 
+MAY_BE_AUTOMATIC = frozenset({"processes"})
+"""Settings for which the word auto may be written: it stands for 0, and the machine decides."""
+
 
 class Unit(Enum):
     """What the number of a setting counts. Decides which suffixes its value may have."""
@@ -77,6 +80,11 @@ class Declared:
     def endless(self) -> bool:
         """Whether it may be infinite."""
         return self.key in MAY_BE_ENDLESS
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the word auto may stand for its 0."""
+        return self.key in MAY_BE_AUTOMATIC
 
 
 @cache

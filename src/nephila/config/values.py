@@ -34,6 +34,8 @@ LARGEST_INT = 2**63 - 1
 LONGEST_S = 100 * 366 * 86_400.0
 """A century: a time added to now must still fit a packed millisecond count."""
 
+AUTOMATIC = "auto"
+
 TRUE = frozenset({"true", "yes", "on", "1"})
 FALSE = frozenset({"false", "no", "off", "0"})
 
@@ -94,6 +96,8 @@ def _scalar_from_text(one: Declared, text: str) -> Scalar:
     word = text.strip()
     if one.type is str:
         return text
+    if one.automatic and word.lower() == AUTOMATIC:
+        return 0
     if one.type is bool:
         if word.lower() in TRUE | FALSE:
             return word.lower() in TRUE
@@ -117,7 +121,7 @@ def _scalar_from_toml(one: Declared, value: object) -> Scalar:
         case float():
             fits = one.type is float
         case str():
-            if one.type in (int, float) and one.unit is not Unit.PLAIN:
+            if (one.type in (int, float) and one.unit is not Unit.PLAIN) or (one.automatic and value == AUTOMATIC):
                 return _scalar_from_text(one, value)
             fits = one.type is str
         case _:
@@ -195,6 +199,8 @@ def _wrong(one: Declared, value: object) -> BadValueError:
 
 def _noun(one: Declared, *, many: bool) -> str:
     single, plural = _UNIT_NOUNS.get(one.unit) or _TYPE_NOUNS[one.type]
+    if one.automatic:
+        single += f" or {AUTOMATIC}"
     return plural if many else single
 
 

@@ -63,21 +63,27 @@ class MemoryDigestIndex:
 class LmdbDigestIndex:
     """On disk, in an LMDB environment of its own. Several processes may share it. `flush` may run in a thread."""
 
-    def __init__(self, path: Path, boot_id: str, map_bytes: int = MAP_BYTES) -> None:
-        """`boot_id` names this boot of the machine (`Clock.boot_id`)."""
+    def __init__(self, path: Path, boot_id: str, map_bytes: int = MAP_BYTES, *, joining: bool = False) -> None:
+        """`boot_id` names this boot of the machine (`Clock.boot_id`).
+
+        `joining`: another process has opened it and keeps it open for longer, so the marker is its affair; and what is
+        remembered is written at once, for others are looking for the same bodies.
+        """
         self._path = path
+        self._joining = joining
         self._marker = path / "open-since-boot"
         self._lock = threading.Lock()
         self._recent: dict[bytes, Original] = {}
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if self._left_open_by_another_boot(boot_id):
+            if not joining and self._left_open_by_another_boot(boot_id):
                 self._discard()
             self._reserve_locks()
             self._environment = lmdb.open(
                 str(path), map_size=map_bytes, sync=False, metasync=False, max_dbs=0, readahead=False
             )
-            self._marker.write_text(boot_id, encoding="utf-8")
+            if not joining:
+                self._marker.write_text(boot_id, encoding="utf-8")
         except (OSError, lmdb.Error) as error:
             raise self._refused(error) from error
 
@@ -98,6 +104,8 @@ class LmdbDigestIndex:
         with self._lock:
             if self.find(digest) is None:
                 self._recent[digest] = original
+        if self._joining:
+            self.flush()
 
     def forget(self, digest: bytes, record_id: str) -> None:
         """As the interface."""
@@ -136,9 +144,10 @@ class LmdbDigestIndex:
         """
         with suppress(StorageError):
             self.flush()
-        with suppress(lmdb.Error):
-            self._environment.sync(True)
-            self._marker.unlink(missing_ok=True)
+        if not self._joining:
+            with suppress(lmdb.Error):
+                self._environment.sync(True)
+                self._marker.unlink(missing_ok=True)
         self._environment.close()
 
     def _left_open_by_another_boot(self, boot_id: str) -> bool:

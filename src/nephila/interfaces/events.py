@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from nephila.model.events import Event
 
@@ -18,3 +18,12 @@ class EventSink(Protocol):
 
     def close(self) -> None:
         """Flush and close."""
+
+
+@runtime_checkable
+class GlancingSink(EventSink, Protocol):
+    """A listener for which warnings and the latest few exchanges will do, where events come from other processes."""
+
+    @property
+    def glances(self) -> bool:
+        """True."""

@@ -130,7 +130,9 @@ class FetchSettings:
         "User-Agent; its first word is matched in robots.txt",
         flag="user-agent",
     )
-    concurrency: int = setting(256, "exchanges in flight at once", flag="concurrency", low=1, high=100_000)
+    concurrency: int = setting(
+        256, "exchanges in flight at once, in each process", flag="concurrency", low=1, high=100_000
+    )
     connect_timeout_s: float = setting(10.0, "seconds to connect, TLS included", low=0.1)
     timeout_s: float = setting(30.0, "seconds for a whole fetch", flag="timeout", low=0.1)
     max_bytes: int = setting(10_000_000, "bytes of one answer, then it is cut", flag="max-bytes", low=1)
@@ -331,3 +333,6 @@ class Settings:
     archive: ArchiveSettings = ArchiveSettings()
     observe: ObserveSettings = ObserveSettings()
     random_seed: int = setting(0, "seed of every draw; the same seed gives the same order", flag="random-seed", low=0)
+    processes: int = setting(
+        1, "processes that share the crawl; auto (or 0) is one for each core", flag="processes", low=0, high=64
+    )

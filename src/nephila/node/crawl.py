@@ -3,11 +3,11 @@
 Every task has this crawl as its parent. The beat of it:
 
 - `_conduct` claims whenever a place is free and something may be asked, and sleeps until one of the two changes.
-- `_keep_books` syncs the archive and confirms, at least every `sync_ms`; the catalogue follows each second.
+- The crew works on what was claimed, and keeps the books: see `crew`.
 - `_keep_leases` renews what is held for long and returns what has expired.
 
-Stopping is one word for every reason to end: no new lease, no new request; what is on the wire gets a moment to arrive
-and is then cut off; what was stored is settled; the books are closed. A full disk ends a crawl the same way.
+Stopping is one word for every reason to end: no new lease, no new request, and the crew is disbanded. A full disk ends
+a crawl the same way.
 """
 
 from __future__ import annotations
@@ -17,53 +17,22 @@ import math
 import resource
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
-from nephila.frontier.embedded import LmdbFrontier
-from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.model.errors import NephilaError, StorageError
 from nephila.model.events import Event, EventKind
-from nephila.model.settings import Settings
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
-from nephila.model.task import Lease, Token
-from nephila.observe import Fanout, Tally
-from nephila.pipeline import Pipeline
 from nephila.seeds import SeedReport, SeedSource
 
-from .allowance import PageAllowance, Used
-from .bookkeeper import Bookkeeper
-from .recovery import Recovered, Recovery
-from .sowing import Sower
+from .allowance import Used
+from .closing import summary_of
+from .crew import Crew
+from .machinery import Machinery
+from .recovery import Recovered
 
-GRACE_S = 2.0
-"""How long answers on the wire may still arrive after a stop: Ctrl-C is to end within five seconds."""
-
-CATALOGUE_S = 1.0
 REAP_S = 5.0
 READERS_EVERY = 12
 """Beats of `REAP_S`: dead readers of the store are looked for each minute (DESIGN section 3)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Machinery:
-    """What a crawl is made of; built by `wiring`."""
-
-    out: Path
-    settings: Settings
-    clock: Clock
-    frontier: LmdbFrontier
-    pipeline: Pipeline
-    bookkeeper: Bookkeeper
-    recovery: Recovery
-    sower: Sower
-    allowance: PageAllowance
-    tally: Tally
-    events: Fanout
-    expiries: dict[Token, int]
-    """When each held lease ends, renewals included; the pipeline asks before it sends."""
-    bytes_before: int
 
 
 class Crawl:
@@ -71,12 +40,11 @@ class Crawl:
 
     def __init__(self, machinery: Machinery) -> None:
         self._m = machinery
-        self._working: dict[asyncio.Task[None], Lease] = {}
-        self._wake = asyncio.Event()
+        self._crew = Crew(machinery, self.fail)
+        self._wake = self._crew.woken
         self._stopped_by: StoppedBy | None = None
         self._failure: NephilaError | None = None
         self._paused = False
-        self._books_closed = False
         self._started_ms = 0
         self.seed_report: SeedReport | None = None
         """What became of the seeds; None until they are all read."""
@@ -130,9 +98,7 @@ class Crawl:
         """The figures of this moment."""
         frontier = self._m.frontier.snapshot()
         queued = sum(frontier.queued.values()) + sum(frontier.delayed.values())
-        return self._m.tally.snapshot(
-            in_flight=len(self._working), queued=queued, stopping=self._stopped_by is not None
-        )
+        return self._m.tally.snapshot(in_flight=len(self._crew), queued=queued, stopping=self._stopped_by is not None)
 
     async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
         """Crawl until there is nothing left to do, a limit is reached or somebody stops it."""
@@ -146,7 +112,7 @@ class Crawl:
             machinery.allowance.pages = machinery.frontier.snapshot().pages_in_cycle
             self._tell(EventKind.CRAWL_START)
             background = [
-                asyncio.create_task(self._keep_books(), name="books"),
+                asyncio.create_task(self._crew.keep_books(), name="books"),
                 asyncio.create_task(self._keep_leases(), name="leases"),
                 asyncio.create_task(self._sow(seeds), name="seeds"),
             ]
@@ -157,7 +123,17 @@ class Crawl:
             await self._end(background)
         if self._failure is not None and not isinstance(self._failure, StorageError):
             raise self._failure
-        return self._summary()
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return summary_of(
+            self.snapshot(),
+            machinery.frontier.snapshot(),
+            stopped_by=self._stopped_by or StoppedBy.DONE,
+            failure=self._failure,
+            out=machinery.out,
+            target_domains=machinery.settings.limits.target_domains,
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            peak_rss_bytes=usage.ru_maxrss * 1024,
+        )
 
     def _background_ended(self, task: asyncio.Task[None]) -> None:
         """What breaks beside the crawl must not break in silence."""
@@ -184,44 +160,18 @@ class Crawl:
                 return
             self._wake.clear()
             free = self._free()
-            leases: list[Lease] = []
-            if free > 0 and not self._paused:
-                leases = await self._claim(free)
-                for lease in leases:
-                    self._start(lease)
+            leases = await self._crew.claim(free) if free > 0 and not self._paused else []
             if leases and self._free() > 0:
                 continue
-            if not leases and not self._working and sowing.done() and not self._paused and self._is_over():
+            if not leases and not self._crew and sowing.done() and not self._paused and self._is_over():
                 await self._m.frontier.end_cycle()
                 self.stop(StoppedBy.DONE)
                 return
             await self._sleep()
 
-    async def _claim(self, free: int) -> list[Lease]:
-        try:
-            leases = await self._m.frontier.claim(free, self._m.settings.frontier.lease_s)
-        except NephilaError as error:
-            self.fail(error)
-            return []
-        return leases
-
     def _free(self) -> int:
-        places = self._m.settings.fetch.concurrency - len(self._working)
         left = self._m.allowance.left
-        return places if left is None else min(places, left)
-
-    def _start(self, lease: Lease) -> None:
-        self._m.expiries[lease.token] = lease.expires_at
-        task = asyncio.create_task(self._m.pipeline.work(lease), name=f"work-{lease.host}")
-        self._working[task] = lease
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        lease = self._working.pop(task)
-        self._m.expiries.pop(lease.token, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.fail(error if isinstance(error, NephilaError) else NephilaError(f"a worker broke: {error!r}"))
-        self._wake.set()
+        return self._crew.places if left is None else min(self._crew.places, left)
 
     def _is_over(self) -> bool:
         """Whether nothing can run within --max-wait."""
@@ -242,37 +192,13 @@ class Crawl:
             async with asyncio.timeout(min(waits, default=None)):
                 await self._wake.wait()
 
-    async def _keep_books(self) -> None:
-        """Sync and confirm often, write the catalogue each second."""
-        written_at = 0.0
-        loop = asyncio.get_running_loop()
-        try:
-            while not self._books_closed:
-                await self._m.bookkeeper.wait_for_work()
-                await asyncio.sleep(self._m.settings.archive.sync_ms / 1000)
-                await self._m.bookkeeper.tick()
-                if loop.time() - written_at >= CATALOGUE_S:
-                    await self._m.bookkeeper.record()
-                    self._m.events.flush()
-                    written_at = loop.time()
-        except NephilaError as error:
-            self.fail(error)
-
     async def _keep_leases(self) -> None:
         """Renew what is held for long; return what has expired."""
-        lease_ms = self._m.settings.frontier.lease_s * 1000
         frontier, beats = self._m.frontier, 0
         try:
             while True:
                 await asyncio.sleep(min(REAP_S, self._m.settings.frontier.lease_s / 6))
-                soon = frontier.timeline.now() + lease_ms * 2 / 3
-                held = [token for token, expires_at in self._m.expiries.items() if expires_at < soon]
-                if held:
-                    kept = await frontier.renew(held, self._m.settings.frontier.lease_s)
-                    ends = int(frontier.timeline.now() + lease_ms)
-                    for token in held:
-                        if token in self._m.expiries:
-                            self._m.expiries[token] = ends if token in kept else 0
+                await self._crew.renew()
                 await frontier.reap()
                 if frontier.snapshot().next_in_ms == 0:
                     self._wake.set()  # another process may have brought work: seeds, a pause that was lifted
@@ -286,21 +212,7 @@ class Crawl:
     async def _end(self, background: Sequence[asyncio.Task[None]]) -> None:
         """Let answers arrive, cut off the rest, close the books."""
         self.stop(StoppedBy.STORAGE if self._failure else StoppedBy.INTERRUPT)
-        if self._working:
-            await asyncio.wait(self._working, timeout=GRACE_S)
-        for task in self._m.pipeline.sending & self._working.keys():
-            task.cancel()
-        while self._working:
-            await asyncio.wait(self._working)
-        self._books_closed = True
-        self._m.bookkeeper.nudge()  # not cancelled: it may be in the middle of writing an index
-        for task in background[1:]:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
-        try:
-            await self._m.bookkeeper.finish()
-        except NephilaError as error:
-            self.fail(error)
+        await self._crew.disband(background[0] if background else None, background[1:])
         self._tell(EventKind.CRAWL_END)
         self._m.events.flush()
 
@@ -318,51 +230,3 @@ class Crawl:
         counts = (("pages", snapshot.pages), ("queued", snapshot.queued), ("errors", sum(snapshot.errors.values())))
         reason = "" if kind is EventKind.CRAWL_START else str(self._stopped_by)
         self._m.events.emit(Event(kind, self._m.clock.wall_ms(), reason=reason, counts=counts))
-
-    def _summary(self) -> CrawlSummary:
-        snapshot, frontier = self.snapshot(), self._m.frontier.snapshot()
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        reasons = dict(frontier.delayed)
-        for reason, count in frontier.waiting_for.items():
-            if reason not in frontier.parked:  # of such a host nothing is queued: it is told among the parked
-                reasons[reason] = reasons.get(reason, 0) + count
-        remaining = snapshot.queued
-        if (others := remaining - sum(reasons.values())) > 0:
-            reasons["queued"] = others
-        return CrawlSummary(
-            pages=snapshot.pages,
-            responses=snapshot.responses,
-            bytes=snapshot.bytes,
-            errors=snapshot.errors,
-            hosts=snapshot.hosts,
-            domains=snapshot.domains,
-            duplicates=snapshot.duplicates,
-            refused=snapshot.refused,
-            statuses=snapshot.statuses,
-            seconds=snapshot.elapsed_s,
-            pages_per_s=snapshot.pages / snapshot.elapsed_s if snapshot.elapsed_s else 0.0,
-            cpu_s=usage.ru_utime + usage.ru_stime,
-            peak_rss_bytes=usage.ru_maxrss * 1024,
-            stopped_by=self._stopped_by or StoppedBy.DONE,
-            remaining=remaining,
-            remaining_by_reason=reasons,
-            dead=frontier.states["dead"],
-            out=str(self._m.out),
-            total_pages=frontier.pages,
-            failure=_told(self._failure),
-            parked=frontier.parked,
-            traps=frontier.traps,
-            planned=frontier.planned,
-            starving=frontier.reserved,
-            total_domains=frontier.domains,
-            target_domains=self._m.settings.limits.target_domains,
-            near_duplicates=snapshot.near_duplicates,
-        )
-
-
-def _told(error: NephilaError | None) -> str:
-    """An error as one line: what is wrong and what to do."""
-    if error is None:
-        return ""
-    parts = (str(error), error.hint[:1].upper() + error.hint[1:])
-    return " ".join(f"{part.rstrip('.')}." for part in parts if part)

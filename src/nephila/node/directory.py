@@ -81,14 +81,23 @@ class CrawlDirectory:
                 hint="use the version that made it, or begin a new directory",
             )
 
-    def saved_scope(self) -> bytes:
-        """What the seeds allowed so far; empty for a new crawl."""
+    def saved_scope(self, start: int = 0) -> bytes:
+        """What the seeds allowed so far, from the byte `start` on; empty for a new crawl."""
         try:
-            return self.scope.read_bytes()
+            with self.scope.open("rb") as stream:
+                stream.seek(start)
+                return stream.read()
         except FileNotFoundError:
             return b""
         except OSError as error:
             raise CrawlDirectoryError(f"{self.scope} cannot be read: {error.strerror}") from error
+
+    def scope_size(self) -> int:
+        """How many bytes of it were saved: changes whenever somebody adds to it."""
+        try:
+            return self.scope.stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def add_to_scope(self, unsaved: Callable[[], bytes]) -> None:
         """Append what was let in; durable when it returns. What a full disk or a kill left torn is cut off first."""
@@ -97,7 +106,8 @@ class CrawlDirectory:
             return
         try:
             with self.scope.open("ab+") as stream:
-                size = stream.tell()
+                fcntl.flock(stream, fcntl.LOCK_EX)  # several processes of a crawl may widen it
+                size = stream.seek(0, os.SEEK_END)
                 if size and os.pread(stream.fileno(), 1, size - 1) != b"\n":
                     stream.truncate(self.saved_scope().rfind(b"\n") + 1)
                 stream.write(lines)
@@ -107,8 +117,12 @@ class CrawlDirectory:
             raise StorageError(f"the scope of the crawl cannot be saved: {error.strerror}", hint="make room") from error
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Make the directory where it is not there, and hold it for one crawl."""
+    def held(self) -> Iterator[int]:
+        """Make the directory where it is not there, and hold it for one crawl.
+
+        Yields the descriptor that the lock is on: a process that inherits it holds the directory too, however long it
+        outlives this one.
+        """
         self._make()
         self.check()
         try:
@@ -126,7 +140,7 @@ class CrawlDirectory:
                 hint="wait for it, stop it with Ctrl-C, or choose another --out",
             ) from error
         try:
-            yield
+            yield descriptor
         finally:
             os.close(descriptor)
 

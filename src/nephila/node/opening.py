@@ -6,8 +6,8 @@ for a command that made no sense is taken back; anything that holds a crawl stay
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,22 +33,27 @@ async def opened(
     deliver: Callable[[CrawledPage], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Crawl]:
     """Hold the directory and build the crawl in it; everything is closed again at the end."""
-    wanted = configured.settings.fetch.concurrency
-    possible = raise_descriptor_limit(wanted)
+    settings, warning = sized(configured.settings)
+    crawl: Crawl | None = None
+    with begun(out, configured, lambda: crawl is None or crawl.is_untouched) as (directory, _):
+        async with AsyncExitStack() as stack:
+            crawl = await build(directory, settings, ground, stack, listeners=listeners, deliver=deliver)
+            write_stored(out, configured.settings)
+            if warning:
+                crawl.warn("descriptors", warning)
+            yield crawl
+
+
+@contextmanager
+def begun(out: Path, configured: Configured, is_untouched: Callable[[], bool]) -> Iterator[tuple[CrawlDirectory, int]]:
+    """Hold the directory, and take it back where it was begun for nothing; with the descriptor that holds it."""
     directory = CrawlDirectory(out)
     _refuse_another_normal_form(out, configured)
-    crawl: Crawl | None = None
-    with directory.held():
+    with directory.held() as lock:
         try:
-            async with AsyncExitStack() as stack:
-                settings = _sized(configured.settings, possible)
-                crawl = await build(directory, settings, ground, stack, listeners=listeners, deliver=deliver)
-                write_stored(out, configured.settings)
-                if possible < wanted:
-                    crawl.warn("descriptors", _too_few(wanted, possible))
-                yield crawl
+            yield directory, lock
         except UsageError:
-            if directory.is_new and (crawl is None or crawl.is_untouched):
+            if directory.is_new and is_untouched():
                 directory.discard()
             raise
 
@@ -63,15 +68,14 @@ def _refuse_another_normal_form(out: Path, configured: Configured) -> None:
         )
 
 
-def _sized(settings: Settings, concurrency: int) -> Settings:
-    """The settings with the concurrency that the machine allows."""
-    if concurrency >= settings.fetch.concurrency:
-        return settings
-    return replace(settings, fetch=replace(settings.fetch, concurrency=concurrency))
-
-
-def _too_few(wanted: int, possible: int) -> str:
-    return (
+def sized(settings: Settings) -> tuple[Settings, str]:
+    """The settings with the concurrency that the machine allows, and a sentence where that is less than was wanted."""
+    wanted = settings.fetch.concurrency
+    possible = raise_descriptor_limit(wanted)
+    if possible >= wanted:
+        return settings, ""
+    warning = (
         f"{possible} exchanges at once instead of {wanted}, because this process may open too few files: "
         "raise the limit with ulimit -n, or lower --concurrency"
     )
+    return replace(settings, fetch=replace(settings.fetch, concurrency=possible)), warning

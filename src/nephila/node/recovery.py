@@ -18,7 +18,7 @@ from nephila.model.policy import DomainPolicy
 from nephila.model.record import Capture, SegmentId, StoredCapture
 from nephila.model.task import Lease, Pace, PageTask, RobotsTask
 from nephila.pipeline import NOTE_SIMHASH, Judge, Judgement, Pipeline, capture_row, original_of, robots_row
-from nephila.store import LocalArchive, SqliteCatalogue
+from nephila.store import LocalArchive, SqliteCatalogue, writer_of
 from nephila.urls import Address, Identifier, origin_of, registrable_domain
 
 from .bookkeeper import Bookkeeper
@@ -40,6 +40,16 @@ class Recovered:
     """Pages whose bytes are gone: queued again."""
     reaped: int = 0
     """Hosts that were in flight: each waits a full delay."""
+
+    def and_then(self, found: Recovered) -> Recovered:
+        """What was found so far, with what one more segment held."""
+        return Recovered(
+            self.segments + 1,
+            self.settled + found.settled,
+            self.listed + found.listed,
+            self.orphans + found.orphans,
+            self.lost + found.lost,
+        )
 
 
 class Recovery:
@@ -76,14 +86,17 @@ class Recovery:
             if segment not in unfinished and self._catalogue.upto(segment) >= marks.get(segment, 0):
                 continue
             found = await self._segment(segment, marks.get(segment, 0))
-            total = Recovered(
-                total.segments + 1,
-                total.settled + found.settled,
-                total.listed + found.listed,
-                total.orphans + found.orphans,
-                total.lost + found.lost,
-            )
+            total = total.and_then(found)
         return replace(total, reaped=await self._frontier.reap_all())
+
+    async def of_writer(self, writer: int) -> Recovered:
+        """Recover what one of several processes left, who is surely dead, while the others go on."""
+        marks = self._frontier.view.marks()
+        total = Recovered()
+        for segment in self._archive.unfinished():
+            if writer_of(segment) == writer:
+                total = total.and_then(await self._segment(segment, marks.get(segment, 0)))
+        return replace(total, reaped=await self._frontier.reap_holder(writer))
 
     async def _segment(self, segment: SegmentId, confirmed: int) -> Recovered:
         end = self._archive.recover(segment, confirmed)

@@ -6,26 +6,46 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import uvloop
 
 from nephila.config import Configured
 from nephila.interfaces.events import EventSink
 from nephila.model.errors import UsageError
-from nephila.model.summary import CrawlSummary, StoppedBy
-from nephila.seeds import SeedSource
+from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
+from nephila.seeds import SeedReport, SeedSource
 
 from .clock import SystemClock
 from .collector import calm_collector
-from .crawl import Crawl
 from .directory import CrawlDirectory
 from .opening import opened
+from .processes import process_count, supervised
 from .wiring import Ground
 
-View = Callable[[Crawl], Coroutine[Any, Any, None]]
+
+class Running(Protocol):
+    """A crawl that runs, in one process or in several."""
+
+    seed_report: SeedReport | None
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing was ever admitted."""
+
+    def snapshot(self) -> CrawlSnapshot:
+        """The figures of this moment."""
+
+    def stop(self, reason: StoppedBy = StoppedBy.INTERRUPT) -> None:
+        """End cleanly."""
+
+    async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
+        """Crawl to the end."""
+
+
+View = Callable[[Running], Coroutine[Any, Any, None]]
 
 
 def run_crawl(
@@ -37,7 +57,7 @@ def run_crawl(
     listeners: Sequence[EventSink] = (),
     view: View | None = None,
 ) -> CrawlSummary:
-    """Crawl in this process until it ends; `view` runs beside it. The first signal stops cleanly, a second at once."""
+    """Crawl until it ends; `view` runs beside it. The first signal stops cleanly, a second at once."""
     calm_collector()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -59,7 +79,7 @@ async def _crawl(
 ) -> CrawlSummary:
     if not seeds and not CrawlDirectory(out).marker.exists():
         raise UsageError("there are no seeds", hint="give a URL, --seeds FILE or --domains CSV")
-    async with opened(out, configured, Ground(SystemClock()), listeners=listeners) as crawl:
+    async with _opened(out, configured, listeners) as crawl:
         _obey_signals(crawl)
         watching = asyncio.create_task(view(crawl), name="view") if view is not None else None
         try:
@@ -75,6 +95,14 @@ async def _crawl(
         return summary
 
 
+def _opened(out: Path, configured: Configured, listeners: Sequence[EventSink]) -> AbstractAsyncContextManager[Running]:
+    """The crawl as the settings ask for it: in this process, or in several under this one."""
+    ground, processes = Ground(SystemClock()), process_count(configured.settings)
+    if processes == 1:
+        return opened(out, configured, ground, listeners=listeners)
+    return supervised(out, configured, ground, processes, listeners=listeners)
+
+
 def _no_usable_seed(sentence: str, examples: Sequence[str]) -> UsageError:
     return UsageError(f"no seed can be crawled: {sentence}", hint="; ".join(examples[:3]))
 
@@ -83,8 +111,11 @@ def _end_at_once(number: int, _frame: object = None) -> None:
     os._exit(128 + number)
 
 
-def _obey_signals(crawl: Crawl) -> None:
-    """First SIGINT or SIGTERM: stop cleanly. Second: at once; the directory is as safe as after kill -9."""
+def _obey_signals(crawl: Running) -> None:
+    """First SIGINT or SIGTERM: stop cleanly. Second: at once; the directory is as safe as after kill -9.
+
+    Workers end with this process, by the kernel's hand.
+    """
     loop = asyncio.get_running_loop()
     seen: list[int] = []
 

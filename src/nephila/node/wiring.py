@@ -30,6 +30,7 @@ from nephila.fetch import (
 )
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Policy
+from nephila.frontier.embedded.sharing import Sharing
 from nephila.frontier.schedule import SimpleRecrawl
 from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.frontier.sieve import ScopeSieve
@@ -37,13 +38,15 @@ from nephila.interfaces.addresses import AddressLedger
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.network import Dialer, Resolver
+from nephila.interfaces.sieve import LinkSieve
 from nephila.model.errors import NephilaError, UsageError
 from nephila.model.events import Event, EventKind
-from nephila.model.exchange import Fetched
+from nephila.model.exchange import FailureKind, Fetched
 from nephila.model.page import Page
 from nephila.model.record import SegmentId
 from nephila.model.settings import DedupSettings, Settings
-from nephila.model.task import Lease, Token
+from nephila.model.summary import CrawlSnapshot
+from nephila.model.task import Candidate, Lease, Token
 from nephila.observe import Fanout, JsonlEventSink, Tally
 from nephila.parse import MAX_BYTES, links_that_matter, media_type, parse_html
 from nephila.pipeline import Conduct, CrawledPage, Judge, Learning, MissingPages, NearPages, Pipeline, Stages
@@ -53,10 +56,12 @@ from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrabl
 
 from .allowance import PageAllowance
 from .bookkeeper import Bookkeeper
-from .crawl import Crawl, Machinery
+from .crawl import Crawl
 from .directory import CrawlDirectory
 from .heartbeat import Heartbeat
+from .machinery import Machinery
 from .recovery import Recovery
+from .scopefile import FollowingSieve, ScopeFollower
 from .sowing import Sower
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
@@ -132,7 +137,27 @@ def aliases_of(
     return LearnedAliases(storage, rules, _resolved_with(identifier), clock.steady_ms, clock.wall_ms)
 
 
-def policy_of(settings: Settings) -> Policy:
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Which process of a crawl the parts are for. Without `sharing` it is the only one, or the one that supervises."""
+
+    sharing: Sharing | None = None
+    supervises: bool = False
+    addresses: AddressLedger | None = None
+    """The ledger that the processes share."""
+    twins: Callable[[str, FailureKind], Sequence[Candidate]] | None = None
+    """Stands in for the sower's, who is in another process."""
+
+    @property
+    def number(self) -> int:
+        """0 for the only process and for the supervisor, from 1 on for workers."""
+        return 0 if self.sharing is None else self.sharing.number
+
+
+ALONE = Seat()
+
+
+def policy_of(settings: Settings, sharing: Sharing | None = None) -> Policy:
     """What the frontier needs to know of a crawl."""
     return Policy(
         settings=settings.frontier,
@@ -141,7 +166,7 @@ def policy_of(settings: Settings) -> Policy:
         robots=settings.robots.obey,
         random_seed=settings.random_seed,
         verify_every=settings.fetch.verify_unchanged_every,
-        ordered=settings.fetch.concurrency == 1,
+        ordered=settings.fetch.concurrency == 1 and sharing is None,
         ordered_wait_ms=int(min(settings.limits.max_wait_s, 120) * 1000),
         priority=settings.priority,
         budget=settings.budget,
@@ -149,6 +174,7 @@ def policy_of(settings: Settings) -> Policy:
         politeness=settings.politeness,
         recrawl=SimpleRecrawl(settings.recrawl) if settings.recrawl.enabled else None,
         target_domains=settings.limits.target_domains,
+        sharing=sharing,
     )
 
 
@@ -175,7 +201,37 @@ async def build(
     deliver: Callable[[CrawledPage], Awaitable[None]] | None = None,
 ) -> Crawl:
     """Build a crawl on a directory that is held; everything it opens is closed by `stack`, the last first."""
-    clock = ground.clock
+
+    def fail(error: NephilaError) -> None:
+        crawl.fail(error)
+
+    machinery = assemble(directory, settings, ground, stack, fail, listeners=listeners, deliver=deliver)
+    crawl = Crawl(machinery)
+    machinery.events.add(
+        Heartbeat(
+            settings.observe.heartbeat_pages,
+            machinery.allowance,
+            lambda: heartbeat_figures(crawl.snapshot()),
+            machinery.events,
+            ground.clock,
+        )
+    )
+    return crawl
+
+
+def assemble(
+    directory: CrawlDirectory,
+    settings: Settings,
+    ground: Ground,
+    stack: AsyncExitStack,
+    fail: Callable[[NephilaError], None],
+    *,
+    seat: Seat = ALONE,
+    listeners: Sequence[EventSink] = (),
+    deliver: Callable[[CrawledPage], Awaitable[None]] | None = None,
+) -> Machinery:
+    """Build the parts of one process. `fail` is told of our own failures."""
+    clock, joining = ground.clock, seat.sharing is not None
     scope = Scope(
         settings.scope,
         settings.limits.max_depth,
@@ -187,32 +243,38 @@ async def build(
     def tell(sentence: str) -> None:
         heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="events_lost", detail=sentence))
 
-    sink = JsonlEventSink(directory.events, settings.observe, clock.wall_ms(), "0", tell)
-    tally = Tally(clock, settings.limits)
+    sink = JsonlEventSink(directory.events, settings.observe, clock.wall_ms(), str(seat.number), tell)
+    tally = Tally(clock, settings.limits, distinct=joining or seat.supervises)
     events = Fanout([sink, tally, *listeners])
     stack.callback(sink.close)
-    frontier = LmdbFrontier(directory.frontier, clock, policy_of(settings), threaded=ground.threaded)
+    policy = policy_of(settings, seat.sharing)
+    frontier = LmdbFrontier(directory.frontier, clock, policy, threaded=ground.threaded, joining=joining)
     stack.push_async_callback(frontier.close)
     identifier = identifier_of(settings, frontier.secret)
-    duplicates = LmdbDigestIndex(directory.duplicates, clock.boot_id())
+    duplicates = LmdbDigestIndex(directory.duplicates, clock.boot_id(), joining=joining)
     stack.callback(duplicates.close)
     near = _near_index(directory, settings.dedup, clock.boot_id())
     if near is not None:
         stack.callback(near.close)
     catalogue = SqliteCatalogue(directory.catalogue)
     stack.callback(catalogue.close)
-    archive = _archive(directory, settings, ground, frontier.secret)
+    archive = _archive(directory, settings, ground, frontier.secret, seat.number)
     aliases, absences = _learned(directory, settings, identifier, clock, stack)
     indexer = _indexer(archive, catalogue)
     bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, indexer, near, (aliases, absences))
     resumed_at = clock.steady_ms() if frontier.snapshot().hosts else None
-    fetcher = _fetcher(settings, ground, address_ledger(settings.politeness, resumed_at))
+    addresses = seat.addresses if joining else address_ledger(settings.politeness, resumed_at)
+    fetcher = _fetcher(settings, ground, addresses)
     stack.push_async_callback(fetcher.close)
     politeness = StandardPoliteness(
         settings.politeness, settings.robots, settings.frontier, settings.fetch.user_agent, settings.random_seed
     )
     save_scope = partial(directory.add_to_scope, scope.unsaved)
-    sieve = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority, aliases)
+    sieve: LinkSieve = ScopeSieve(
+        identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority, aliases
+    )
+    if joining:
+        sieve = FollowingSieve(sieve, ScopeFollower(directory, scope))
     identify = _identify_with(identifier)
     wanted = settings.aliases.soft_404
     missing = MissingPages(absences, frontier.secret, _resolved_with(identifier), clock.wall_ms) if wanted else None
@@ -220,14 +282,11 @@ async def build(
     judge = Judge(_reader(settings), sieve, politeness, duplicates, settings.fetch.max_hops, near_pages, missing)
     learning = Learning(aliases, missing, clock)
     sower = Sower(frontier, identifier, scope, save_scope, threaded=ground.threaded)
-    allowance = PageAllowance(settings.limits)
+    allowance = PageAllowance(replace(settings.limits, max_pages=0) if joining else settings.limits)
     expiries: dict[Token, int] = {}
 
     def expires_at(lease: Lease) -> int:
         return expiries.get(lease.token, lease.expires_at)
-
-    def fail(error: NephilaError) -> None:
-        crawl.fail(error)
 
     stages = Stages(
         frontier,
@@ -251,36 +310,31 @@ async def build(
         identify=identify,
         expires_at=expires_at,
         allowance=allowance,
-        twins=sower.twins,
+        twins=seat.twins or sower.twins,
         deliver=deliver,
         fatal=fail,
     )
     pipeline = Pipeline(stages, conduct)
     recovery = Recovery(frontier, archive, catalogue, pipeline, judge, identifier, bookkeeper)
-    crawl = Crawl(
-        Machinery(
-            out=directory.root,
-            settings=settings,
-            clock=clock,
-            frontier=frontier,
-            pipeline=pipeline,
-            bookkeeper=bookkeeper,
-            recovery=recovery,
-            sower=sower,
-            allowance=allowance,
-            tally=tally,
-            events=events,
-            expiries=expiries,
-            bytes_before=catalogue.wire_bytes() if settings.limits.max_total_bytes else 0,
-        )
+    return Machinery(
+        out=directory.root,
+        settings=settings,
+        clock=clock,
+        frontier=frontier,
+        pipeline=pipeline,
+        bookkeeper=bookkeeper,
+        recovery=recovery,
+        sower=sower,
+        allowance=allowance,
+        tally=tally,
+        events=events,
+        expiries=expiries,
+        bytes_before=catalogue.wire_bytes() if settings.limits.max_total_bytes else 0,
     )
-    events.add(Heartbeat(settings.observe.heartbeat_pages, allowance, lambda: _figures(crawl), events, clock))
-    return crawl
 
 
-def _figures(crawl: Crawl) -> tuple[tuple[str, int], ...]:
+def heartbeat_figures(snapshot: CrawlSnapshot) -> tuple[tuple[str, int], ...]:
     """What a heartbeat tells (O1)."""
-    snapshot = crawl.snapshot()
     return (
         ("fetched", snapshot.pages),
         ("enqueued", snapshot.queued + snapshot.responses),
@@ -290,13 +344,14 @@ def _figures(crawl: Crawl) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _archive(directory: CrawlDirectory, settings: Settings, ground: Ground, secret: int) -> LocalArchive:
+def _archive(directory: CrawlDirectory, settings: Settings, ground: Ground, secret: int, writer: int) -> LocalArchive:
     identity = CrawlIdentity(
         secret=secret,
         software=f"Nephila/{VERSION}",
         user_agent=settings.fetch.user_agent,
         robots="obey" if settings.robots.obey else "ignore",
         crawl=directory.root.name,
+        writer=writer,
     )
     limit = settings.fetch.max_decoded_bytes
 

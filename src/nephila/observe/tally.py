@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from xxhash import xxh3_64_intdigest
+
 from nephila.interfaces.clock import Clock
 from nephila.model.events import NEAR, Event, EventKind
 from nephila.model.exchange import FailureKind
@@ -44,10 +46,15 @@ _REFUSALS = {
 _NO_LIMITS = LimitSettings()
 
 
+def _mark(name: str) -> int:
+    return xxh3_64_intdigest(name.encode())
+
+
 class Tally:
     """An `EventSink` that counts. `snapshot` may be asked at any time."""
 
-    def __init__(self, clock: Clock, limits: LimitSettings = _NO_LIMITS) -> None:
+    def __init__(self, clock: Clock, limits: LimitSettings = _NO_LIMITS, *, distinct: bool = False) -> None:
+        """`distinct`: remember what is met for the first time, for `take_met`."""
         self._clock = clock
         self._limits = limits
         self._started_at = clock.steady_ms()
@@ -61,6 +68,9 @@ class Tally:
         self._refused: Counter[str] = Counter()
         self._statuses: Counter[int] = Counter()
         self._hosts: set[int] = set()
+        self._new_hosts: list[int] = []
+        self._new_domains: list[int] = []
+        self._distinct = distinct
         self._page_hosts: set[int] = set()
         self._domains: set[int] = set()
         self._counting: dict[EventKind, Callable[[Event], None]] = {
@@ -82,6 +92,12 @@ class Tally:
 
     def close(self) -> None:
         """Nothing is to be closed; the figures stay."""
+
+    def take_met(self) -> tuple[list[int], list[int]]:
+        """Marks of the hosts and of the domains that were met since the last call: the same in every process."""
+        met = self._new_hosts, self._new_domains
+        self._new_hosts, self._new_domains = [], []
+        return met
 
     def snapshot(
         self, *, in_flight: int = 0, queued: int = 0, slow_hosts: int = 0, stopping: bool = False
@@ -118,7 +134,14 @@ class Tally:
         self._responses += 1
         self._bytes += event.bytes or 0
         self._statuses[event.status] += 1
-        self._hosts.add(hash(event.host))
+        self._meet(event.host)
+
+    def _meet(self, host: str) -> None:
+        mark = _mark(host)
+        if mark not in self._hosts:
+            self._hosts.add(mark)
+            if self._distinct:
+                self._new_hosts.append(mark)
 
     def _count_fetch(self, event: Event) -> None:
         self._count_answer(event)
@@ -126,15 +149,18 @@ class Tally:
             return
         self._pages += 1
         self._rate.add(self._clock.steady_ms())
-        host = hash(event.host)
+        host = _mark(event.host)
         if host not in self._page_hosts:
             self._page_hosts.add(host)
-            self._domains.add(hash(registrable_domain(event.host)))
+            domain = _mark(registrable_domain(event.host))
+            if self._distinct and domain not in self._domains:
+                self._new_domains.append(domain)
+            self._domains.add(domain)
 
     def _count_error(self, event: Event) -> None:
         self._errors[event.reason or "unknown"] += 1
         if event.host and event.reason not in _NEVER_ASKED:
-            self._hosts.add(hash(event.host))
+            self._meet(event.host)
 
     def _count_duplicate(self, event: Event) -> None:
         if event.reason == NEAR:

@@ -19,6 +19,7 @@ from .retry import retry_wait_ms
 from .robots import RobotsFile, parse_robots
 from .robots_answer import judge_robots
 from .robots_match import Rules, Verdict
+from .shared_addresses import SharedAddressLedger, mark_resumed, shared_ledger, shared_table
 
 __all__ = [
     "AddressFigures",
@@ -28,6 +29,7 @@ __all__ = [
     "Observation",
     "RobotsFile",
     "Rules",
+    "SharedAddressLedger",
     "StandardPoliteness",
     "Verdict",
     "address_ledger",
@@ -35,6 +37,7 @@ __all__ = [
     "check_user_agent",
     "first_pace",
     "judge_robots",
+    "mark_resumed",
     "names_contact",
     "next_pace",
     "observe",
@@ -43,6 +46,8 @@ __all__ = [
     "product_token",
     "retry_after_ms",
     "retry_wait_ms",
+    "shared_ledger",
+    "shared_table",
     "wait_ms",
     "with_crawl_delay",
 ]

@@ -53,6 +53,9 @@ LAPSE_MS = 300_000
 SWEEP_FROM = 1024
 """Addresses from which on idle ones are looked for; then again whenever their number has doubled."""
 
+Known = tuple[tuple[int, ...], tuple[int, ...], float, float, int]
+"""Grants of the last span, ends of exchanges that we broke off, the plan, and how long permits are held (mean of)."""
+
 
 @dataclass(frozen=True, slots=True)
 class AddressFigures:
@@ -72,7 +75,7 @@ class MemoryAddressLedger:
         """`resumed_at`: another process asked until then; what it was granted is not known, and taken for all."""
         self._limits = limits
         self._resumed_at = resumed_at
-        self._servers: dict[str, _Server] = {}
+        self._servers: dict[str, Server] = {}
         self._sweep_at = SWEEP_FROM
         self._granted = self._refused = 0
 
@@ -82,7 +85,7 @@ class MemoryAddressLedger:
         server = self._servers.get(counted.key)
         if server is None:
             self._sweep(now_ms)
-            server = self._servers[counted.key] = _Server(counted.limit, self._resumed_at)
+            server = self._servers[counted.key] = Server(counted.limit, self._resumed_at)
         wait_ms = server.ask(host, now_ms)
         if wait_ms:
             self._refused += 1
@@ -113,14 +116,13 @@ class MemoryAddressLedger:
         self._sweep_at = max(SWEEP_FROM, 2 * len(self._servers))
 
 
-class _Server:
+class Server:
     """One address: what it is doing, what it was given lately, and who comes next."""
 
     __slots__ = (
         "_burst",
         "_coming",
         "_kept",
-        "_limit",
         "_mean_ms",
         "_measured",
         "_noticing",
@@ -128,12 +130,14 @@ class _Server:
         "_recent",
         "_span_ms",
         "in_flight",
+        "limit",
         "turns",
     )
 
-    def __init__(self, limit: AddressLimit, spent_at: int | None) -> None:
-        self._limit = limit
-        self._burst = math.ceil(limit.rate)
+    def __init__(self, limit: AddressLimit, spent_at: int | None, most: int | None = None) -> None:
+        """`most`: no more grants than this are remembered; a higher rate is counted over a shorter span instead."""
+        self.limit = limit
+        self._burst = min(math.ceil(limit.rate), most or math.ceil(limit.rate))
         self._span_ms = 1000 * self._burst / limit.rate
         self._recent: deque[int] = deque() if spent_at is None else deque([spent_at] * self._burst)
         """When the permits of the last span were granted."""
@@ -160,7 +164,7 @@ class _Server:
         near, soon = (0, 0) if due else self._awaited(host, now_ms)
         taken = self.in_flight + len(self._noticing)
         promised = soon > 0 and soon >= self._burst - 1
-        if taken + near < self._limit.concurrency and len(self._recent) + near < self._burst and not promised:
+        if taken + near < self.limit.concurrency and len(self._recent) + near < self._burst and not promised:
             self.in_flight += 1
             self._recent.append(now_ms)
             if self.turns.pop(host, None) is None:
@@ -171,13 +175,30 @@ class _Server:
         return turn - now_ms
 
     def give_back(self, granted_at: int, now_ms: int, notice_ms: int) -> None:
+        """A permit is not held any more."""
         self.in_flight -= 1
         if notice_ms:
             self._noticing.append(now_ms + notice_ms)
         self._measured = min(self._measured + 1, MEAN_OVER)
         self._mean_ms += (now_ms + notice_ms - granted_at - self._mean_ms) / self._measured
 
+    @property
+    def known(self) -> Known:
+        """What every process that asks this address must know."""
+        return tuple(self._recent), tuple(self._noticing), self._plan_ms, self._mean_ms, self._measured
+
+    @known.setter
+    def known(self, known: Known) -> None:
+        recent, noticing, self._plan_ms, self._mean_ms, self._measured = known
+        self._recent, self._noticing = deque(recent), list(noticing)
+
+    def forgettable_from(self) -> int:
+        """When nothing of `known` matters any more, if nobody asks before."""
+        granted = self._recent[-1] + self._span_ms if self._recent else 0
+        return math.ceil(max(granted, self._plan_ms, *self._noticing, 0))
+
     def is_idle(self, now_ms: int) -> bool:
+        """Whether nothing needs to be known of it."""
         self._forget(now_ms)
         busy = self.in_flight or self._noticing or self._recent or self.turns
         return not busy and self._plan_ms <= now_ms
@@ -209,7 +230,7 @@ class _Server:
 
     def _spacing_ms(self) -> float:
         """Between two turns: what the rate asks for, or what the slots can serve where that is less."""
-        return max(self._span_ms / self._burst * SLACK, self._mean_ms / self._limit.concurrency / LOAD)
+        return max(self._span_ms / self._burst * SLACK, self._mean_ms / self.limit.concurrency / LOAD)
 
     def _forget(self, now_ms: int) -> None:
         """Drop what is past: grants of an earlier span, turns that nobody waits for any more or that have lapsed."""

@@ -8,6 +8,7 @@
 from .catalogue import SqliteCatalogue
 from .disk import Disk, LocalDisk
 from .local import LocalArchive
+from .rotation import writer_of
 from .warc import CrawlIdentity
 
-__all__ = ["CrawlIdentity", "Disk", "LocalArchive", "LocalDisk", "SqliteCatalogue"]
+__all__ = ["CrawlIdentity", "Disk", "LocalArchive", "LocalDisk", "SqliteCatalogue", "writer_of"]

@@ -56,6 +56,12 @@ def next_serial(names: Iterable[str], writer: int) -> int:
     return max((int(match[1]) + 1 for match in found if match and int(match[2]) == writer), default=0)
 
 
+def writer_of(segment: str) -> int:
+    """The process that has written a file; 0 where its name does not say."""
+    found = _SERIAL.search(segment)
+    return int(found[2]) if found else 0
+
+
 def index_name(segment: str) -> str:
     """The CDXJ file beside a WARC file."""
     return segment.removesuffix(WARC_SUFFIX) + INDEX_SUFFIX

@@ -183,3 +183,15 @@ def test_the_line_of_an_inline_table_is_that_of_its_statement(tmp_path: Path) ->
     """C4: inline and dotted spellings of the same key."""
     assert "line 2)" in complaint(file=written(tmp_path, "\nfetch = {timeout_s = true}"))[0]
     assert "line 1)" in complaint(file=written(tmp_path, "fetch.timeout_s = true"))[0]
+
+
+def test_the_number_of_processes_may_be_left_to_the_machine(tmp_path: Path) -> None:
+    """C4: auto is a word for 0, in every way in; another word is told what was expected."""
+    assert load(file=written(tmp_path, 'processes = "auto"')).settings.processes == 0
+    assert load(environ={"NEPHILA_PROCESSES": "AUTO"}).settings.processes == 0
+    assert load(assignments=["processes=3"]).settings.processes == 3
+    message, hint = complaint(assignments=["processes=many"])
+    assert "a whole number or auto, not 'many'" in message
+    assert "auto" in hint
+    assert "at most 64" in complaint(assignments=["processes=65"])[0]
+    assert "a whole number or auto" in complaint(file=written(tmp_path, 'processes = "2"'))[0]

@@ -46,3 +46,18 @@ def test_a_full_map_is_told(tmp_path: Path) -> None:
         index.flush()
     assert caught.value.hint
     assert index.find(sample_digest(5)) == sample_original(5)
+
+
+def test_who_joins_writes_at_once_and_leaves_the_marker_alone(tmp_path: Path) -> None:
+    """D2: others look for the same bodies; the index counts as open as long as the process that opened it has it."""
+    marker = tmp_path / "open-since-boot"
+    LmdbDigestIndex(tmp_path, "boot 1").close()
+    marker.write_text("boot 1", encoding="utf-8")  # of the process that supervises
+    joined = LmdbDigestIndex(tmp_path, "boot 1", joining=True)
+    joined.remember(sample_digest(1), sample_original(1))
+    joined._environment.close()  # what the end of a process does
+    assert marker.read_text(encoding="utf-8") == "boot 1"
+    again = LmdbDigestIndex(tmp_path, "boot 1", joining=True)
+    assert again.find(sample_digest(1)) == sample_original(1)
+    again.close()
+    assert marker.exists()

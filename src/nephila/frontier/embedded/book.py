@@ -41,6 +41,7 @@ from .records import (
 from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, QUEUE, ROBOTS, STATE, Tables
 
 if TYPE_CHECKING:
+    from .sharing import Sharing
     from .tables import Txn
 
 pack = msgspec.msgpack.Encoder().encode
@@ -62,6 +63,8 @@ NO_HOST = bytes(HOST_KEY_BYTES - DOMAIN_KEY_BYTES)
 
 AGE_STEP_S = 4 * 3600
 """Queued URLs are counted by the time they were admitted, in steps of four hours: 180 figures a month."""
+
+NO_QUOTA = 1 << 62
 
 _ORDINARY = DomainPolicy()
 
@@ -97,6 +100,8 @@ class Policy:
     """Plans the next visits; None when pages are fetched once a cycle and no more."""
     target_domains: int = 0
     """Until so many registrable domains were fetched, only links that add one are queued (S4)."""
+    sharing: Sharing | None = None
+    """This process's part of the work, where several share the frontier."""
 
 
 class Book:
@@ -104,7 +109,8 @@ class Book:
 
     __slots__ = (
         "_domain_states", "_domains_read", "_hosts_read", "_leased", "_policies", "ages", "covered", "cursor", "db",
-        "hosts", "now", "policy", "scores", "step", "tables", "timeline", "totals", "txn", "wall_s", "web",
+        "hosts", "now", "page_quota", "policy", "scores", "step", "tables", "timeline", "totals", "txn", "wall_s",
+        "web",
     )  # fmt: skip
 
     def __init__(self, txn: Txn, tables: Tables, timeline: Timeline, policy: Policy, wall_s: int) -> None:
@@ -129,6 +135,8 @@ class Book:
         self._domains_read: dict[bytes, bytes] = {}
         self.scores: dict[tuple[int, int, int, int], int] = {}
         """What URLs that were never fetched score, by what that depends on."""
+        self.page_quota = NO_QUOTA
+        """Pages that may still be leased: bounded where several processes share a limit."""
         self._leased: dict[bytes, int] = {}
         self.covered: dict[int, tuple[bytes, ...]] = {}
         """Fingerprints that leases cover, by token, as far as they were asked for; of late, or a few too many."""

@@ -27,6 +27,7 @@ from .holding_off import pages_left, reason_to_wait
 from .queueing import Work, work_of
 from .records import HostState, LeaseRecord, OriginNote, RobotsEntry
 from .returning import put_back, requeue
+from .sharing import entitled, familiar
 from .tables import HOST_KEY_BYTES, ROBOTS, lengthen
 from .upkeep import sweep
 from .waking import wake
@@ -64,8 +65,10 @@ def claim(book: Book, hosts: int, lease_ms: int) -> list[Lease]:
     _empty_coverage_shelves(book)
     _promote(book)
     _refresh_classes(book)
+    if book.policy.sharing is not None:
+        hosts = entitled(book, book.policy.sharing, hosts)
     leases: list[Lease] = []
-    while len(leases) < hosts:
+    while len(leases) < hosts and book.page_quota > 0:
         picked = _pick(book)
         if picked is None:
             break
@@ -217,7 +220,7 @@ def _pick(book: Book) -> tuple[bytes, HostState, int] | None:
             lane = order.draw_lane(present, totals.draws, policy.random_seed, policy.priority)
         with book.txn.cursor(db=book.db["ready"]) as cursor:
             cursor.set_range(bytes((lane,)))
-            entry = cursor.key()
+            entry = cursor.key() if policy.sharing is None else familiar(cursor, policy.sharing)
         key = entry[order.READY_KEY_BYTES :]
         host = book.known_host(key)
         if recounts == RECOUNTS_PER_PICK or order.count_in_ready_key(entry) >= book.domain(key).pages:
@@ -281,7 +284,7 @@ def _first_unblocked(
     """
     several = book.delay_of(key, host) < SHORT_DELAY_MS and not book.policy.ordered
     wanted = book.policy.settings.urls_per_lease if several else 1
-    wanted = min(wanted, pages_left(book, host) or wanted)
+    wanted = min(wanted, pages_left(book, host) or wanted, book.page_quota)
     blocked: dict[str, int] = {}
     origin, note, work = "", None, list[Work]()
     trapping.take_probe(book, key, host)
@@ -381,6 +384,9 @@ def _make(
 ) -> Lease:
     token = book.totals.next_token
     book.totals.next_token += 1
+    if book.policy.sharing is not None:
+        record.holder = book.policy.sharing.number
+        book.page_quota -= len(record.entries)
     book.lease(key, host, token)
     book.txn.put(token.to_bytes(8, "big"), pack(record), db=book.db["leases"])
     domain = book.domain(key)

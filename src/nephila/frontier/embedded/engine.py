@@ -30,7 +30,10 @@ from .view import LmdbFrontierView
 class LmdbFrontier:
     """One writer's handle on the frontier of a crawl directory. `view` is its reading side."""
 
-    def __init__(self, path: Path, clock: Clock, policy: Policy, *, threaded: bool = True) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, policy: Policy, *, threaded: bool = True, joining: bool = False
+    ) -> None:
+        """`joining`: another process has opened it and looks after it as a whole."""
         self._tables = open_tables(path, map_bytes=policy.settings.map_bytes, sync=policy.settings.sync)
         with self._tables.env.begin() as txn:
             raw = txn.get(b"anchor", db=self._tables.db["meta"])
@@ -40,8 +43,12 @@ class LmdbFrontier:
         self._group.after_commit = self._publish
         self._totals = Totals()
         self._next: int | None = None
+        self._commits = 0
         self.view = LmdbFrontierView(self._tables, self.timeline)
-        self._group.run_now(upkeep.unpark)
+        if joining:
+            self.refresh()
+        else:
+            self._group.run_now(upkeep.unpark)
 
     @property
     def secret(self) -> int:
@@ -90,6 +97,15 @@ class LmdbFrontier:
         """Counters as of the last commit."""
         return snapshot_of(self._totals, self.timeline.now(), self._next)
 
+    def refresh(self) -> FrontierSnapshot:
+        """Counters as of the last commit of any process: a look at the store, some forty microseconds."""
+        commits = self._commits
+        with self._tables.env.begin() as txn:
+            observed = _observe(Book(txn, self._tables, self.timeline, self._group.policy, 0))
+        if self._commits == commits:  # else a commit of our own was faster, and knows more
+            self._totals, self._next = observed
+        return self.snapshot()
+
     # Reading: what was committed, through the view
 
     def rules(self, origin: str) -> OriginRules | None:
@@ -121,6 +137,10 @@ class LmdbFrontier:
     async def reap_all(self) -> int:
         """Return the hosts of all leases: their holders are known to be dead."""
         return await self._group.run(lambda book: upkeep.reap(book, everything=True))
+
+    async def reap_holder(self, holder: int) -> int:
+        """Return the hosts of all leases of one process, known to be dead."""
+        return await self._group.run(lambda book: upkeep.reap(book, holder=holder))
 
     async def lose(self, segment: SegmentId, valid_end: int) -> int:
         """Queue again the pages whose bytes are gone."""
@@ -182,6 +202,7 @@ class LmdbFrontier:
 
     def _publish(self, observed: tuple[Totals, int | None]) -> None:
         self._totals, self._next = observed
+        self._commits += 1
 
 
 def _observe(book: Book) -> tuple[Totals, int | None]:

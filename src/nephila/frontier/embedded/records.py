@@ -180,6 +180,8 @@ class LeaseRecord(msgspec.Struct, array_like=True):
     """Place and fingerprint of the pages that are still to be settled."""
     origin: str = ""
     """Set for a robots task."""
+    holder: int = 0
+    """Which of several processes has it; 0 where there is one."""
 
 
 class RobotsEntry(msgspec.Struct, array_like=True, frozen=True):

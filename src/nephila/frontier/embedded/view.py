@@ -311,6 +311,12 @@ class LmdbFrontierView:
         wait_ms = tally.not_before_s * 1000 - self.timeline.wall_of(self.timeline.now())
         return replace(story, detail=tell(tally), due_in_ms=max(0, wait_ms))
 
+    def overdue(self) -> set[int]:
+        """The holders of leases that have expired."""
+        now = self.timeline.now()
+        with self._tables.env.begin() as txn, txn.cursor(db=self._db["leases"]) as cursor:
+            return {lease.holder for lease in map(read_lease, cursor.iternext(False, True)) if lease.expires_at <= now}
+
     def key_of(self, story: UrlStory) -> bytes:
         """Where a page of `dead` ended, for the next one."""
         return self._tables.url_key(story.host, story.fingerprint)

@@ -1,0 +1,67 @@
+"""The last word of a crawl, from its figures and from what the frontier still holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nephila.interfaces.frontier import FrontierSnapshot
+from nephila.model.errors import NephilaError
+from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
+
+
+def summary_of(
+    snapshot: CrawlSnapshot,
+    frontier: FrontierSnapshot,
+    *,
+    stopped_by: StoppedBy,
+    failure: NephilaError | None,
+    out: Path,
+    target_domains: int,
+    cpu_s: float,
+    peak_rss_bytes: int,
+) -> CrawlSummary:
+    """The summary of a crawl that has ended."""
+    reasons = dict(frontier.delayed)
+    for reason, count in frontier.waiting_for.items():
+        if reason not in frontier.parked:  # of such a host nothing is queued: it is told among the parked
+            reasons[reason] = reasons.get(reason, 0) + count
+    remaining = snapshot.queued
+    if (others := remaining - sum(reasons.values())) > 0:
+        reasons["queued"] = others
+    return CrawlSummary(
+        pages=snapshot.pages,
+        responses=snapshot.responses,
+        bytes=snapshot.bytes,
+        errors=snapshot.errors,
+        hosts=snapshot.hosts,
+        domains=snapshot.domains,
+        duplicates=snapshot.duplicates,
+        refused=snapshot.refused,
+        statuses=snapshot.statuses,
+        seconds=snapshot.elapsed_s,
+        pages_per_s=snapshot.pages / snapshot.elapsed_s if snapshot.elapsed_s else 0.0,
+        cpu_s=cpu_s,
+        peak_rss_bytes=peak_rss_bytes,
+        stopped_by=stopped_by,
+        remaining=remaining,
+        remaining_by_reason=reasons,
+        dead=frontier.states["dead"],
+        out=str(out),
+        total_pages=frontier.pages,
+        failure=told(failure),
+        parked=frontier.parked,
+        traps=frontier.traps,
+        planned=frontier.planned,
+        starving=frontier.reserved,
+        total_domains=frontier.domains,
+        target_domains=target_domains,
+        near_duplicates=snapshot.near_duplicates,
+    )
+
+
+def told(error: NephilaError | None) -> str:
+    """An error as one line: what is wrong and what to do."""
+    if error is None:
+        return ""
+    parts = (str(error), error.hint[:1].upper() + error.hint[1:])
+    return " ".join(f"{part.rstrip('.')}." for part in parts if part)

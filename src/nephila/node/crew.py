@@ -1,0 +1,113 @@
+"""The leases that this process works on: one task each, renewed while they last, with the books kept beside them.
+
+Whoever conducts (a crawl in one process, or a worker among several) claims, starts and knows when it is over; what
+happens to a lease in between is the same, and is here.
+
+Disbanding is the end of every run, whatever ended it: what is on the wire gets a moment to arrive and is then cut off;
+what was stored is settled; the books are closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from nephila.model.errors import NephilaError
+from nephila.model.task import Lease
+
+from .machinery import Machinery
+
+GRACE_S = 2.0
+"""How long answers on the wire may still arrive after a stop: Ctrl-C is to end within five seconds."""
+
+CATALOGUE_S = 1.0
+
+
+class Crew:
+    """Works off leases. `fail` is called with our own failures; `woken` is set when a place becomes free."""
+
+    def __init__(self, machinery: Machinery, fail: Callable[[NephilaError], None]) -> None:
+        self._m = machinery
+        self._fail = fail
+        self._working: dict[asyncio.Task[None], Lease] = {}
+        self._books_closed = False
+        self.woken = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._working)
+
+    @property
+    def places(self) -> int:
+        """How many more leases could be worked on."""
+        return self._m.settings.fetch.concurrency - len(self._working)
+
+    async def claim(self, hosts: int) -> list[Lease]:
+        """Claim up to so many hosts and start on each; what was claimed."""
+        try:
+            leases = await self._m.frontier.claim(hosts, self._m.settings.frontier.lease_s)
+        except NephilaError as error:
+            self._fail(error)
+            return []
+        for lease in leases:
+            self._start(lease)
+        return leases
+
+    def _start(self, lease: Lease) -> None:
+        self._m.expiries[lease.token] = lease.expires_at
+        task = asyncio.create_task(self._m.pipeline.work(lease), name=f"work-{lease.host}")
+        self._working[task] = lease
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        lease = self._working.pop(task)
+        self._m.expiries.pop(lease.token, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error if isinstance(error, NephilaError) else NephilaError(f"a worker broke: {error!r}"))
+        self.woken.set()
+
+    async def keep_books(self) -> None:
+        """Sync and confirm often, write the catalogue each second."""
+        written_at = 0.0
+        loop = asyncio.get_running_loop()
+        try:
+            while not self._books_closed:
+                await self._m.bookkeeper.wait_for_work()
+                await asyncio.sleep(self._m.settings.archive.sync_ms / 1000)
+                await self._m.bookkeeper.tick()
+                if loop.time() - written_at >= CATALOGUE_S:
+                    await self._m.bookkeeper.record()
+                    self._m.events.flush()
+                    written_at = loop.time()
+        except NephilaError as error:
+            self._fail(error)
+
+    async def renew(self) -> None:
+        """Renew the leases that are held for long; one that is gone may not be sent on any more."""
+        lease_ms = self._m.settings.frontier.lease_s * 1000
+        soon = self._m.frontier.timeline.now() + lease_ms * 2 / 3
+        held = [token for token, expires_at in self._m.expiries.items() if expires_at < soon]
+        if not held:
+            return
+        kept = await self._m.frontier.renew(held, self._m.settings.frontier.lease_s)
+        ends = int(self._m.frontier.timeline.now() + lease_ms)
+        for token in held:
+            if token in self._m.expiries:
+                self._m.expiries[token] = ends if token in kept else 0
+
+    async def disband(self, books: asyncio.Task[None] | None, others: Sequence[asyncio.Task[None]]) -> None:
+        """Let answers arrive, cut off the rest, close the books, end the tasks beside it."""
+        if self._working:
+            await asyncio.wait(self._working, timeout=GRACE_S)
+        for task in self._m.pipeline.sending & self._working.keys():
+            task.cancel()
+        while self._working:
+            await asyncio.wait(self._working)
+        self._books_closed = True
+        self._m.bookkeeper.nudge()  # not cancelled: it may be in the middle of writing an index
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*filter(None, (books, *others)), return_exceptions=True)
+        try:
+            await self._m.bookkeeper.finish()
+        except NephilaError as error:
+            self._fail(error)

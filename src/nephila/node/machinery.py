@@ -1,0 +1,38 @@
+"""What a process that crawls is made of; built by `wiring`, run by whoever conducts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nephila.frontier.embedded import LmdbFrontier
+from nephila.interfaces.clock import Clock
+from nephila.model.settings import Settings
+from nephila.model.task import Token
+from nephila.observe import Fanout, Tally
+from nephila.pipeline import Pipeline
+
+from .allowance import PageAllowance
+from .bookkeeper import Bookkeeper
+from .recovery import Recovery
+from .sowing import Sower
+
+
+@dataclass(frozen=True, slots=True)
+class Machinery:
+    """The parts."""
+
+    out: Path
+    settings: Settings
+    clock: Clock
+    frontier: LmdbFrontier
+    pipeline: Pipeline
+    bookkeeper: Bookkeeper
+    recovery: Recovery
+    sower: Sower
+    allowance: PageAllowance
+    tally: Tally
+    events: Fanout
+    expiries: dict[Token, int]
+    """When each held lease ends, renewals included; the pipeline asks before it sends."""
+    bytes_before: int

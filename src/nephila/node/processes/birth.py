@@ -1,0 +1,62 @@
+"""How a worker process comes into the world: what it inherits, what it ignores, with whom it dies.
+
+A worker is a new interpreter, not a fork: LMDB environments, threads and event loops must not be carried over one. It
+inherits three descriptors: its end of the channel, the lock on the crawl directory, and the table of addresses.
+
+Ctrl-C reaches every process of a terminal, and a service manager's SIGTERM every process of a service. It is the
+supervisor that answers; workers ignore both, from before their first import on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, Process
+
+_PR_SET_PDEATHSIG = 1
+"""linux/prctl.h"""
+
+_PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+from nephila.node.processes.birth import live
+live({supervisor}, {channel}, {addresses})
+"""
+
+
+async def bear(number: int, connection: socket.socket, lock: int, addresses: int) -> Process:
+    """Start a worker that has these. Its number is for people who look at a list of processes."""
+    program = _PROGRAM.format(supervisor=os.getpid(), channel=connection.fileno(), addresses=addresses)
+    safely = ["-P"] if sys.flags.safe_path else []
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, *safely, "-c", program, f"nephila-worker-{number}"),
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        pass_fds=(connection.fileno(), lock, addresses),
+    )
+
+
+def live(supervisor: int, channel: int, addresses: int) -> None:
+    """A worker's life. It dies with its supervisor, whatever it is doing: its leases may be reaped at once then."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != supervisor:
+        return  # it was faster
+
+    import uvloop  # noqa: PLC0415 - not before it is clear for whom
+
+    from nephila.node.collector import calm_collector  # noqa: PLC0415 - as above
+
+    from .messages import workers_end  # noqa: PLC0415 - as above
+    from .worker import work  # noqa: PLC0415 - as above
+
+    async def whole() -> None:
+        await work(await workers_end(socket.socket(fileno=channel)), addresses)
+
+    calm_collector()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(whole())

@@ -1,0 +1,279 @@
+"""The supervisor: begins a crawl, looks after its workers, knows when it is over, and has the last word.
+
+It fetches nothing and holds no lease. What it decides, it decides on the frontier's totals as of one transaction:
+
+- *Over* is a crawl in which no host is leased and none can be within --max-wait; every worker has then confirmed that
+  nothing it sent is still on its way.
+- *A limit* is reached when the totals say so: pages and domains are counted in the transaction that stores them. Bytes
+  are as the workers told them, each after a hundredth of the limit at most.
+
+A worker that dies is followed by another. Before that, when it is surely dead, its archive files are recovered as after
+a crash (what it had stored is settled from there), its leases are returned, and its permits at addresses lapse. One
+that dies again and again ends the crawl.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import resource
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import assert_never
+
+from nephila.interfaces.events import EventSink
+from nephila.interfaces.frontier import FrontierSnapshot
+from nephila.model.errors import NephilaError, StorageError
+from nephila.model.events import Event, EventKind
+from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
+from nephila.model.task import Candidate
+from nephila.node.allowance import Used
+from nephila.node.closing import summary_of
+from nephila.node.crawl import READERS_EVERY, REAP_S
+from nephila.node.machinery import Machinery
+from nephila.node.recovery import Recovered
+from nephila.node.wiring import heartbeat_figures
+from nephila.observe import Fanout
+from nephila.seeds import SeedReport, SeedSource
+
+from .child import Child, death_of
+from .hearing import unpacked
+from .messages import Beat, Ended, FromWorker, Ping, Pong, Unreachable
+from .roll import Roll
+from .workforce import Workforce
+
+POLL_S = 0.1
+PONG_S = 5.0
+
+
+class Supervisor:
+    """A crawl in several processes, from `run` to its summary. Has what `Crawl` has for whoever watches."""
+
+    def __init__(self, machinery: Machinery, workforce: Workforce, listeners: Sequence[EventSink]) -> None:
+        self._m = machinery
+        self._workforce = workforce
+        self._heard = Fanout(listeners)
+        self._roll = Roll(machinery.settings.limits)
+        self._woken = asyncio.Event()
+        self._stopped_by: StoppedBy | None = None
+        self._failure: NephilaError | None = None
+        self._started_ms = 0
+        self._pages_before = 0
+        self._heartbeats = 0
+        self._twins: set[asyncio.Task[None]] = set()
+        self._pings = 0
+        self.seed_report: SeedReport | None = None
+        """What became of the seeds; None until they are all read."""
+        self.recovered: Recovered | None = None
+
+    def stop(self, reason: StoppedBy = StoppedBy.INTERRUPT) -> None:
+        """End cleanly; the first reason counts."""
+        if self._stopped_by is None:
+            self._stopped_by = reason
+            self._workforce.stop()
+            self._woken.set()
+
+    def fail(self, error: NephilaError) -> None:
+        """End cleanly because of our own failure; `run` raises it in the end unless it is the disk's."""
+        if self._failure is None:
+            self._failure = error
+        self.stop(StoppedBy.STORAGE)
+        self._stopped_by = StoppedBy.STORAGE
+
+    def warn(self, reason: str, detail: str) -> None:
+        """Tell the listeners something that concerns the crawl as a whole."""
+        self._m.events.emit(Event(EventKind.WARNING, self._m.clock.wall_ms(), reason=reason, detail=detail))
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing was ever admitted: there is nothing to go on with."""
+        return self._m.frontier.snapshot().hosts == 0
+
+    def snapshot(self) -> CrawlSnapshot:
+        """The figures of this moment, of all processes."""
+        frontier = self._m.frontier.snapshot()
+        return self._roll.snapshot(
+            self._m.tally.snapshot(),
+            self._m.tally.take_met(),
+            queued=sum(frontier.queued.values()) + sum(frontier.delayed.values()),
+            stopping=self._stopped_by is not None,
+            least_pages=frontier.pages - self._pages_before if self._workforce.deaths else 0,
+        )
+
+    async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
+        """Crawl until there is nothing left to do, a limit is reached or somebody stops it."""
+        machinery = self._m
+        self._started_ms = machinery.clock.steady_ms()
+        self._pages_before = machinery.frontier.snapshot().pages
+        background: list[asyncio.Task[None]] = []
+        try:
+            self.recovered = await machinery.recovery.run()
+            if new_cycle and not await machinery.frontier.begin_cycle():
+                self.warn("cycle", "the cycle that was begun is not finished yet: this goes on with it")
+            self._tell(EventKind.CRAWL_START)
+            if self._stopped_by is None:
+                self._workforce.begin(self)
+                background = [
+                    asyncio.create_task(self._sow(seeds), name="seeds"),
+                    asyncio.create_task(self._keep_leases(), name="leases"),
+                ]
+                for task in background:
+                    task.add_done_callback(self._background_ended)
+                await self._watch(background[0])
+        finally:
+            await self._end(background)
+        if self._failure is not None and not isinstance(self._failure, StorageError):
+            raise self._failure
+        return self._summary()
+
+    def _background_ended(self, task: asyncio.Task[None]) -> None:
+        """What breaks beside the crawl must not break in silence."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail(error if isinstance(error, NephilaError) else NephilaError(f"{task.get_name()}: {error!r}"))
+
+    # Watching
+
+    async def _sow(self, seeds: Sequence[SeedSource]) -> None:
+        """Admit the seeds while the workers already crawl."""
+        try:
+            self.seed_report = await self._m.sower.sow(seeds, self._woken.set)
+        finally:
+            self._woken.set()
+
+    async def _watch(self, sowing: asyncio.Task[None]) -> None:
+        """Look at the frontier a few times a second until it is over."""
+        while self._stopped_by is None:
+            known = self._m.frontier.refresh()
+            if (reached := self._m.allowance.reached(self._used(known))) is not None:
+                self.stop(reached)
+            elif sowing.done() and self._is_over(known) and await self._have_all_confirmed():
+                await self._m.frontier.end_cycle()
+                self.stop(StoppedBy.DONE)
+            else:
+                self._woken.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_S):
+                        await self._woken.wait()
+
+    def _is_over(self, known: FrontierSnapshot) -> bool:
+        """Whether no host is leased, and none can be within --max-wait."""
+        max_wait_s = self._m.settings.limits.max_wait_s
+        if math.isinf(max_wait_s) or known.hosts_leased or self._twins:
+            return False
+        return known.next_in_ms is None or known.next_in_ms > max_wait_s * 1000
+
+    async def _have_all_confirmed(self) -> bool:
+        """Whether no worker works on anything, and nothing that one has sent changes that it is over."""
+        self._pings += 1
+        self._workforce.tell(Ping(self._pings))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PONG_S):
+                while self._stopped_by is None and not self._workforce.have_answered(self._pings):
+                    self._woken.clear()
+                    await self._woken.wait()
+        return self._workforce.have_answered(self._pings) and self._is_over(self._m.frontier.refresh())
+
+    async def _keep_leases(self) -> None:
+        """Kill workers that have let a lease expire: only then may it be returned (DESIGN section 11)."""
+        beats = 0
+        while True:
+            await asyncio.sleep(min(REAP_S, self._m.settings.frontier.lease_s / 6))
+            for number in self._m.frontier.view.overdue():
+                self._workforce.kill(number)
+            if (beats := beats + 1) % READERS_EVERY == 0:
+                self._m.frontier.check_readers()
+
+    # Listening to workers
+
+    def hear(self, child: Child, message: FromWorker) -> None:
+        """As `Overseer`."""
+        match message:
+            case Beat():
+                self._roll.hear(child.number, message)
+                for fields in message.events:
+                    self._heard.emit(unpacked(fields))
+                self._tell_heartbeats()
+                if self._m.settings.limits.max_total_bytes:
+                    self._woken.set()
+            case Unreachable(origin, kind):
+                if candidates := self._m.sower.twins(origin, kind):
+                    task = asyncio.create_task(self._admit_twins(candidates), name="twins")
+                    self._twins.add(task)
+                    task.add_done_callback(self._twins.discard)
+                    task.add_done_callback(self._background_ended)
+            case Pong() | Ended():
+                self._woken.set()
+            case _:
+                assert_never(message)
+
+    async def _admit_twins(self, candidates: Sequence[Candidate]) -> None:
+        await self._m.frontier.admit(candidates)
+        self._woken.set()
+
+    async def lost(self, child: Child, code: int) -> bool:
+        """As `Overseer`: put in order what it left; whether another is to take its place."""
+        self._roll.strike(child.number)
+        ended = child.ended
+        if ended is None:
+            self.warn("worker", f"worker {child.number} (process {child.pid}) {death_of(code)}; nothing is lost by it")
+            self._m.frontier.check_readers()
+            await self._m.recovery.of_writer(child.number)
+        elif ended.failure:
+            kind = StorageError if ended.storage else NephilaError
+            self.fail(kind(ended.failure, ended.hint))
+        self._woken.set()
+        return self._stopped_by is None
+
+    def _tell_heartbeats(self) -> None:
+        """After every so many pages of all workers together (O1)."""
+        now = self.snapshot()
+        every = self._m.settings.observe.heartbeat_pages
+        while self._heartbeats < now.pages // every:
+            self._heartbeats += 1
+            counts = heartbeat_figures(now)
+            self._m.events.emit(Event(EventKind.HEARTBEAT, self._m.clock.wall_ms(), counts=counts))
+
+    # The end
+
+    async def _end(self, background: Sequence[asyncio.Task[None]]) -> None:
+        """Let the workers end, then close the books."""
+        self.stop(StoppedBy.STORAGE if self._failure else StoppedBy.INTERRUPT)
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, *self._twins, return_exceptions=True)
+        try:
+            await self._workforce.disband()
+            await self._m.bookkeeper.finish()
+            self._m.frontier.refresh()
+        except NephilaError as error:
+            self.fail(error)
+        self._tell(EventKind.CRAWL_END)
+        self._m.events.flush()
+
+    def _used(self, known: FrontierSnapshot) -> Used:
+        return Used(
+            pages=known.pages_in_cycle,
+            domains=known.domains,
+            bytes=self._m.bytes_before + self.snapshot().bytes,
+            seconds=(self._m.clock.steady_ms() - self._started_ms) / 1000,
+        )
+
+    def _tell(self, kind: EventKind) -> None:
+        now = self.snapshot()
+        counts = (("pages", now.pages), ("queued", now.queued), ("errors", sum(now.errors.values())))
+        reason = "" if kind is EventKind.CRAWL_START else str(self._stopped_by)
+        self._m.events.emit(Event(kind, self._m.clock.wall_ms(), reason=reason, counts=counts))
+
+    def _summary(self) -> CrawlSummary:
+        """The last word; processor time is that of all processes, the dead ones included."""
+        usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return summary_of(
+            self.snapshot(),
+            self._m.frontier.snapshot(),
+            stopped_by=self._stopped_by or StoppedBy.DONE,
+            failure=self._failure,
+            out=self._m.out,
+            target_domains=self._m.settings.limits.target_domains,
+            cpu_s=sum(one.ru_utime + one.ru_stime for one in usage),
+            peak_rss_bytes=usage[0].ru_maxrss * 1024 + self._roll.peak_rss_bytes,
+        )

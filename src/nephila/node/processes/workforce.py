@@ -1,0 +1,179 @@
+"""The workers of a crawl: started together, replaced when they die, ended together.
+
+A death is answered in this order: the process is waited for; its figures are struck and what it left is put in order
+(by the overseer); its permits at addresses are taken back; another is started, after a pause that doubles with
+each death. More than `MAX_DEATHS` of one number within `DEATHS_WITHIN_S` are no accident.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import Protocol
+
+from nephila.interfaces.clock import Clock
+from nephila.model.errors import NephilaError
+from nephila.model.settings import Settings
+from nephila.politeness import SharedAddressLedger
+
+from .child import Child, death_of
+from .messages import FromWorker, Orders, Stop, ToWorker
+from .share import share_of
+
+MAX_DEATHS = 5
+DEATHS_WITHIN_S = 300.0
+FIRST_PAUSE_S = 0.25
+
+END_S = 10.0
+"""How long workers may take to end: answers on the wire get 2 s, the rest is closing files."""
+
+NOTICE_MS = 250
+"""An exchange of a worker that died ends, for the server, when it notices."""
+
+
+class Overseer(Protocol):
+    """Whoever the workers work for."""
+
+    def hear(self, child: Child, message: FromWorker) -> None:
+        """A worker says something."""
+
+    async def lost(self, child: Child, code: int) -> bool:
+        """A worker is surely dead, with that exit code; whether another is to take its place."""
+
+    def fail(self, error: NephilaError) -> None:
+        """It cannot go on."""
+
+
+class Workforce:
+    """Starts, replaces and ends workers."""
+
+    def __init__(
+        self,
+        out: str,
+        settings: Settings,
+        among: int,
+        inherited: tuple[int, int],
+        clock: Clock,
+        *,
+        hear_all: bool,
+    ) -> None:
+        """`inherited`: the descriptors of the directory's lock and of the table of addresses."""
+        self._out = out
+        self._settings = settings
+        self._among = among
+        self._inherited = inherited
+        self._clock = clock
+        self._hear_all = hear_all
+        self._children: dict[int, Child] = {}
+        self._keepers: list[asyncio.Task[None]] = []
+        self._ending = asyncio.Event()
+        self.ledger: SharedAddressLedger | None = None
+        """Where permits of the dead are taken back."""
+        self._overseer: Overseer | None = None
+        self.deaths = 0
+        """Workers that died without a last word."""
+
+    async def start(self) -> None:
+        """Start the processes; importing takes them a while, and they wait for their orders."""
+        for number in range(1, self._among + 1):
+            self._children[number] = await self._start(number)
+
+    def begin(self, overseer: Overseer) -> None:
+        """Give the orders, and look after each from now on."""
+        self._overseer = overseer
+        for number, child in self._children.items():
+            child.send(self._orders(number))
+            keeper = asyncio.create_task(self._keep(number, overseer), name=f"keeper-{number}")
+            keeper.add_done_callback(self._keeper_ended)
+            self._keepers.append(keeper)
+
+    def _keeper_ended(self, keeper: asyncio.Task[None]) -> None:
+        """What breaks here must not break in silence."""
+        if not keeper.cancelled() and (error := keeper.exception()) is not None and self._overseer is not None:
+            self._overseer.fail(
+                error if isinstance(error, NephilaError) else NephilaError(f"{keeper.get_name()}: {error!r}")
+            )
+
+    def stop(self) -> None:
+        """Tell all to end; nobody is replaced any more."""
+        self._ending.set()
+        self.tell(Stop())
+
+    def tell(self, message: ToWorker) -> None:
+        """Tell all something."""
+        for child in self._children.values():
+            child.send(message)
+
+    def have_answered(self, ping: int) -> bool:
+        """Whether every worker has answered that ping, and works on nothing."""
+        return len(self._children) == self._among and all(one.answered == ping for one in self._children.values())
+
+    def kill(self, number: int) -> None:
+        """End a worker at once; it is replaced."""
+        child = self._children.get(number)
+        if child is not None:
+            child.kill()
+
+    async def disband(self) -> None:
+        """Wait until all have ended, who were told to stop; who does not is killed."""
+        if not self._keepers:
+            await self.abandon()
+            return
+        _, late = await asyncio.wait(self._keepers, timeout=END_S)
+        if late:
+            for child in self._children.values():
+                child.kill()
+        await asyncio.gather(*self._keepers, return_exceptions=True)  # each has been told
+
+    async def abandon(self) -> None:
+        """End all at once, and wait for it: nothing is put in order."""
+        for child in self._children.values():
+            child.kill()
+        for keeper in self._keepers:
+            keeper.cancel()
+        await asyncio.gather(*(child.gone for child in self._children.values()), return_exceptions=True)
+
+    # One worker after the other, under the same number
+
+    async def _keep(self, number: int, overseer: Overseer) -> None:
+        deaths: deque[float] = deque(maxlen=MAX_DEATHS)
+        loop = asyncio.get_running_loop()
+        while True:
+            child = self._children[number]
+            code = await asyncio.shield(child.gone)
+            del self._children[number]
+            if not await self._bury(child, code, overseer) or self._ending.is_set():
+                return
+            deaths.append(loop.time())
+            if len(deaths) == MAX_DEATHS and loop.time() - deaths[0] < DEATHS_WITHIN_S:
+                overseer.fail(NephilaError(f"worker {number} died {MAX_DEATHS} times, at last it {death_of(code)}"))
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_PAUSE_S * 2 ** (len(deaths) - 1)):
+                    await self._ending.wait()
+                    return
+            child = await self._start(number)
+            self._children[number] = child
+            child.send(self._orders(number))
+            if self._ending.is_set():  # it was told after the others
+                child.send(Stop())
+
+    async def _bury(self, child: Child, code: int, overseer: Overseer) -> bool:
+        """Put in order what a worker left; whether another is to take its place."""
+        if child.ended is None:
+            self.deaths += 1
+            if self.ledger is not None:
+                self.ledger.release(child.number, self._clock.steady_ms(), NOTICE_MS)
+        return await overseer.lost(child, code)
+
+    async def _start(self, number: int) -> Child:
+        return await Child.start(number, *self._inherited, self._hear)
+
+    def _hear(self, child: Child, message: FromWorker) -> None:
+        if self._overseer is not None:
+            self._overseer.hear(child, message)
+
+    def _orders(self, number: int) -> Orders:
+        settings = share_of(self._settings, self._among)
+        return Orders(self._out, number, self._among, settings, self._hear_all)
