@@ -146,7 +146,7 @@ class CrawlDirectory:
 
     def discard(self) -> None:
         """Take back a crawl that came to nothing: what was made for it, and nothing else."""
-        for folder in (self.frontier, self.warc, self.duplicates, self.near, self.events):
+        for folder in (self.frontier, self.warc, self.duplicates, self.near, self.aliases, self.events):
             shutil.rmtree(folder, ignore_errors=True)
         logs = (self.catalogue.with_name(self.catalogue.name + end) for end in ("-wal", "-shm"))
         for path in (self.catalogue, *logs, self.scope, self.root / CONFIG_NAME, self.marker):

@@ -53,13 +53,13 @@ class Figures(msgspec.Struct, frozen=True):
     responses: int = 0
     bytes: int = 0
     duplicates: int = 0
-    near_duplicates: int = 0
     errors: dict[str, int] = {}
     refused: dict[str, int] = {}
     statuses: dict[int, int] = {}
     in_flight: int = 0
     pages_per_s: float = 0.0
     peak_rss_bytes: int = 0
+    near_duplicates: int = 0
 
 
 class Beat(msgspec.Struct, frozen=True, tag=True):
