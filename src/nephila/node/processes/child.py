@@ -27,6 +27,8 @@ class Child:
         """Its last words; None when it died without any."""
         self.answered = 0
         """The last ping that it answered while it was working on nothing."""
+        self.heard_at = asyncio.get_running_loop().time()
+        """When it was started, or said something last. A worker that works says something every fraction of a second."""
         self.gone = asyncio.create_task(self._follow(), name=f"worker-{number}")
 
     @classmethod
@@ -54,6 +56,7 @@ class Child:
     async def _follow(self) -> int:
         """Hear what it says until it has nothing more to say; its exit code, negative for a signal."""
         while (message := await self._channel.receive()) is not None:
+            self.heard_at = asyncio.get_running_loop().time()
             match message:
                 case Ended():
                     self.ended = message

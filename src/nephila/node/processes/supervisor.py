@@ -45,6 +45,9 @@ from .workforce import Workforce
 POLL_S = 0.1
 PONG_S = 5.0
 
+LEAST_SILENCE_S = 10.0
+"""A worker may say nothing for so long at least: importing takes a second, and a busy machine more."""
+
 
 class Supervisor:
     """A crawl in several processes, from `run` to its summary. Has what `Crawl` has for whoever watches."""
@@ -174,12 +177,17 @@ class Supervisor:
         return self._workforce.have_answered(self._pings) and self._is_over(self._m.frontier.refresh())
 
     async def _keep_leases(self) -> None:
-        """Kill workers that have let a lease expire: only then may it be returned (DESIGN section 11)."""
+        """Kill workers that have let a lease expire: only then may it be returned (DESIGN section 11).
+
+        One that hangs without a lease is killed, too: it would be missed for ever.
+        """
         beats = 0
+        silent_s = max(LEAST_SILENCE_S, self._m.settings.frontier.lease_s)
         while True:
             await asyncio.sleep(min(REAP_S, self._m.settings.frontier.lease_s / 6))
             for number in self._m.frontier.view.overdue():
                 self._workforce.kill(number)
+            self._workforce.kill_silent(silent_s)
             if (beats := beats + 1) % READERS_EVERY == 0:
                 self._m.frontier.check_readers()
 

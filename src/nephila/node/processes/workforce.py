@@ -115,6 +115,13 @@ class Workforce:
         if child is not None:
             child.kill()
 
+    def kill_silent(self, silent_s: float) -> None:
+        """End workers that have said nothing for so long: stopped, or stuck before they could take a lease."""
+        now = asyncio.get_running_loop().time()
+        for child in self._children.values():
+            if now - child.heard_at > silent_s:
+                child.kill()
+
     async def disband(self) -> None:
         """Wait until all have ended, who were told to stop; who does not is killed."""
         if not self._keepers:
