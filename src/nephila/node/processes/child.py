@@ -28,7 +28,7 @@ class Child:
         self.answered = 0
         """The last ping that it answered while it was working on nothing."""
         self.heard_at = asyncio.get_running_loop().time()
-        """When it was started, or said something last. A worker that works says something every fraction of a second."""
+        """When it was started, or said something last: one that works does so every fraction of a second."""
         self.gone = asyncio.create_task(self._follow(), name=f"worker-{number}")
 
     @classmethod
