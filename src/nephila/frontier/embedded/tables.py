@@ -93,8 +93,8 @@ class Tables:
         self.secret = secret
         self.blocklist = (0, Blocklist())
         """As it was read last, and the count of `Totals.orders` at that time."""
-        self.referred: set[tuple[bytes, int]] = set()
-        """Hosts with domains that link to them, as they were counted of late: see `admission`."""
+        self.referred: dict[bytes, int] = {}
+        """Bits of referring domains, as they were counted of late: see `admission`."""
         self.referrers: dict[bytes, int] = {}
         """Bits of referring domains that wait until their host is read."""
         self.host_keys: dict[str, bytes] = {}
