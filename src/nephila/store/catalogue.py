@@ -168,6 +168,7 @@ class SqliteCatalogue:
 
     def _insert(self, captures: Sequence[CaptureRow]) -> None:
         """Captures that are new, and all that follows from them."""
+        self._segments.clear()  # of this batch only: a layout by domain and hour makes segments without end
         new = self._new(captures)
         values: list[list[object]] = []
         for row in new:
