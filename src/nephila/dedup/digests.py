@@ -26,6 +26,10 @@ from nephila.model.record import Original
 MAP_BYTES = 1 << 38
 """Address space, sparse: room for a billion bodies at ~250 bytes each."""
 
+FLUSH_ENTRIES = 256
+"""Written in one transaction. Digests lie all over the table, and LMDB keeps the room for as many changed pages as a
+transaction ever had: a megabyte so, where a slow second would take ten."""
+
 LOCK_BYTES = 64 * 1024
 """Of LMDB's lock file: a thousand readers of 64 bytes."""
 
@@ -124,17 +128,8 @@ class LmdbDigestIndex:
         """As the interface: safe from a kill afterwards, not from a power loss."""
         with self._lock:
             batch = sorted(self._recent.items())
-        if not batch:
-            return
-        try:
-            with self._environment.begin(write=True) as writing:
-                for digest, original in batch:
-                    writing.put(digest, _packed(original), overwrite=False)
-        except lmdb.Error as error:
-            raise self._refused(error) from error
-        with self._lock:
-            for digest, _ in batch:
-                self._recent.pop(digest, None)
+        for first in range(0, len(batch), FLUSH_ENTRIES):
+            self._write(batch[first : first + FLUSH_ENTRIES])
 
     def close(self) -> None:
         """As the interface; a power loss afterwards takes nothing.
@@ -149,6 +144,17 @@ class LmdbDigestIndex:
                 self._environment.sync(True)
                 self._marker.unlink(missing_ok=True)
         self._environment.close()
+
+    def _write(self, entries: list[tuple[bytes, Original]]) -> None:
+        try:
+            with self._environment.begin(write=True) as writing:
+                for digest, original in entries:
+                    writing.put(digest, _packed(original), overwrite=False)
+        except lmdb.Error as error:
+            raise self._refused(error) from error
+        with self._lock:
+            for digest, _ in entries:
+                self._recent.pop(digest, None)
 
     def _left_open_by_another_boot(self, boot_id: str) -> bool:
         try:

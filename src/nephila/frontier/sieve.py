@@ -36,8 +36,8 @@ REFUSALS_REMEMBERED = 100_000
 """Refused URLs that are not told of again: some ten megabytes."""
 JUDGED_REMEMBERED = 32_768
 """URLs whose address and verdict are at hand, about 15 MB: the pages of a site share most of their links."""
-HOSTS_REMEMBERED = 50_000
-"""Hosts of which it is known whether they are in scope: some five megabytes."""
+HOSTS_REMEMBERED = 16_384
+"""Hosts of which it is known whether they are in scope: some two megabytes."""
 RELS_REMEMBERED = 1_000
 """Spellings of rel of which it is known what they mean."""
 

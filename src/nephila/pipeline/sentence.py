@@ -61,7 +61,9 @@ NOTES = {SOFT_404: "softNotFound", PROBE: "notFoundProbe"}
 """How the metadata of a capture says that it is no page (T4)."""
 
 RULES_REMEMBERED = 1024
-"""Origins whose rules are kept at hand: reading half a megabyte from the store for every page would be felt."""
+RULES_BYTES = 8_000_000
+"""Origins whose rules are kept at hand, and bytes of them all: reading half a megabyte from the store for every page
+would be felt."""
 
 
 @dataclass(slots=True)
@@ -89,6 +91,7 @@ class Pipeline:
         self._narrator = Narrator(stages.events, stages.ledger, stages.clock)
         self._robots = RobotsClause(stages, conduct, self._narrator)
         self._rules: dict[str, OriginRules] = {}
+        self._rules_bytes = 0
         self.stopping = False
         self.sending: set[asyncio.Task[None]] = set()
         """Tasks that wait for their turn or for an answer: they may be cancelled without leaving anything half done."""
@@ -170,9 +173,11 @@ class Pipeline:
         if rules is None or rules.stored_at != lease.rules_at:
             rules = self._to.view.rules(origin)
             if rules is not None:
-                if len(self._rules) >= RULES_REMEMBERED:
+                if len(self._rules) >= RULES_REMEMBERED or self._rules_bytes >= RULES_BYTES:
                     self._rules.clear()
+                    self._rules_bytes = 0
                 self._rules[origin] = rules
+                self._rules_bytes += len(rules.body)
         return rules
 
     async def _interruptibly(self, doing: Awaitable[T]) -> T:

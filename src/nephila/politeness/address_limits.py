@@ -21,8 +21,8 @@ _HINT = "write CIDR=CONCURRENCY/RATE, such as 198.51.100.0/24=16/50: requests at
 _MAPPED = IPv6Network("::ffff:0:0/96")
 _NAT64 = IPv6Network("64:ff9b::/96")
 _SITE_BITS = 64
-_KNOWN_SIZE = 65_536
-"""Addresses whose limit is remembered; a full cache is simply forgotten."""
+_KNOWN_SIZE = 16_384
+"""Addresses whose limit is remembered, about 3 MB; a full cache is simply forgotten."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ page is what it was, and a reader who looks for the page at that time shall find
 him the bare 304 instead). The robots.txt in force, kept as a
 resource record behind the answer that brought it, has no row of its own; it is looked up in the file.
 
-The index is written under another name, synced and renamed: a reader sees the old one or the whole new one.
+The index is written under another name, synced and renamed: a reader sees the old one or the whole new one. Neither
+the rows nor the lines of a segment are ever in memory together (`line_sort`): a segment may have a million.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.record import SegmentId
 
 from .disk import Disk, DiskFile
+from .line_sort import LineSort
 from .reader import WarcReader, WarcRecord
 from .rotation import index_name
 from .segment import refused
@@ -79,12 +81,15 @@ def write_index(disk: Disk, directory: Path, segment: SegmentId, rows: Iterable[
     target = directory / index_name(segment)
     draft = target.with_name(target.name + ".part")
     try:
-        with closing(disk.open(directory / segment)) as source:
-            lines = sorted(index_lines(source, segment, rows))
-        disk.remove(draft)
-        with closing(disk.create(draft)) as file:
-            file.append("".join(lines).encode("ascii", "replace"))
-            file.sync()
+        with LineSort(disk, target.with_name(target.name + ".sort")) as lines:
+            with closing(disk.open(directory / segment)) as source:
+                for line in index_lines(source, segment, rows):
+                    lines.add(line.encode("ascii", "replace"))
+            disk.remove(draft)
+            with closing(disk.create(draft)) as file:
+                for block in lines.blocks():
+                    file.append(block)
+                file.sync()
         disk.rename(draft, target)
         disk.sync_directory(directory)
     except OSError as error:

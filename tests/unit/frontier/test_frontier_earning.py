@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from frontier_bench import PLAIN, SETTINGS, Bench, bench, run, urls
 
+from nephila.frontier import budget
+from nephila.frontier.embedded import admission
 from nephila.model.settings import BudgetSettings
 from nephila.model.task import Candidate, Level
 from nephila.testing.contracts.frontier import addresses, candidates
@@ -102,6 +105,27 @@ def test_a_link_to_a_known_page_is_a_word_for_its_host_too(tmp_path: Path) -> No
             (known,) = [url for url in urls(12) if one.state(url) == "stored_pending"][:1]
             assert await one.fetch(links=[known]) == ["https://d.test/"]
             assert len(await one.fetch_all()) == 3
+
+    run(main())
+
+
+def test_what_is_remembered_of_referrers_does_not_grow_with_their_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F5, Q3: a host is remembered once, whoever links to it, and hosts up to a bound; no count is lost by that."""
+    monkeypatch.setattr(admission, "REFERRED_REMEMBERED", 3)
+    praised = [f"https://praised{number}.test/" for number in range(5)]
+
+    async def main() -> None:
+        async with bench(tmp_path, SINGLE) as one:
+            await one.admit(*praised, *(f"https://d{number}.test/" for number in range(40)))
+            while await one.fetch(links=praised):
+                assert len(one.frontier._tables.referred) <= 3
+            marked = {one.frontier._tables.host_key(url[8:-1]) for url in praised}
+            counts = one.frontier._group.run_now(
+                lambda book: [budget.referrers(book.known_host(key).referrers) for key in marked]
+            )
+            assert all(30 < count < 60 for count in counts), "44 domains link to each of them"
 
     run(main())
 

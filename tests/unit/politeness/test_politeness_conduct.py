@@ -78,7 +78,7 @@ def test_signals_are_those_of_our_group() -> None:
 
 
 def test_another_version_of_the_rules_is_parsed_anew() -> None:
-    """P1: with origin and time of storing a version is named, and no other is used in its place."""
+    """P1: what counts is the text of the version in force, whatever was remembered for the origin before."""
     polite = politeness()
     assert not polite.permits(rules(b"User-agent: *\nDisallow: /a\n"), f"{ORIGIN}/a").allowed
     later = replace(rules(b"User-agent: *\nDisallow: /b\n"), stored_at=WALL + 1)
@@ -91,15 +91,39 @@ def test_another_version_of_the_rules_is_parsed_anew() -> None:
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """F8: the least recently used goes first, and the last one always stays."""
-    monkeypatch.setattr(conduct, "REMEMBERED_BYTES", 100)
+    monkeypatch.setattr(conduct, "REMEMBERED_BYTES", 4_000)
     polite = politeness()
     texts = [b"User-agent: *\nDisallow: /%d\n" % number for number in range(9)]
     for number, text in enumerate(texts):
         given = rules(text, origin=f"https://h{number}.example")
         assert not polite.permits(given, f"{given.origin}/{number}").allowed
-        assert polite._remembered_bytes == sum(size for *_, size in polite._parsed) <= 100
+        assert polite._remembered_bytes == sum(weight for _, weight in polite._parsed.values()) <= 4_000
+    assert len(polite._parsed) == 4
     polite.permits(rules(b"User-agent: *\n" + b"#" * 500), f"{ORIGIN}/x")
     assert len(polite._parsed) == 1
+
+
+def test_empty_texts_weigh_something_and_copies_nothing() -> None:
+    """F8, Q3: a million hosts with the same few lines take the room of one, and those with none are no exception."""
+    polite = politeness()
+    for number in range(1_000):
+        for text in (b"", b"User-agent: *\nDisallow: /a\n"):
+            origin = f"https://h{number}.example"
+            assert polite.permits(rules(text, origin=origin), f"{origin}/a").allowed == (not text)
+    assert len(polite._parsed) == 2
+    assert polite._remembered_bytes > 2 * conduct.PARSED_BYTES
+    assert len(polite._at_hand) <= conduct.AT_HAND
+
+
+def test_the_largest_files_are_not_all_kept_at_hand() -> None:
+    """F8, Q5: a farm of hosts that each have half a megabyte of rules does not fill the memory."""
+    polite = politeness()
+    kept = [rules(b"#%d" % number + b"#" * 400_000, origin=f"https://h{number}.example") for number in range(20)]
+    for one in kept:
+        assert polite.permits(one, f"{one.origin}/a").allowed
+        assert sum(len(held.body) for held, *_ in polite._at_hand.values()) * conduct.PARSED_RATIO < (
+            conduct.AT_HAND_BYTES + 5_000_000
+        )
 
 
 # Release

@@ -62,11 +62,12 @@ class Source(NamedTuple):
 
 SEEDS = Source()
 
-PAIRS_REMEMBERED = 50_000
-"""Pairs of a host and a domain that links to it, known to be counted: some ten megabytes."""
+REFERRED_REMEMBERED = 10_000
+"""Hosts of which it is known which referrers are counted: some two megabytes. What is forgotten is marked once more, in
+a microsecond."""
 
-REFERRED_HOSTS = 50_000
-"""Hosts whose latest referrers wait in memory to be counted."""
+REFERRED_HOSTS = 20_000
+"""Hosts whose latest referrers wait in memory to be counted: some four megabytes."""
 
 
 def admit(
@@ -172,19 +173,21 @@ def take_on(book: Book, key: bytes, name: str) -> HostState:
 def _count_referrers(book: Book, hosts: dict[str, bytes], source: Source) -> None:
     """A link from another registrable domain is worth something to a host (F5, R1); each domain counts once.
 
-    Menus repeat: what a domain links to was mostly counted a short while ago, and is not looked up again. And a host
+    Menus repeat: what a domain links to was mostly counted a short while ago, and is not looked up again. What is
+    remembered of a host is the bits that are set, as they are all that counting another domain could change. And a host
     that is at hand for nothing else is not read and written for it: the bit waits in memory until the host is read
     (see `Book.host`). What waits so is lost with the process, unless it is closed: a count that is a little low.
     """
     tables = book.tables
     over_budget = bool(book.totals.shelved.get(DeferReason.BUDGET))
     for key in hosts.values():
-        pair = (key, source.domain)
-        if source.is_inside(key) or pair in tables.referred:
+        counted = tables.referred.get(key, 0)
+        marked = budget.mark_referrer(counted, source.domain)
+        if marked == counted or source.is_inside(key):
             continue
-        if len(tables.referred) >= PAIRS_REMEMBERED:
+        if len(tables.referred) >= REFERRED_REMEMBERED:
             tables.referred.clear()
-        tables.referred.add(pair)
+        tables.referred[key] = marked
         tables.referrers[key] = budget.mark_referrer(tables.referrers.get(key, 0), source.domain)
         if over_budget and shelving.has_shelf(book, key, DeferReason.BUDGET):
             host = book.known_host(key)

@@ -74,8 +74,8 @@ URL_KEY_BYTES = HOST_KEY_BYTES + 1 + PREFIX_BYTES
 STATE, URL, QUEUE, SHELF, ROBOTS, SKELETON, SECTION = (bytes((kind,)) for kind in range(7))
 """What follows a host key in `web`."""
 
-HOST_KEYS_REMEMBERED = 50_000
-"""Some ten megabytes."""
+HOST_KEYS_REMEMBERED = 16_384
+"""Some three megabytes; a key that is forgotten is made again in 3 us."""
 
 LOCK_BYTES = 64 * 1024
 """Of LMDB's lock file: a thousand readers of 64 bytes."""
@@ -93,8 +93,8 @@ class Tables:
         self.secret = secret
         self.blocklist = (0, Blocklist())
         """As it was read last, and the count of `Totals.orders` at that time."""
-        self.referred: set[tuple[bytes, int]] = set()
-        """Hosts with domains that link to them, as they were counted of late: see `admission`."""
+        self.referred: dict[bytes, int] = {}
+        """Bits of referring domains, as they were counted of late: see `admission`."""
         self.referrers: dict[bytes, int] = {}
         """Bits of referring domains that wait until their host is read."""
         self.host_keys: dict[str, bytes] = {}
