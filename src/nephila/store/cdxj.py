@@ -13,10 +13,11 @@ the rows nor the lines of a segment are ever in memory together (`line_sort`): a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii as _quoted
 from pathlib import Path
 
 from nephila.interfaces.catalogue import CaptureRow
@@ -60,8 +61,14 @@ def _place(digest: str, length: int, offset: int, segment: SegmentId) -> dict[st
 
 
 def _line(url: str, at: int, fields: dict[str, str]) -> str:
-    timestamp = _NOT_DIGITS.sub("", warc_date(at))[:14]
-    return f"{surt(url)} {timestamp} {json.dumps(fields)}\n"
+    """As `json.dumps` spells the fields, without its ways: there is a line for every capture."""
+    spelled = ", ".join([f'"{name}": {_quoted(value)}' for name, value in fields.items()])
+    return f"{surt(url)} {_timestamp(at // 1000)} {{{spelled}}}\n"
+
+
+@lru_cache(maxsize=256)
+def _timestamp(second: int) -> str:
+    return _NOT_DIGITS.sub("", warc_date(second * 1000))[:14]
 
 
 def index_lines(file: DiskFile, segment: SegmentId, rows: Iterable[CaptureRow]) -> Iterator[str]:

@@ -12,6 +12,7 @@ This key is for finding captures only. What is *deduplicated* is the normal form
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 _PARTS = re.compile(rb"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.IGNORECASE)
@@ -36,8 +37,28 @@ _SESSION_PARAMETERS = tuple(
 )
 
 
+_PLAIN = re.compile(r"(https?)://([a-z0-9.:-]+)((?:/[A-Za-z0-9_~-][A-Za-z0-9_.~,:=+!$&*@-]*)*/?)")
+"""URLs to which none of the rules applies but lower case and the slash at the end: nearly all that have no query."""
+
+
 def surt(url: str) -> str:
     """The key of a serialised http(s) URL. Anything else is its own key."""
+    plain = _PLAIN.fullmatch(url)
+    if plain is None:
+        return surt_by_rules(url)
+    scheme, authority, path = plain.groups()
+    if path[-1:] == "/" and len(path) > 1:
+        path = path[:-1]
+    return f"{_plain_host(scheme, authority)}){path.lower() or '/'}"
+
+
+@lru_cache(maxsize=4096)
+def _plain_host(scheme: str, authority: str) -> str:
+    return _host(scheme.encode(), authority.encode()).decode("ascii", "replace")
+
+
+def surt_by_rules(url: str) -> str:
+    """The same for any URL, by all rules there are."""
     parts = _PARTS.match(url.encode("utf-8", "replace"))
     if parts is None:
         return url

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nephila.store.surt import surt
+from nephila.store.surt import surt, surt_by_rules
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # the oracle's own regular expressions are written in an old style
@@ -49,3 +49,9 @@ def test_any_url_has_the_same_key_as_elsewhere(scheme: str, host: str, pieces: l
     """W1: byte for byte the key of the oracle."""
     url = f"{scheme}://{host}/{''.join(pieces)}"
     assert surt(url) == oracle(url)
+
+
+@given(st.from_regex(r"https?://[a-z0-9.:-]{1,20}(/[A-Za-z0-9_.~,:=+!$&*@-]{0,6}){0,5}/?", fullmatch=True))
+def test_the_short_way_comes_to_the_same_key(url: str) -> None:
+    """W1: plain URLs are keyed without the rules, as by the rules."""
+    assert surt(url) == surt_by_rules(url)
