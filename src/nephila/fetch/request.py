@@ -7,6 +7,7 @@ are checked before they go on a wire, so that no header can smuggle a second one
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from nephila.model.errors import UsageError
@@ -42,8 +43,32 @@ class Target(NamedTuple):
         return f"{self.scheme}://{self.authority}"
 
 
+_PLAIN_PATH = re.compile(r"/[A-Za-z0-9_~!$&*+,;=:@()|/-][A-Za-z0-9_~!$&*+,;=:@()|./?-]*|/")
+"""Paths, with their queries, that are spelled as the standard spells them if there is no dot segment in them."""
+
+
 def target_of(url: str) -> Target:
-    """Read a URL by the WHATWG rules, so that ``0x7f.1`` is the address it means. Raises `UsageError`."""
+    """Read a URL by the WHATWG rules, so that ``0x7f.1`` is the address it means. Raises `UsageError`.
+
+    What an origin means is found once; behind it, plain paths are taken as they are.
+    """
+    slash = url.find("/", 8)
+    path = url[slash:]
+    if slash > 0 and "/." not in path and _PLAIN_PATH.fullmatch(path):
+        site = _site(url[:slash])
+        if site is not None:
+            return Target(site[0], site[1], site[2], site[3], path, site[5])
+    return _read(url)
+
+
+@lru_cache(maxsize=4096)
+def _site(origin: str) -> Target | None:
+    """The target of an origin's root; None where the origin is not spelled as the standard spells it."""
+    whole = resolve(None, f"{origin}/")
+    return _read(f"{origin}/") if whole == f"{origin}/" and "@" not in origin else None
+
+
+def _read(url: str) -> Target:
     whole = resolve(None, url)
     if whole is None:
         raise UsageError(f"{url!r} is no URL")
