@@ -76,10 +76,26 @@ static int read_base(PyObject *url, Base *base) {
     return 1;
 }
 
-/* Where the host of an absolute URL ends, if its spelling is the standard's own; else 0. */
-static Py_ssize_t plain_host_end(const char *href, Py_ssize_t from, Py_ssize_t length) {
+/* Where a dotted address of four plain numbers ends, if that is what it is; else 0. */
+static Py_ssize_t plain_address_end(const char *href, Py_ssize_t from, Py_ssize_t length) {
+    Py_ssize_t at = from;
+    for (int part = 0; part < 4; part++) {
+        Py_ssize_t start = at;
+        int number = 0;
+        while (at < length && at < start + 4 && href[at] >= '0' && href[at] <= '9')
+            number = number * 10 + href[at++] - '0';
+        if (at == start || number > 255 || (href[start] == '0' && at > start + 1))
+            return 0;
+        if (part < 3 && (at == length || href[at++] != '.'))
+            return 0;
+    }
+    return at;
+}
+
+/* Where a host name ends, if its spelling is the standard's own; else 0. */
+static Py_ssize_t plain_name_end(const char *href, Py_ssize_t from, Py_ssize_t length) {
     Py_ssize_t at = from, label = from;
-    for (; at < length && href[at] != '/'; at++) {
+    for (; at < length && href[at] != '/' && href[at] != ':'; at++) {
         if (!(PLAIN[(unsigned char)href[at]] & IN_HOST))
             return 0;
         if (href[at] == '.') {
@@ -91,9 +107,23 @@ static Py_ssize_t plain_host_end(const char *href, Py_ssize_t from, Py_ssize_t l
         }
     }
     /* The last label must not make it an address: it begins with a letter and is no hexadecimal number. */
-    if (at >= length || at == label || href[label] < 'a' || href[label] > 'z' || at - from > 253)
-        return 0;
-    return at;
+    return at == label || href[label] < 'a' || href[label] > 'z' || at - from > 253 ? 0 : at;
+}
+
+/* Where host and port end, at a slash or at the end of the link, if they are spelled in the standard's own way; else 0. */
+static Py_ssize_t plain_authority_end(const char *href, Py_ssize_t from, Py_ssize_t length, int secure) {
+    Py_ssize_t at = plain_name_end(href, from, length);
+    if (at == 0)
+        at = plain_address_end(href, from, length);
+    if (at > 0 && at < length && href[at] == ':') {
+        Py_ssize_t start = ++at;
+        long port = 0;
+        while (at < length && at < start + 6 && href[at] >= '0' && href[at] <= '9')
+            port = port * 10 + href[at++] - '0';
+        if (at == start || href[start] == '0' || port > 65535 || port == (secure ? 443 : 80))
+            return 0;
+    }
+    return at > 0 && (at == length || href[at] == '/') ? at : 0;
 }
 
 /* Where path and query end (before a fragment), if all of it is plain; else -1. */
@@ -128,6 +158,26 @@ static PyObject *joined(const char *head, Py_ssize_t head_length, const char *ta
     return url;
 }
 
+/* A link that names its host, behind a scheme that it may lack. */
+static PyObject *plain_absolute(const char *scheme, Py_ssize_t scheme_length, const char *href, Py_ssize_t length,
+                                Py_ssize_t authority, int secure) {
+    Py_ssize_t slash = plain_authority_end(href, authority, length, secure);
+    if (slash == 0)
+        return NULL;
+    if (slash < length) {
+        Py_ssize_t end = plain_end(href, slash, length);
+        return end < 0 ? NULL : joined(scheme, scheme_length, href, end);
+    }
+    PyObject *url = PyUnicode_New(scheme_length + length + 1, 127); /* without a path it leads to the root */
+    if (url != NULL) {
+        Py_UCS1 *put = PyUnicode_1BYTE_DATA(url);
+        memcpy(put, scheme, (size_t)scheme_length);
+        memcpy(put + scheme_length, href, (size_t)length);
+        put[scheme_length + length] = '/';
+    }
+    return url;
+}
+
 /* The absolute URL without fragment, NULL where the link is not plain (without an exception) or memory is out. */
 static PyObject *plain_join(const Base *base, const char *href, Py_ssize_t length) {
     if (length == 0)
@@ -135,21 +185,24 @@ static PyObject *plain_join(const Base *base, const char *href, Py_ssize_t lengt
     if (href[0] == '#')
         return joined(base->text, base->length, "", 0);
     if (href[0] == '/') {
-        if (length > 1 && (href[1] == '/' || href[1] == '\\'))
+        if (length > 1 && href[1] == '\\')
             return NULL;
+        if (length > 1 && href[1] == '/') {
+            int secure = base->text[4] == 's';
+            return plain_absolute(base->text, secure ? 6 : 5, href, length, 2, secure);
+        }
         Py_ssize_t end = plain_end(href, 0, length);
         return end < 0 ? NULL : joined(base->text, base->origin, href, end);
     }
     if (length > 8 && memcmp(href, "http", 4) == 0 && (href[4] == ':' || (href[4] == 's' && href[5] == ':'))) {
-        Py_ssize_t authority = href[4] == ':' ? 7 : 8, slash;
+        Py_ssize_t authority = href[4] == ':' ? 7 : 8;
         if (href[authority - 2] != '/' || href[authority - 1] != '/')
             return NULL;
-        if (length > base->origin && href[base->origin] == '/' && memcmp(href, base->text, (size_t)base->origin) == 0)
-            slash = base->origin; /* the page's own origin, spelled as it is */
-        else
-            slash = plain_host_end(href, authority, length);
-        Py_ssize_t end = slash <= 0 ? -1 : plain_end(href, slash, length);
-        return end < 0 ? NULL : joined(href, end, "", 0);
+        if (length > base->origin && href[base->origin] == '/' && memcmp(href, base->text, (size_t)base->origin) == 0) {
+            Py_ssize_t end = plain_end(href, base->origin, length); /* the page's own origin, spelled as it is */
+            return end < 0 ? NULL : joined(href, end, "", 0);
+        }
+        return plain_absolute("", 0, href, length, authority, authority == 8);
     }
     if (href[0] == '?' || !(PLAIN[(unsigned char)href[0]] & IN_PATH) || memchr(href, ':', (size_t)length) != NULL)
         return NULL;
