@@ -7,7 +7,7 @@ sockets.
 """
 
 from .client import HttpFetcher
-from .descriptors import archive_files, raise_descriptor_limit
+from .descriptors import Granted, archive_files, raise_descriptor_limit
 from .dialer import SocketDialer
 from .dns import DnsResolver
 from .guard import AddressGuard
@@ -17,6 +17,7 @@ from .tls import TlsContexts, read_authorities
 __all__ = [
     "AddressGuard",
     "DnsResolver",
+    "Granted",
     "HttpFetcher",
     "SocketDialer",
     "TlsContexts",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nephila.config import Configured, load, read_stored, write_stored
-from nephila.fetch import raise_descriptor_limit
+from nephila.fetch import Granted, raise_descriptor_limit
 from nephila.interfaces.events import EventSink
 from nephila.model.errors import UsageError
 from nephila.model.settings import Settings
@@ -34,18 +34,18 @@ async def opened(
 ) -> AsyncIterator[Crawl]:
     """Hold the directory and build the crawl in it; everything is closed again at the end."""
     wanted = configured.settings.fetch.concurrency
-    possible = raise_descriptor_limit(wanted)
+    granted = raise_descriptor_limit(wanted, configured.settings.fetch.kept_connections)
     directory = CrawlDirectory(out)
     _refuse_another_normal_form(out, configured)
     crawl: Crawl | None = None
     with directory.held():
         try:
             async with AsyncExitStack() as stack:
-                settings = _sized(configured.settings, possible)
+                settings = _sized(configured.settings, granted)
                 crawl = await build(directory, settings, ground, stack, listeners=listeners, deliver=deliver)
                 write_stored(out, configured.settings)
-                if possible < wanted:
-                    crawl.warn("descriptors", _too_few(wanted, possible))
+                if granted.exchanges < wanted:
+                    crawl.warn("descriptors", _too_few(wanted, granted.exchanges))
                 yield crawl
         except UsageError:
             if directory.is_new and (crawl is None or crawl.is_untouched):
@@ -63,11 +63,10 @@ def _refuse_another_normal_form(out: Path, configured: Configured) -> None:
         )
 
 
-def _sized(settings: Settings, concurrency: int) -> Settings:
-    """The settings with the concurrency that the machine allows."""
-    if concurrency >= settings.fetch.concurrency:
-        return settings
-    return replace(settings, fetch=replace(settings.fetch, concurrency=concurrency))
+def _sized(settings: Settings, granted: Granted) -> Settings:
+    """The settings with the concurrency, and the idle connections, that the machine allows."""
+    sized = replace(settings.fetch, concurrency=granted.exchanges, kept_connections=granted.idle)
+    return settings if sized == settings.fetch else replace(settings, fetch=sized)
 
 
 def _too_few(wanted: int, possible: int) -> str:
