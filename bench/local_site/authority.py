@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,13 +39,14 @@ class Chain:
     """Leaf and intermediate: what a server sends."""
 
 
-def made(kind: str, name: str, folder: Path) -> Chain:
-    """A chain for a name and nine others, with keys of a kind."""
+def made(kind: str, name: str, folder: Path, addresses: Sequence[str] = ()) -> Chain:
+    """A chain for a name and nine others, or for addresses, with keys of a kind."""
     if shutil.which("openssl") is None:
-        raise SystemExit("This bench needs the command openssl, which is not installed.")
+        raise SystemExit("TLS rows need the command openssl, which is not installed.")
     place = folder / re.sub(r"\W", "", kind)
     place.mkdir()
-    names = ",".join(f"DNS:{one}" for one in [name, *(f"www{number}.{name}" for number in range(9))])
+    named = [f"DNS:{one}" for one in [name, *(f"www{number}.{name}" for number in range(9))]]
+    names = ",".join([f"IP:{address}" for address in addresses] or named)
     root = _issue(place, kind, "root", _AUTHORITY, signer=None)
     middle = _issue(place, kind, "intermediate", _AUTHORITY + "authorityKeyIdentifier=keyid\n", signer="root")
     leaf = _issue(place, kind, "leaf", _LEAF.format(name=name, names=names), signer="intermediate")
