@@ -16,7 +16,20 @@ import ssl
 MOST_SERVERS = 4096
 """How many servers are remembered: a session takes some 6 KB."""
 
+MOST_REFUSALS = 3
+"""A server that has taken none of so many sessions in a row is brought no more: its tickets are good for nothing."""
+
 _Key = tuple[ssl.SSLContext, str, int]
+
+
+class _Server:
+    """What is known of one."""
+
+    __slots__ = ("refusals", "session")
+
+    def __init__(self) -> None:
+        self.session: ssl.SSLSession | None = None
+        self.refusals = 0
 
 
 class TlsSessions:
@@ -24,7 +37,7 @@ class TlsSessions:
 
     def __init__(self, size: int = MOST_SERVERS) -> None:
         self._size = size
-        self._known: dict[_Key, ssl.SSLSession | None] = {}
+        self._known: dict[_Key, _Server] = {}
 
     def __len__(self) -> int:
         return len(self._known)
@@ -32,40 +45,39 @@ class TlsSessions:
     def call(self, context: ssl.SSLContext, name: str, port: int) -> Call:
         """Another connection is about to be opened."""
         key = (context, name, port)
-        known = key in self._known
-        session = self._known.pop(key, None)
-        self._known[key] = session
+        known = self._known.pop(key, None)
+        server = self._known[key] = known or _Server()
         if len(self._known) > self._size:
             del self._known[next(iter(self._known))]
-        return Call(self, key, session, again=known)
-
-    def keep(self, key: _Key, session: ssl.SSLSession | None) -> None:
-        """Resume this session from now on, or none."""
-        if key in self._known:
-            self._known[key] = session
+        return Call(server, again=known is not None)
 
 
 class Call:
     """One connection's part in it."""
 
-    __slots__ = ("_again", "_key", "_sessions", "session")
+    __slots__ = ("_again", "_server", "session")
 
-    def __init__(self, sessions: TlsSessions, key: _Key, session: ssl.SSLSession | None, *, again: bool) -> None:
-        self._sessions = sessions
-        self._key = key
+    def __init__(self, server: _Server, *, again: bool) -> None:
+        self._server = server
         self._again = again
-        self.session = session
+        self.session = server.session
         """To resume; None for a whole handshake."""
 
     def ended(self, tls: ssl.SSLObject) -> None:
         """The connection was good to its end: remember its session, if it is worth it."""
-        if not self._again or (self.session is not None and tls.session_reused):
+        server = self._server
+        if self.session is not None:
+            server.refusals = 0 if tls.session_reused else server.refusals + 1
+            if tls.session_reused or server.session is not self.session:
+                return
+            server.session = None
+        if not self._again or server.session is not None or server.refusals >= MOST_REFUSALS:
             return
         found = tls.session
-        resumable = found is not None and (found.has_ticket or (found.id and tls.version() != "TLSv1.3"))
-        self._sessions.keep(self._key, found if resumable else None)
+        if found is not None and (found.has_ticket or (found.id and tls.version() != "TLSv1.3")):
+            server.session = found
 
     def failed(self) -> None:
-        """The handshake failed: the next one is a whole one."""
-        self.session = None
-        self._sessions.keep(self._key, None)
+        """The handshake failed, and maybe because of the session: the server is brought none any more."""
+        self.session = self._server.session = None
+        self._server.refusals = MOST_REFUSALS

@@ -107,15 +107,16 @@ def test_a_server_that_has_forgotten_the_session_gets_a_whole_handshake(
             again.close()
         return found
 
-    async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(WIRE)
-            await reader.read()
-        finally:
-            writer.close()
-
     assert run(main()) == [False, False, True, False, True]
+
+
+async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(WIRE)
+        await reader.read()
+    finally:
+        writer.close()
 
 
 @asynccontextmanager
@@ -162,7 +163,30 @@ def test_a_server_that_stumbles_over_a_session_is_called_once_more_without(
             return [await ask(dialer, client, port) for _ in range(4)]
 
     assert run(main()) == [False, False, False, False]
-    assert seen[:4] == [False, False, True, False], "the third is tried with the session, then without"
+    assert seen == [False, False, True, False, False], "the third with the session, then without, as from then on"
+
+
+def test_a_server_that_never_takes_its_sessions_back_is_brought_no_more(
+    run: Run, stand: Any, authority: trustme.CA
+) -> None:
+    """Q1: behind one name there may be many servers that do not know each other's tickets."""
+    _, client = contexts(authority, ssl.TLSVersion.TLSv1_3)
+    brought: list[bool] = []
+
+    async def main() -> None:
+        sessions, dialer = TlsSessions(), SocketDialer()
+        dialer._sessions = sessions
+        port = 0
+        for _ in range(7):
+            server, _ = contexts(authority, ssl.TLSVersion.TLSv1_3)
+            listening = await asyncio.start_server(answering, "127.0.0.1", port, ssl=server)
+            port = listening.sockets[0].getsockname()[1]
+            brought.append(next(iter(sessions._known.values())).session is not None if len(sessions) else False)
+            assert not await ask(dialer, client, port)
+            listening.close()
+
+    run(main())
+    assert brought == [False, False, True, True, True, False, False]
 
 
 def test_servers_that_were_not_called_for_longest_are_forgotten_first() -> None:
