@@ -31,6 +31,7 @@ from typing import Any, cast
 import certifi
 import uvloop
 
+from local_site.arguments import one_sentence
 from local_site.authority import Chain, hashed_directory, made
 from local_site.running import cores
 from nephila.fetch import SocketDialer, secured
@@ -317,13 +318,16 @@ def main() -> None:
     """Parse the arguments and run."""
     parser = argparse.ArgumentParser(prog="nephila bench tls", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--quick", action="store_true", help="few connections; ends within 30 s")
-    parser.add_argument("--connections", type=int, default=0, metavar="N", help="in each turn [400]")
-    parser.add_argument("--turns", type=int, default=0, metavar="N", help="turns of which the least counts [5]")
+    parser.add_argument("--quick", action="store_true", help="few turns; ends within 45 s")
+    parser.add_argument("--connections", type=int, default=0, metavar="N", help="in each turn [40]")
+    parser.add_argument("--turns", type=int, default=0, metavar="N", help="turns of which the least counts [20]")
     parser.add_argument("--ways", default="", metavar="NAME,...", help="only the ways of these names")
+    one_sentence(parser)
     given = parser.parse_args()
-    given.connections = given.connections or (80 if given.quick else 400)
-    given.turns = given.turns or (2 if given.quick else 5)
+    given.connections = given.connections or 40
+    given.turns = given.turns or (3 if given.quick else 20)
+    if given.connections < AT_ONCE:
+        parser.error(f"--connections is at least {AT_ONCE}")
     with tempfile.TemporaryDirectory(prefix="nephila-bench-") as directory:
         folder = Path(directory)
         chains = {kind: made(kind, NAME, folder) for kind in ("P-256", "RSA 2048")}
