@@ -3,7 +3,7 @@
 `HttpFetcher` is the way in. `client` tells the story of an exchange; `connect` finds and judges the address and opens
 the connection (through `proxy` and `tls` where asked); `connection` and `pool` hold it; `answer`, `head` and `framing`
 read what comes, without I/O; `coding` undoes its codings. `dns` answers names, `guard` judges addresses, `dialer` owns
-sockets.
+sockets, with TLS over them by `secured` and `sessions`.
 """
 
 from .client import HttpFetcher
