@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .authority import made
 from .pages import Plan, Site
 
 SERVER = Path(__file__).with_name("server.py")
@@ -83,7 +83,7 @@ def served(service: Service, folder: Path) -> Iterator[RunningSite]:
     try:
         told = _line(process)
         site = Site(plan, "https" if pem else "http", told["port"])
-        yield RunningSite(process, site, pem)
+        yield RunningSite(process, site, pem and pem.with_name("root.pem"))
     finally:
         if process.stdin is not None:
             process.stdin.close()  # which ends it
@@ -97,29 +97,10 @@ def served(service: Service, folder: Path) -> Iterator[RunningSite]:
 
 
 def certificate(addresses: list[str], folder: Path) -> Path:
-    """A key and a certificate for the addresses, its own authority, in one PEM file."""
-    if shutil.which("openssl") is None:
-        raise SystemExit("TLS rows need the command openssl, which is not installed.")
+    """Key, leaf and intermediate for the addresses in one PEM file, as servers have them; the root lies beside it."""
     path = folder / "site.pem"
-    if path.is_file():
-        return path
-    names = ",".join(f"IP:{address}" for address in addresses)
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-days",
-        "2",
-    ]
-    command += ["-subj", "/CN=site", "-addext", f"subjectAltName={names}"]
-    command += ["-keyout", str(folder / "key.pem"), "-out", str(folder / "certificate.pem")]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    if made.returncode:
-        raise SystemExit(f"openssl made no certificate: {made.stderr.strip().splitlines()[-1]}")
-    path.write_text((folder / "key.pem").read_text() + (folder / "certificate.pem").read_text())
+    if not path.is_file():
+        chain = made("P-256", "site.test", folder, addresses)
+        path.write_text(chain.key.read_text() + chain.shown.read_text())
+        path.with_name("root.pem").write_text(chain.root.read_text())
     return path

@@ -59,7 +59,7 @@ class HttpFetcher:
         self._limits = Limits(settings.max_header_bytes, settings.max_bytes)
         self._requests = RequestSpelling(settings.user_agent, keep_alive=settings.keep_alive_s > 0)
         self._budget = ByteBudget(settings.max_in_flight_bytes)
-        self._pool = ConnectionPool(settings.keep_alive_s, settings.concurrency)
+        self._pool = ConnectionPool(settings.keep_alive_s, settings.kept_connections)
         self._turns = AddressTurns(addresses, clock)
         self._connector = Connector(settings, resolver, dialer, guard, tls or TlsContexts(), self._budget, self._turns)
 

@@ -1,8 +1,13 @@
-"""File descriptors: the limit raised at start, and concurrency sized from what was granted (H1)."""
+"""File descriptors: the limit raised at start, and concurrency sized from what was granted (H1).
+
+Exchanges come first, with two descriptors each. Idle connections get what is left over, and those of the second
+descriptors that nobody uses.
+"""
 
 from __future__ import annotations
 
 import resource
+from typing import NamedTuple
 
 from nephila.model.errors import NephilaError
 
@@ -18,13 +23,21 @@ LEAST_DESCRIPTORS = 48
 MOST_ARCHIVE_FILES = 64
 
 
-def raise_descriptor_limit(wanted: int) -> int:
-    """Raise the soft limit as far as `wanted` exchanges at once need; how many of them the limit really allows.
+class Granted(NamedTuple):
+    """What the limit allows."""
 
-    Raises `NephilaError` where not even one could work.
+    exchanges: int
+    idle: int
+    """Connections that are kept beside them."""
+
+
+def raise_descriptor_limit(exchanges: int, idle: int = 0) -> Granted:
+    """Raise the soft limit as far as so many exchanges at once and idle connections need; what of it is allowed.
+
+    Raises `NephilaError` where not even one exchange could work.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted * DESCRIPTORS_PER_EXCHANGE + RESERVED_DESCRIPTORS
+    needed = exchanges + max(exchanges * (DESCRIPTORS_PER_EXCHANGE - 1), idle) + RESERVED_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < needed:
         granted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         if granted > soft:
@@ -32,15 +45,17 @@ def raise_descriptor_limit(wanted: int) -> int:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
             except (OSError, ValueError):  # a sandbox may forbid it: go on with what there is
                 granted = soft
-        soft = granted
+        soft = max(soft, granted)
     if soft == resource.RLIM_INFINITY:
-        return wanted
+        return Granted(exchanges, idle)
     if soft < LEAST_DESCRIPTORS:
         raise NephilaError(
             f"this process may open {soft} files at once, and a crawl needs at least {LEAST_DESCRIPTORS}",
             hint="raise the limit, for example with ulimit -n 1024",
         )
-    return min(wanted, (soft - min(RESERVED_DESCRIPTORS, soft // 2)) // DESCRIPTORS_PER_EXCHANGE)
+    free = soft - min(RESERVED_DESCRIPTORS, soft // 2)
+    possible = min(exchanges, free // DESCRIPTORS_PER_EXCHANGE)
+    return Granted(possible, min(idle, free - possible))
 
 
 def archive_files() -> int:

@@ -2,6 +2,11 @@
 
 Keyed by origin; the address and the proxy of a kept connection are those it was opened with, and both were judged
 then. A connection is kept for the shorter of our own limit and what the server promised. One timer sweeps all of them.
+
+A broad crawl goes round its hosts. Were the connection that has been idle longest to make room when there is none, it
+would be the one whose host is next, and with one host more than places not a single connection would be used twice. So
+those that are here stay, and the newcomer goes. Hosts come and go, too: now and then a newcomer takes the place of the
+oldest, so seldom that the whole pool is turned over in no less than `TURNOVER` times the life of a connection.
 """
 
 from __future__ import annotations
@@ -14,14 +19,19 @@ _MARGIN_S = 1.0
 """We give up a connection so long before the server says that it will: a request must not meet its end."""
 
 
+TURNOVER = 2.0
+"""Of 4,096 places for 5,000 hosts that come round in 10 s it costs one in twelve; of 32 places one is given in 4 s."""
+
+
 class ConnectionPool:
-    """At most `size` idle connections; the one that has been idle longest makes room."""
+    """At most `size` idle connections."""
 
     def __init__(self, keep_alive_s: float, size: int) -> None:
         self._keep_alive_s = keep_alive_s
         self._size = size
         self._idle: dict[str, list[Connection]] = {}
         self._count = 0
+        self._turn_at = 0.0
         self._sweeper: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -49,8 +59,9 @@ class ConnectionPool:
         if keep_s <= 0 or not connection.usable:
             connection.abort()
             return
-        if self._count >= self._size:
-            self._evict()
+        if self._count >= self._size and not self._makes_room():
+            connection.abort()
+            return
         connection.idle_until = asyncio.get_running_loop().time() + keep_s
         self.put_back(origin, connection)
 
@@ -71,6 +82,15 @@ class ConnectionPool:
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
+
+    def _makes_room(self) -> bool:
+        """Whether there is a place for a newcomer to a full pool."""
+        now = asyncio.get_running_loop().time()
+        if now < self._turn_at or not self._idle:
+            return False
+        self._turn_at = now + TURNOVER * self._keep_alive_s / self._size
+        self._evict()
+        return True
 
     def _evict(self) -> None:
         origin = next(iter(self._idle))

@@ -145,7 +145,13 @@ class FetchSettings:
         "in each cycle, and all of a host that was caught with wrong validators; 0 trusts every server",
         low=0,
     )
-    keep_alive_s: float = setting(15.0, "seconds an idle connection is kept", low=0)
+    keep_alive_s: float = setting(60.0, "seconds an idle connection is kept", low=0)
+    kept_connections: int = setting(
+        4096,
+        "idle connections kept at once, as far as file descriptors reach; over TLS some 55 KB of memory each",
+        low=0,
+        high=100_000,
+    )
     authorities: str = setting("", "PEM file of certificate authorities to trust beside the usual ones", flag="ca-file")
     bad_certificates: bool = setting(
         False, "accept bad certificates and outdated TLS, and record it", flag="bad-certificates"

@@ -69,13 +69,17 @@ def _refuse_another_normal_form(out: Path, configured: Configured) -> None:
 
 
 def sized(settings: Settings) -> tuple[Settings, str]:
-    """The settings with the concurrency that the machine allows, and a sentence where that is less than was wanted."""
+    """The settings with what the machine allows of exchanges and idle connections; a sentence where that is too few."""
     wanted = settings.fetch.concurrency
-    possible = raise_descriptor_limit(wanted)
+    granted = raise_descriptor_limit(wanted, settings.fetch.kept_connections)
+    possible = granted.exchanges
+    fetch = replace(settings.fetch, concurrency=possible, kept_connections=granted.idle)
+    if fetch != settings.fetch:
+        settings = replace(settings, fetch=fetch)
     if possible >= wanted:
         return settings, ""
     warning = (
         f"{possible} exchanges at once instead of {wanted}, because this process may open too few files: "
         "raise the limit with ulimit -n, or lower --concurrency"
     )
-    return replace(settings, fetch=replace(settings.fetch, concurrency=possible)), warning
+    return settings, warning

@@ -74,6 +74,19 @@ def test_crawlers_are_compared_on_the_same_pages() -> None:
     assert floor["times_floor"] > 1
 
 
+def test_ways_of_tls_are_measured_beside_plain_connections() -> None:
+    """Q1: both kinds of keys, a new connection and a kept one."""
+    ways = "plain,loop,layer,dialer: sessions resumed"
+    report = document("tls", "--quick", "--json", "--connections", "16", "--turns", "1", "--ways", ways)
+    assert {(row["keys"], row["way"]) for row in report["rows"]} == {
+        (keys, way) for keys in ("P-256", "RSA 2048") for way in ways.split(",")
+    }
+    for row in report["rows"]:
+        assert row["page_us"] > 0
+        assert row["new_over_plain_us"] > 0 or row["way"] == "plain"
+    assert report["load_store_ms"]["file"] > report["load_store_ms"]["none"]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -96,5 +109,5 @@ def test_a_wrong_argument_is_answered_in_one_sentence(words: tuple[str, ...], se
 def test_benches_are_listed_with_what_they_measure() -> None:
     """C4: so that nobody has to look into the folder."""
     listed = [line.split(None, 1) for line in bench().stdout.splitlines()]
-    assert [name for name, _ in listed] == ["compare", "frontier", "pages", "slo"]
+    assert [name for name, _ in listed] == ["compare", "frontier", "pages", "slo", "tls"]
     assert all(len(words) > 20 for _, words in listed)

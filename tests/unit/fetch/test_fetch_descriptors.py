@@ -29,22 +29,29 @@ class Limits:
 @pytest.mark.parametrize(
     ("limits", "wanted", "possible", "soft"),
     [
-        (Limits(1024, 1_000_000), 256, 256, 1024),
-        (Limits(1024, 1_000_000), 2000, 2000, 4128),
-        (Limits(1024, 2048), 2000, 960, 2048),
-        (Limits(1024, 1_000_000, forbidden=True), 2000, 448, 1024),
-        (Limits(1024, resource.RLIM_INFINITY), 5000, 5000, 10_128),
-        (Limits(64, 64), 10, 10, 64),
-        (Limits(64, 64), 256, 16, 64),
+        (Limits(1024, 1_000_000), (256, 0), (256, 0), 1024),
+        (Limits(1024, 1_000_000), (2000, 0), (2000, 0), 4128),
+        (Limits(1024, 2048), (2000, 0), (960, 0), 2048),
+        (Limits(1024, 1_000_000, forbidden=True), (2000, 0), (448, 0), 1024),
+        (Limits(1024, resource.RLIM_INFINITY), (5000, 0), (5000, 0), 10_128),
+        (Limits(64, 64), (10, 0), (10, 0), 64),
+        (Limits(64, 64), (256, 0), (16, 0), 64),
+        (Limits(1024, 1_000_000), (256, 4096), (256, 4096), 4480),
+        (Limits(1024, 4096), (256, 4096), (256, 3712), 4096),
+        (Limits(1024, 1_000_000, forbidden=True), (256, 4096), (256, 640), 1024),
+        (Limits(1024, 1024), (2000, 4096), (448, 448), 1024),
+        (Limits(1024, 1_000_000), (256, 100), (256, 100), 1024),
+        (Limits(64, 64), (256, 4096), (16, 16), 64),
+        (Limits(resource.RLIM_INFINITY, resource.RLIM_INFINITY), (9, 4096), (9, 4096), resource.RLIM_INFINITY),
     ],
 )
-def test_the_limit_is_raised_as_needed_and_concurrency_sized_from_it(
-    monkeypatch: pytest.MonkeyPatch, limits: Limits, wanted: int, possible: int, soft: int
+def test_the_limit_is_raised_as_needed_and_connections_are_sized_from_it(
+    monkeypatch: pytest.MonkeyPatch, limits: Limits, wanted: tuple[int, int], possible: tuple[int, int], soft: int
 ) -> None:
-    """H1: never more than the hard limit; where there is little, half of it is left for files."""
+    """H1: never more than the hard limit; of little, half is left for files; exchanges go first."""
     monkeypatch.setattr(resource, "getrlimit", limits.get)
     monkeypatch.setattr(resource, "setrlimit", limits.set)
-    assert raise_descriptor_limit(wanted) == possible
+    assert raise_descriptor_limit(*wanted) == possible
     assert limits.now[0] == soft
 
 

@@ -39,6 +39,10 @@ def share_of(settings: Settings, among: int) -> Settings:
     linger_ms = max(frontier.linger_ms, min(frontier.linger_ms * among, MAX_LINGER_MS))
     return replace(
         settings,
-        fetch=replace(fetch, max_in_flight_bytes=max(1_000_000, fetch.max_in_flight_bytes // among)),
+        fetch=replace(
+            fetch,
+            max_in_flight_bytes=max(1_000_000, fetch.max_in_flight_bytes // among),
+            kept_connections=-(-fetch.kept_connections // among),
+        ),
         frontier=replace(frontier, linger_ms=linger_ms),
     )
