@@ -11,7 +11,6 @@ New entries live in a dict until `flush` writes them in key order; both are aske
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 from contextlib import suppress
@@ -22,6 +21,8 @@ import msgspec
 
 from nephila.model.errors import StorageError
 from nephila.model.record import Original
+
+from .full_disk import HINT, full_disk
 
 MAP_BYTES = 1 << 38
 """Address space, sparse: room for a billion bodies at ~250 bytes each."""
@@ -175,11 +176,8 @@ class LmdbDigestIndex:
             os.close(descriptor)
 
     def _refused(self, error: Exception) -> StorageError:
-        if isinstance(error, lmdb.DiskError) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
-            return StorageError(
-                f"The index of known bodies in {self._path.name} could not be written: no space left on the disk.",
-                hint="Make room and start the same command again: it goes on where it was.",
-            )
+        if full := full_disk(error):
+            return StorageError(f"The index of known bodies in {self._path.name} could not be written: {full}.", HINT)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         return StorageError(
             f"The index of known bodies in {self._path.name} refused: {reason}.",

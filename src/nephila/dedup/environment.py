@@ -9,7 +9,6 @@ takes it away.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 from contextlib import suppress
@@ -18,6 +17,8 @@ from pathlib import Path
 import lmdb
 
 from nephila.model.errors import StorageError
+
+from .full_disk import HINT, full_disk
 
 LOCK_BYTES = 64 * 1024
 """Of LMDB's lock file: a thousand readers of 64 bytes."""
@@ -60,12 +61,8 @@ class UnsyncedEnvironment:
 
     def refused(self, error: Exception) -> StorageError:
         """What to tell when the disk or LMDB says no."""
-        full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
-        if full or isinstance(error, lmdb.DiskError):
-            return StorageError(
-                f"The {self._what} in {self.path.name} could not be written: no space left on the disk.",
-                hint="Make room and start the same command again: it goes on where it was.",
-            )
+        if full := full_disk(error):
+            return StorageError(f"The {self._what} in {self.path.name} could not be written: {full}.", HINT)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         return StorageError(
             f"The {self._what} in {self.path.name} refused: {reason}.",

@@ -6,7 +6,6 @@ synced, so that what was learned survives the machine.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from nephila.model.errors import StorageError
+
+from .full_disk import HINT, full_disk
 
 if TYPE_CHECKING:
     from lmdb import _Database as Database
@@ -98,11 +99,8 @@ class LearnedEnvironment:
             os.close(descriptor)
 
     def _refused(self, error: Exception) -> StorageError:
-        if isinstance(error, lmdb.DiskError) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
-            return StorageError(
-                f"What was learned of sites could not be written to {self._path.name}: no space left on the disk.",
-                hint="Make room and start the same command again: it goes on where it was.",
-            )
+        if full := full_disk(error):
+            return StorageError(f"What was learned of sites could not be written to {self._path.name}: {full}.", HINT)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         return StorageError(
             f"What was learned of sites in {self._path.name} cannot be read or written: {reason}.",

@@ -66,9 +66,9 @@ def test_a_quota_of_processor_time_counts_as_cores(tmp_path: Path, quota: str, c
 
 def test_memory_is_divided_and_the_rest_is_each_workers_own() -> None:
     """S5: bodies in flight are bounded for the machine; commits wait a little longer for company."""
-    settings = Settings(fetch=FetchSettings(concurrency=50, max_in_flight_bytes=100_000_000))
+    settings = Settings(fetch=FetchSettings(concurrency=50, max_in_flight_bytes=100_000_000, kept_connections=401))
     share = share_of(settings, 4)
-    assert share.fetch == replace(settings.fetch, max_in_flight_bytes=25_000_000)
+    assert share.fetch == replace(settings.fetch, max_in_flight_bytes=25_000_000, kept_connections=101)
     assert share.frontier.linger_ms == 20.0
     assert share_of(settings, 40).frontier.linger_ms == 20.0
     patient = Settings(frontier=FrontierSettings(linger_ms=50.0))
