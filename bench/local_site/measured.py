@@ -60,7 +60,9 @@ def run(
             os.sched_setaffinity(0, {ground.core})
 
     calls = call_ns(ground.core)
-    environ = {**os.environ, **(ground.environ or {})}
+    # Compiled modules are kept, as they are for users: what pip installs for the others is compiled, too.
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environ = {**kept, **(ground.environ or {})}
     with ground.log.open("ab") as log:
         began = time.monotonic()
         process = subprocess.Popen(

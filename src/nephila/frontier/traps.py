@@ -308,19 +308,24 @@ def _shape(seen: Observation) -> bytes:
 
 
 def _knows(ring: bytes, found: bytes) -> bool:
+    return _place(ring, found) >= 0
+
+
+def _place(ring: bytes, found: bytes) -> int:
+    """Where a hash stands in a ring; -1 where it does not."""
     at = ring.find(found)
     while at > 0 and at % _HASH_BYTES:
         at = ring.find(found, at + 1)
-    return at >= 0
+    return at
 
 
 def _remembering(ring: bytes, found: bytes) -> bytes:
     """The ring with a hash as the most recent one, once."""
     if not found:
         return ring
-    kept = (ring[at : at + _HASH_BYTES] for at in range(0, len(ring), _HASH_BYTES))
-    if _knows(ring, found):
-        ring = b"".join(old for old in kept if old != found)
+    at = _place(ring, found)
+    if at >= 0:
+        ring = ring[:at] + ring[at + _HASH_BYTES :]
     return (ring + found)[-RING * _HASH_BYTES :]
 
 

@@ -40,11 +40,17 @@ def _ruled() -> frozenset[str]:
             if not rule or rule.startswith("//"):
                 continue
             name = rule.lstrip("!").removeprefix("*.")
-            for spelling in (name,) if name.isascii() else (name, name.encode("idna").decode("ascii")):
+            for spelling in (name,) if name.isascii() else (name, _in_ascii(name)):
                 ruled.update(_endings(spelling))
                 if rule.startswith("*.") and "." not in spelling:
                     ruled.add(spelling)
     return frozenset(ruled)
+
+
+def _in_ascii(name: str) -> str:
+    """The ASCII spelling of a name in normal form, as the list has them: nothing is left to prepare."""
+    labels = name.split(".")
+    return ".".join(one if one.isascii() else f"xn--{one.encode('punycode').decode('ascii')}" for one in labels)
 
 
 def _endings(name: str) -> tuple[str, ...]:

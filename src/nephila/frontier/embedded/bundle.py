@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 BUNDLE_BYTES = 1_900
 _HEAD = struct.Struct(">IHBBB")
+_RANK_AT = 6
+"""Where the rank stands in a head."""
 _LENGTH = struct.Struct(">H")
 _MAX_CYCLE = 0xFFFF
 _AFTER_TAIL = 18
@@ -74,6 +76,16 @@ def read_head(value: bytes, host_key: bytes, url_mark: bytes) -> Head:
     if via and length < len(host_key):
         via = host_key + url_mark + via
     return Head(admitted_s, cycle, rank, hops, via)
+
+
+def head_of(value: bytes) -> bytes:
+    """The head of a bundle, as it is packed."""
+    return value[: _HEAD.size + value[_HEAD.size - 1]]
+
+
+def with_rank(head: bytes, rank: int) -> bytes:
+    """A packed head with another rank in it."""
+    return head[:_RANK_AT] + bytes((rank,)) + head[_RANK_AT + 1 :]
 
 
 def pack_bundle(head: bytes, entries: Sequence[Entry]) -> bytes:

@@ -21,6 +21,7 @@ from .bundle import (
     Head,
     entries_of,
     fingerprint_of,
+    head_of,
     pack_bundle,
     pack_entry,
     pack_head,
@@ -148,6 +149,15 @@ def enqueue_record(book: Book, key: bytes, host: HostState, url_key: bytes, reco
 
 def take(book: Book, key: bytes, place: bytes, fingerprint: bytes) -> tuple[Head, bytes] | None:
     """Take a URL out of its bundle: what the bundle knew of it, None when it is not in there. Nothing is counted."""
+    moved = move_out(book, key, place, fingerprint)
+    if moved is None:
+        return None
+    head, entry = moved
+    return read_head(head, key, URL), tail_of(entry)
+
+
+def move_out(book: Book, key: bytes, place: bytes, fingerprint: bytes) -> tuple[bytes, Entry] | None:
+    """The same with all as it is packed, for whoever puts it back elsewhere."""
     bundle_key = key + QUEUE + place
     value = book.txn.get(bundle_key, db=book.web)
     found = None if value is None else take_entry(value, fingerprint)
@@ -155,7 +165,7 @@ def take(book: Book, key: bytes, place: bytes, fingerprint: bytes) -> tuple[Head
         return None
     entry, rest = found
     put_or_delete(book, bundle_key, rest)
-    return read_head(value, key, URL), tail_of(entry)
+    return head_of(value), entry
 
 
 def put_or_delete(book: Book, bundle_key: bytes, value: bytes | None) -> None:

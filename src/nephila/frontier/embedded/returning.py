@@ -9,14 +9,14 @@ from nephila.model.task import Candidate, Level
 
 from . import shelving
 from .book import Book, read_lease, read_url
-from .bundle import Head, pack_entry, pack_head
+from .bundle import read_head, with_rank
 from .links import Writes, risen
 from .marks import PARKED, QUEUED, place_in, queued_mark, rank_in
-from .queueing import Standing, enqueue_record, put_bundle, take, uncount
+from .queueing import Standing, enqueue_record, move_out, put_bundle, take, uncount
 from .records import RANK_AT, HostState, Place, UrlRecord
 from .scoring import NOMINAL, score_of
 from .sections import count_out
-from .tables import HOST_KEY_BYTES, QUEUE, pending_key
+from .tables import HOST_KEY_BYTES, QUEUE, URL, pending_key
 from .waking import is_behind, wake
 
 
@@ -77,15 +77,15 @@ def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: in
         if rank != rank_in(raw):
             writes.append((url_key, queued_mark(place, rank)))
         return
-    taken = take(book, key, place, candidate.address.fingerprint)
-    if taken is None:
+    moved = move_out(book, key, place, candidate.address.fingerprint)
+    if moved is None:
         raise KeyError(url_key)
-    head, tail = taken
+    head, entry = moved
     if better.lane != lane:  # else it is counted where it was
-        uncount(book, key, host, lane, head.admitted_s)
-        book.count_queued(host, better.lane, 1, head.admitted_s)
-    packed = pack_head(Head(head.admitted_s, head.cycle, rank, head.hops, head.via), key)
-    found = put_bundle(book, key + QUEUE, host, better, packed, [pack_entry(tail, candidate.address.fingerprint)])
+        admitted_s = read_head(head, key, URL).admitted_s
+        uncount(book, key, host, lane, admitted_s)
+        book.count_queued(host, better.lane, 1, admitted_s)
+    found = put_bundle(book, key + QUEUE, host, better, with_rank(head, rank), [entry])
     writes.append((url_key, queued_mark(found, rank)))
     if candidate.level is not None or better.step != fresh or not is_behind(book, host, (found,)):
         wake(book, key, host, (found,))
