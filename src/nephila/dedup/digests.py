@@ -23,6 +23,7 @@ from nephila.model.errors import StorageError
 from nephila.model.record import Original
 
 from .full_disk import HINT, full_disk
+from .locks import reserve_locks
 
 MAP_BYTES = 1 << 38
 """Address space, sparse: room for a billion bodies at ~250 bytes each."""
@@ -30,9 +31,6 @@ MAP_BYTES = 1 << 38
 FLUSH_ENTRIES = 256
 """Written in one transaction. Digests lie all over the table, and LMDB keeps the room for as many changed pages as a
 transaction ever had: a megabyte so, where a slow second would take ten."""
-
-LOCK_BYTES = 64 * 1024
-"""Of LMDB's lock file: a thousand readers of 64 bytes."""
 
 _FIELDS = tuple[str, str, int, str, str]
 _encode = msgspec.msgpack.Encoder().encode
@@ -83,7 +81,7 @@ class LmdbDigestIndex:
             path.mkdir(parents=True, exist_ok=True)
             if not joining and self._left_open_by_another_boot(boot_id):
                 self._discard()
-            self._reserve_locks()
+            reserve_locks(self._path)
             self._environment = lmdb.open(
                 str(path), map_size=map_bytes, sync=False, metasync=False, max_dbs=0, readahead=False
             )
@@ -166,14 +164,6 @@ class LmdbDigestIndex:
     def _discard(self) -> None:
         for name in ("data.mdb", "lock.mdb"):
             (self._path / name).unlink(missing_ok=True)
-
-    def _reserve_locks(self) -> None:
-        """Give the lock file its blocks: LMDB maps it sparse, and a full disk makes writing to a hole a SIGBUS."""
-        descriptor = os.open(self._path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            os.posix_fallocate(descriptor, 0, LOCK_BYTES)
-        finally:
-            os.close(descriptor)
 
     def _refused(self, error: Exception) -> StorageError:
         if full := full_disk(error):

@@ -19,9 +19,7 @@ import lmdb
 from nephila.model.errors import StorageError
 
 from .full_disk import HINT, full_disk
-
-LOCK_BYTES = 64 * 1024
-"""Of LMDB's lock file: a thousand readers of 64 bytes."""
+from .locks import reserve_locks
 
 
 class UnsyncedEnvironment:
@@ -37,7 +35,7 @@ class UnsyncedEnvironment:
             path.mkdir(parents=True, exist_ok=True)
             self._marker = os.open(path / "open-since-boot", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             self._enter(boot_id)
-            self._reserve_locks()
+            reserve_locks(self.path)
             self.lmdb = lmdb.open(
                 str(path), map_size=map_bytes, sync=False, metasync=False, max_dbs=tables, readahead=False
             )
@@ -92,14 +90,6 @@ class UnsyncedEnvironment:
     def _files(self) -> list[Path]:
         """All but the marker."""
         return [path for path in self.path.iterdir() if path.name != "open-since-boot"]
-
-    def _reserve_locks(self) -> None:
-        """Give the lock file its blocks: LMDB maps it sparse, and a full disk makes writing to a hole a SIGBUS."""
-        descriptor = os.open(self.path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            os.posix_fallocate(descriptor, 0, LOCK_BYTES)
-        finally:
-            os.close(descriptor)
 
 
 def _sync(path: Path) -> None:

@@ -17,6 +17,7 @@ import lmdb
 from nephila.model.errors import StorageError
 
 from .full_disk import HINT, full_disk
+from .locks import reserve_locks
 
 if TYPE_CHECKING:
     from lmdb import _Database as Database
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 MAP_BYTES = 1 << 34
 """Address space, sparse. What is kept is bounded; hosts are not, at some hundred bytes each."""
-LOCK_BYTES = 64 * 1024
 NAMES = ("meta", "tallies", "votes", "counts", "changes", "absences")
 
 
@@ -38,7 +38,7 @@ class LearnedEnvironment:
         try:
             if not read_only:
                 path.mkdir(parents=True, exist_ok=True)
-                self._reserve_locks()
+                reserve_locks(self._path)
             self._environment = lmdb.open(
                 os.fspath(path),
                 map_size=map_bytes,
@@ -89,14 +89,6 @@ class LearnedEnvironment:
             raise self._refused(error) from error
         finally:
             self._environment.close()
-
-    def _reserve_locks(self) -> None:
-        """Give the lock file its blocks: LMDB maps it sparse, and a full disk makes writing to a hole a SIGBUS."""
-        descriptor = os.open(self._path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            os.posix_fallocate(descriptor, 0, LOCK_BYTES)
-        finally:
-            os.close(descriptor)
 
     def _refused(self, error: Exception) -> StorageError:
         if full := full_disk(error):

@@ -121,7 +121,7 @@ def _resolved_with(identifier: Identifier) -> Callable[[str], Address | None]:
     """The same for URLs that are WHATWG serialisations already: they are not parsed again."""
 
     def identify(url: str) -> Address | None:
-        address = identifier.identify_resolved((url,))[0]
+        address = identifier.identify_serialised(url)
         return address if isinstance(address, Address) else None
 
     return identify

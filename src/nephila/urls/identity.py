@@ -117,6 +117,10 @@ class Identifier:
                 known[url] = answer
         return answers
 
+    def identify_serialised(self, url: str) -> Address | UrlRefused:
+        """The address of one URL that is a WHATWG serialisation already."""
+        return self._known.get(url) or self.identify_resolved((url,))[0]
+
     def identify_new(self, urls: Sequence[str]) -> list[Address | UrlRefused]:
         """As `identify_resolved`, without memory: for whoever remembers addresses himself."""
         if not AVAILABLE or self._forms:
