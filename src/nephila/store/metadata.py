@@ -27,16 +27,14 @@ _NEXT_OUTLINK = f"\r\n{_OUTLINK}"
 
 def metadata_block(capture: Capture, coding: str) -> bytes:
     """The warc-fields of one capture. `coding` is kept for revisits, whose original had the same."""
-    block = fields_block((*_lease_fields(capture), *_task_fields(capture.task), *_fetched_fields(capture.fetched)))
+    fields = _lease_fields(capture) + _task_fields(capture.task) + _fetched_fields(capture.fetched)
     if capture.revisit_of is not None:
-        block += fields_block((("coding", coding),))
+        fields.append(("coding", coding))
     if capture.body_left_out:
-        block += fields_block((("body-left-out", "1"),))
-    if capture.notes:
-        block += fields_block((NOTE + name, value) for name, value in capture.notes)
-    if capture.outlinks:
-        block += _outlink_lines(capture.outlinks)
-    return block
+        fields.append(("body-left-out", "1"))
+    fields += [(NOTE + name, value) for name, value in capture.notes]
+    block = fields_block(fields)
+    return block + _outlink_lines(capture.outlinks) if capture.outlinks else block
 
 
 def _outlink_lines(outlinks: tuple[str, ...]) -> bytes:

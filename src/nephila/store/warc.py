@@ -150,7 +150,11 @@ def one_line(value: str) -> str:
 
 def fields_block(fields: Iterable[tuple[str, str]]) -> bytes:
     """The block of a warc-fields record."""
-    return "".join([f"{name}: {one_line(value)}\r\n" for name, value in fields]).encode("utf-8", "replace")
+    lines = [f"{name}: {value}\r\n" for name, value in fields]
+    text = "".join(lines)
+    if text.count("\n") != len(lines) or text.count("\r") != len(lines):  # a value has a line end of its own
+        text = "".join([f"{one_line(line[:-2])}\r\n" for line in lines])
+    return text.encode("utf-8", "replace")
 
 
 def _record(kind: str, record_id: str, date: str, fields: str, content_type: str, block: bytes) -> bytes:
