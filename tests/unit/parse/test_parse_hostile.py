@@ -88,7 +88,7 @@ def test_time_grows_with_size_and_not_with_its_square(pattern: str) -> None:
     """X1, Q5: four times the page takes about four times as long, not sixteen."""
     small, large = numbered(pattern, SIZE), numbered(pattern, 4 * SIZE)
     small_s = min(seconds(lambda: parsed(small)) for _ in range(3))
-    assert seconds(lambda: parsed(large)) < 10 * small_s
+    assert min(seconds(lambda: parsed(large)) for _ in range(3)) < 10 * small_s
 
 
 @pytest.mark.parametrize("shape", SHAPES)
