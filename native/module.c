@@ -1,11 +1,13 @@
 /* The module itself: the methods of all parts under one name. */
 #include "native.h"
 
-static PyMethodDef *const PARTS[] = {nephila_frontier_methods, nephila_links_methods, nephila_near_methods,
-                                     nephila_scan_methods, nephila_store_methods};
+static PyMethodDef *const PARTS[] = {
+    nephila_frontier_methods, nephila_joining_methods, nephila_near_methods,  nephila_paths_methods,
+    nephila_scan_methods,     nephila_sieve_methods,   nephila_store_methods,
+};
 
 static int add_parts(PyObject *module) {
-    nephila_links_prepare();
+    nephila_joining_prepare();
     nephila_scan_prepare();
     for (size_t part = 0; part < sizeof PARTS / sizeof *PARTS; part++)
         if (PyModule_AddFunctions(module, PARTS[part]) < 0)

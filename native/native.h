@@ -15,10 +15,12 @@
 
 extern PyMethodDef nephila_frontier_methods[];
 extern PyMethodDef nephila_near_methods[];
-extern PyMethodDef nephila_links_methods[];
+extern PyMethodDef nephila_joining_methods[];
+extern PyMethodDef nephila_paths_methods[];
+extern PyMethodDef nephila_sieve_methods[];
 extern PyMethodDef nephila_scan_methods[];
 extern PyMethodDef nephila_store_methods[];
-void nephila_links_prepare(void);
+void nephila_joining_prepare(void);
 void nephila_scan_prepare(void);
 
 #endif

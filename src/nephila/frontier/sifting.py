@@ -1,7 +1,7 @@
-"""The loop of the sieve, run for every link of a page: in C where it was built (`native/links.c`), with its twin.
+"""The loop of the sieve, run for every link of a page: in C where it was built (`native/sieve.c`), with its twin.
 
 A URL that was judged is remembered as `Judged`. With the extension that is for the odd ones only: a plain URL (see
-`native/links.c`) is identified and judged anew each time it is met, by what `Rules` say, which takes less time than to
+`native/sieve.c`) is identified and judged anew each time it is met, by what `Rules` say, which takes less time than to
 find it in a large memory.
 """
 

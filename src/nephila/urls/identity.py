@@ -7,7 +7,7 @@ are remembered, because the pages of a site share most of their links. (Measured
 dearer, and one that is known ten times cheaper.)
 
 What must stay true: an `Address` depends on nothing but the link, its base and what the `Identifier` was made with; the
-memories only save work, are bounded, and hold no URL that was refused (those may be megabytes long). `native/links.c`
+memories only save work, are bounded, and hold no URL that was refused (those may be megabytes long). `native/sieve.c`
 does the plain cases of `identify_new` and hands all others back.
 """
 
@@ -139,7 +139,7 @@ class Identifier:
 
     @property
     def shared(self) -> tuple[dict[str, _Site], int, int, int, bool] | None:
-        """What `native/links.c` identifies plain URLs by; None where domains have rules of their own."""
+        """What `native/sieve.c` identifies plain URLs by; None where domains have rules of their own."""
         if self._forms:
             return None
         return self._sites, self._secret, self._limits.max_length, self._limits.max_segments, self._drop_slash
