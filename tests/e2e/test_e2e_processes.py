@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import time
 from collections import Counter
@@ -18,7 +17,7 @@ from typing import Any
 
 import pytest
 from served import QUICK, ServedWeb, crawl_json, nephila, plain_web, run, served, stored_pages
-from warc_checks import check_archives, index_lines, places_in_archives
+from warc_checks import check_books
 
 from nephila.testing.web import WebSpec
 from nephila.testing.web.truth import Expect
@@ -64,19 +63,6 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], 
         assert process.poll() is None, f"it has ended: {process.communicate()[1]!r}"
         assert time.monotonic() < deadline, "it does not come to that"
         time.sleep(0.02)
-
-
-def check_books(out: Path) -> None:
-    """Archives are whole; index and catalogue list what is in them, each once."""
-    check_archives(out)
-    connection = sqlite3.connect(f"file:{out}/catalogue.sqlite?mode=ro", uri=True)
-    query = 'SELECT s.name, c."offset" FROM captures c JOIN segments s ON s.id = c.segment'
-    catalogued = connection.execute(query).fetchall()
-    connection.close()
-    answers, resources = places_in_archives(out)
-    assert sorted(catalogued) == sorted(answers)
-    fields = [json.loads(line.split(" ", 2)[2]) for line in index_lines(out)]
-    assert sorted((one["filename"], int(one["offset"])) for one in fields) == sorted(answers + resources)
 
 
 def check_pages(web: ServedWeb, out: Path) -> None:

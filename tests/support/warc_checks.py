@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import subprocess
 import sys
 import warnings
@@ -69,3 +71,16 @@ def kinds(out: Path) -> dict[str, int]:
     for _, record, _ in records(out):
         found[record.rec_type] = found.get(record.rec_type, 0) + 1
     return found
+
+
+def check_books(out: Path) -> None:
+    """Archives are whole; index and catalogue list what is in them, each once."""
+    check_archives(out)
+    connection = sqlite3.connect(f"file:{out}/catalogue.sqlite?mode=ro", uri=True)
+    query = 'SELECT s.name, c."offset" FROM captures c JOIN segments s ON s.id = c.segment'
+    catalogued = connection.execute(query).fetchall()
+    connection.close()
+    answers, resources = places_in_archives(out)
+    assert sorted(catalogued) == sorted(answers)
+    fields = [json.loads(line.split(" ", 2)[2]) for line in index_lines(out)]
+    assert sorted((one["filename"], int(one["offset"])) for one in fields) == sorted(answers + resources)
