@@ -7,8 +7,9 @@ given without the start too (`net`), as a crawl is longer than a bench. Cases ar
 turns counts: the machine has other work to do.
 
     nephila bench pages [--json] [--quick] [--sizes 3,30,100] [--connections keep,10,1] [--tls both|off|on]
-                        [--pages N] [--turns N] [--profile] [--processes 1,2] [--latency MS]
+                        [--pages N] [--turns N] [--profile] [--processes 1,2] [--latency MS] [--concurrency N]
     nephila bench pages --count 200000     one long crawl: anonymous memory and cost, tenth by tenth
+    nephila bench pages --far              a web that is 200 ms away: what a second process brings when all is waiting
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ SITE_PAGES = 20_000
 """Of the site: more than are crawled, as on the web."""
 KINDS = {"keep": 0, "10": 10, "1": 1}
 """Answers that a connection lives for; 0 is without end."""
+FAR_MS, FAR_CONCURRENCY, FAR_PAGES = 200.0, 32, 4000
+"""A web that is far away: a process waits for 32 answers at once, out of 250 hosts, so that waiting is the bound."""
 MEMORY_GROWTH = 1.1
 """Q3: anonymous memory at the end of a long crawl against that at its first tenth, at most."""
 PROFILED = Path(__file__).parent / "local_site" / "profiled.py"
@@ -50,10 +53,14 @@ class Case:
     tls: bool
     processes: int
     pages: int
+    concurrency: int = 0
+    """Exchanges in flight of each process; 0 leaves it to nephila."""
 
     def order(self, *, flag: bool) -> Order:
         """How nephila is called for it."""
         flags = ("--processes", str(self.processes)) if flag else ()
+        if self.concurrency:
+            flags += ("--concurrency", str(self.concurrency))
         return Order(self.pages, flags, one_core=self.processes == 1)
 
     def head(self) -> dict[str, Any]:
@@ -73,7 +80,7 @@ def cases(given: argparse.Namespace) -> Iterator[Case]:
             for connection in given.connections:
                 for processes in given.processes:
                     pages = given.pages or PAGES.get(kilobytes, 3000) // (3 if given.quick else 1)
-                    yield Case(kilobytes, connection, tls, processes, pages)
+                    yield Case(kilobytes, connection, tls, processes, pages, given.concurrency)
 
 
 def measure(given: argparse.Namespace, folder: Path, say: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -84,7 +91,7 @@ def measure(given: argparse.Namespace, folder: Path, say: Callable[[str], None])
     starts: dict[bool, float] = {}
     for turn in range(given.turns):
         for case in rows:
-            plan = Plan(max(SITE_PAGES, 3 * case.pages), case.kilobytes)
+            plan = Plan(max(SITE_PAGES, 3 * case.pages), case.kilobytes, hosts=given.hosts)
             service = Service(plan, case.tls, KINDS[case.connection], given.latency)
             with served(service, folder) as site:
                 if case.tls not in starts:
@@ -110,6 +117,28 @@ def _row(case: Case, visit: Visit, start_s: float) -> dict[str, Any]:
         "start_cpu_s": round(start_s, 3),
         "errors": errors,
     }
+
+
+def gains(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What more processes bring against one, row by row."""
+    alone = {_kind(row): row for row in rows if row["processes"] == 1}
+    return [
+        {
+            **dict(zip(_KIND, _kind(row), strict=True)),
+            "processes": row["processes"],
+            "speed": round(row["pages_per_s"] / one["pages_per_s"], 3),
+            "cpu": round(row["cpu_ms_per_page"] / one["cpu_ms_per_page"], 3),
+        }
+        for row in rows
+        if row["processes"] > 1 and (one := alone.get(_kind(row)))
+    ]
+
+
+_KIND = ("kilobytes", "connection", "tls")
+
+
+def _kind(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _KIND)
 
 
 def profile(given: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
@@ -191,6 +220,9 @@ def show(report: dict[str, Any]) -> None:
             f" {row['net_cpu_ms_per_page']:>7.3f} {row['pages_per_s']:>8.0f} {row['peak_rss_mb']:>8.0f}"
             f" {row['connections']:>12,} {row['errors']:>7,} {row['call_ns']:>8.0f}"
         )
+    for gain in report["gains"]:
+        speed, cpu = gain["speed"], gain["cpu"]
+        print(f"{gain['processes']} processes: {speed:.2f} times the pages/s of one, {cpu:.2f} times its CPU a page")
     for seen in report["profile"]:
         print(f"\n{seen['kilobytes']} KB: {seen['cpu_us_per_page']:.0f} us a page, start included; by stage:")
         for stage, spent in seen["stages_us"].items():
@@ -222,9 +254,20 @@ def parse(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--profile", action="store_true", help="where the time goes, instead of the table")
     parser.add_argument("--functions", type=int, default=25, metavar="N", help="functions that --profile lists [25]")
     parser.add_argument("--count", type=int, default=0, metavar="N", help="one long crawl, instead of the table")
-    parser.add_argument("--hosts", type=int, default=250, metavar="N", help="hosts of the long crawl [250]")
+    parser.add_argument(
+        "--hosts", type=int, default=0, metavar="N", help="of the site [100; 250 with --count or --far]"
+    )
+    parser.add_argument("--concurrency", type=int, default=0, metavar="N", help="nephila's --concurrency")
+    parser.add_argument(
+        "--far", action="store_true", help="--latency 200 --concurrency 32 --processes 1,2 and 250 hosts"
+    )
     one_sentence(parser)
     given = parser.parse_args(words)
+    if given.far:
+        given.latency, given.concurrency = given.latency or FAR_MS, given.concurrency or FAR_CONCURRENCY
+        given.processes, given.pages = [1, 2], given.pages or FAR_PAGES
+        given.sizes, given.connections, given.tls = given.sizes or [30], given.connections or "keep", given.tls or "off"
+    given.hosts = given.hosts or (250 if given.count or given.far else 100)
     given.sizes = given.sizes or ([30] if given.count else [3, 30] if given.quick else [3, 30, 100])
     given.connections = (given.connections or ("keep,1" if given.quick else "keep,10,1")).split(",")
     given.tls = given.tls or ("off" if given.quick else "both")
@@ -247,7 +290,7 @@ def main() -> None:
             print(sentence, file=sys.stderr, flush=True)
 
     report: dict[str, Any] = {"bench": "pages", "cores": cores(), "latency_ms": given.latency}
-    report |= {"cases": [], "profile": [], "long": {}}
+    report |= {"cases": [], "gains": [], "profile": [], "long": {}}
     with tempfile.TemporaryDirectory(prefix="nephila-bench-") as directory:
         folder = Path(directory)
         if given.count:
@@ -256,6 +299,7 @@ def main() -> None:
             report["profile"] = profile(given, folder)
         else:
             report["cases"] = measure(given, folder, say)
+            report["gains"] = gains(report["cases"])
     if given.json:
         print(json.dumps(report))
     else:

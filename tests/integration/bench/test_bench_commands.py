@@ -46,6 +46,19 @@ def test_pages_tell_what_they_cost() -> None:
         assert (row["connections"] > 150) == (row["connection"] == "1")
 
 
+def test_a_second_process_brings_pages_where_all_is_waiting() -> None:
+    """Q1: each process has a few exchanges in flight, with a server that takes its time."""
+    report = document(
+        "pages", "--far", "--json", "--sizes", "3", "--pages", "500", "--turns", "1", "--concurrency", "16"
+    )
+    assert [row["processes"] for row in report["cases"]] == [1, 2]
+    one, two = report["cases"]
+    assert one["pages"] == two["pages"] == 500
+    (gain,) = report["gains"]
+    assert gain["speed"] == pytest.approx(two["pages_per_s"] / one["pages_per_s"], abs=0.01)
+    assert gain["speed"] > 1.2  # 1.7 and more over a longer run on a quiet machine
+
+
 def test_a_profile_adds_up_to_the_whole() -> None:
     """Q1: where the time goes, by stage."""
     (seen,) = document("pages", "--profile", "--json", "--sizes", "3", "--pages", "300")["profile"]
