@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.model.policy import Block, DomainPolicy
     from nephila.model.summary import CrawlSnapshot, CrawlSummary
     from nephila.node.standing import CrawlStatus
+    from nephila.report import CrawlReport
     from nephila.seeds import SeedReport, SeedSource
 
 
@@ -178,6 +179,12 @@ def _open_view(out: Path) -> CrawlView:
     return open_view(out)
 
 
+def _report_on(out: Path) -> CrawlReport:
+    from nephila.node.reporting import report_on  # noqa: PLC0415 - start-up
+
+    return report_on(out)
+
+
 def _open_operator(out: Path) -> Operator:
     from nephila.node.operating import open_operator  # noqa: PLC0415 - start-up
 
@@ -199,6 +206,7 @@ class Backend:
     run_demo: RunDemo = _run_demo
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     open_operator: Callable[[Path], Operator] = _open_operator
+    report_on: Callable[[Path], CrawlReport] = _report_on
 
 
 def backend_of(ctx: click.Context) -> Backend:

@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "crawl": Entry("nephila.cli.crawl", "crawl", "Crawl from seeds, or go on with a crawl."),
         "demo": Entry("nephila.cli.demo", "demo", "Crawl a simulated web on this machine and audit it."),
         "status": Entry("nephila.cli.status", "status", "Show where a crawl stands."),
+        "report": Entry("nephila.cli.report", "report", "Tell what a crawl came to, with charts, or as HTML."),
         "pages": Entry("nephila.cli.pages", "pages", "List the pages that were stored."),
         "why": Entry("nephila.cli.why", "why", "Tell what became of a URL, and which rule decided."),
         "dead": Entry("nephila.cli.dead", "dead", "List URLs that were given up, or put them back."),

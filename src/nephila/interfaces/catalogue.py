@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from nephila.model.noun import noun
 from nephila.model.record import SegmentId
+
+_NOT_MODIFIED = 304
 
 
 @noun
@@ -94,6 +96,49 @@ class PageRow:
     duplicate_of: str
     storage_key: str
     near_duplicate_of: str = ""
+
+
+class CaptureFigures(NamedTuple):
+    """What a report needs of a capture. A tuple: there are millions."""
+
+    at: int
+    status: int
+    robots: bool
+    content_type: str
+    length: int
+    wire_bytes: int
+    elapsed_ms: int
+    depth: int
+    duplicate: bool
+    near: bool
+    truncated: bool
+    changed: bool
+    whole: bool
+    """Its body was read to the end, and is of a wanted type."""
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is a whole page, or one that has not changed."""
+        return not self.robots and (self.status == _NOT_MODIFIED or (200 <= self.status < 300 and self.whole))
+
+
+class ErrorFigures(NamedTuple):
+    """What a report needs of an error."""
+
+    at: int
+    kind: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class DomainFigures:
+    """What a registrable domain brought."""
+
+    domain: str
+    pages: int
+    requests: int
+    mean_ms: float
+    last_at: int
 
 
 class Catalogue(Protocol):

@@ -21,7 +21,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from nephila.interfaces.catalogue import CaptureRow, ErrorRow, PageRow
+from nephila.interfaces.catalogue import CaptureFigures, CaptureRow, DomainFigures, ErrorFigures, ErrorRow, PageRow
 from nephila.model.errors import StorageError
 from nephila.model.record import SegmentId
 
@@ -37,6 +37,8 @@ BUSY_S = 30.0
 REBUILD_BATCH = 5_000
 READ_BATCH = 1_000
 """Rows in one transaction, and in memory: some two megabytes. Reading longer would hold the write-ahead log open."""
+FIGURES_BATCH = 10_000
+"""The same for rows of a few numbers."""
 CACHE_KB = 4096
 """Pages of the file that SQLite keeps. The rows of a batch lie all over its indexes, so that more of them are not found
 again either: 32 MB saved no time in measurements of up to 300,000 rows. What is let go is still in the system's cache.
@@ -135,6 +137,32 @@ class SqliteCatalogue:
     def wire_bytes(self) -> int:
         """Bytes on the wire of all captures: kept likewise."""
         return int(self._rows("SELECT wire_bytes FROM totals", ())[0][0])
+
+    # -- for reports
+
+    def capture_figures(self) -> Iterator[CaptureFigures]:
+        """Every capture, read a batch at a time, so that a running crawl is not held up."""
+        segment, offset = -1, -1
+        while batch := self._rows(sql.SELECT_FIGURES, (segment, offset, FIGURES_BATCH)):
+            for row in batch:
+                yield CaptureFigures(*row[2:])
+            segment, offset = batch[-1][:2]
+
+    def error_figures(self) -> Iterator[ErrorFigures]:
+        """Every error, oldest first."""
+        after: tuple[int, bytes, str] = (-1, b"", "")
+        while batch := self._rows(sql.SELECT_ERRORS, (*after, FIGURES_BATCH)):
+            for at, _, kind, host in batch:
+                yield ErrorFigures(at, kind, host)
+            after = batch[-1][:3]
+
+    def leading_domains(self, limit: int) -> list[DomainFigures]:
+        """The domains with most pages."""
+        return [DomainFigures(*row) for row in self._rows(sql.SELECT_LEADING, (limit,))]
+
+    def domains_by_pages(self) -> dict[int, int]:
+        """How many domains have pages of so many digits; 0 is none."""
+        return dict(self._rows(sql.COUNT_DOMAINS, ()))
 
     def close(self) -> None:
         """As the interface."""
@@ -278,7 +306,8 @@ def _domain_figures(rows: Iterable[CaptureRow]) -> list[tuple[str, int, int, int
     figures: dict[str, tuple[int, int, int, int]] = {}
     for row in rows:
         at, pages, requests, elapsed_ms = figures.get(row.domain, (0, 0, 0, 0))
-        is_page = not row.robots and (200 <= row.status < 300 or row.status == _NOT_MODIFIED)
+        whole = 200 <= row.status < 300 and bool(row.content_hash)  # neither cut off nor of a type that was not read
+        is_page = not row.robots and (whole or row.status == _NOT_MODIFIED)
         figures[row.domain] = (max(at, row.at), pages + is_page, requests + 1, elapsed_ms + row.elapsed_ms)
     return [(domain, *counted) for domain, counted in figures.items()]
 

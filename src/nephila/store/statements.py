@@ -66,3 +66,19 @@ SELECT_PAGES = (
 SELECT_CAPTURES = "SELECT {} FROM captures c JOIN segments s ON s.id = c.segment".format(  # noqa: S608 - our own names
     ", ".join("s.name" if column == "segment" else f'c."{column}"' for column in CAPTURE_COLUMNS)
 )
+
+SELECT_FIGURES = """
+SELECT segment, "offset", at, status, robots, content_type, length, wire_bytes, elapsed_ms, depth, duplicate_of != '',
+       near_duplicate_of != '', truncated != '', changed, content_hash != x''
+FROM captures WHERE (segment, "offset") > (?, ?) ORDER BY segment, "offset" LIMIT ?
+"""
+SELECT_ERRORS = """
+SELECT at, url_hash, kind, host FROM errors WHERE (at, url_hash, kind) > (?, ?, ?) ORDER BY at, url_hash, kind LIMIT ?
+"""
+SELECT_LEADING = """
+SELECT domain, total_pages, total_requests, avg_response_ms, coalesce(last_crawled_at, 0)
+FROM domains ORDER BY total_pages DESC, domain LIMIT ?
+"""
+COUNT_DOMAINS = """
+SELECT iif(total_pages > 0, length(CAST(total_pages AS TEXT)), 0) AS digits, count(*) FROM domains GROUP BY digits
+"""

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from nephila.cli.backend import Backend, RunningCrawl, View
 from nephila.cli.main import cli
 from nephila.config import Configured
-from nephila.interfaces.catalogue import PageRow
+from nephila.interfaces.catalogue import DomainFigures, PageRow
 from nephila.interfaces.frontier import Trap, UrlStory
 from nephila.model.alias import AliasKind, AliasRule, AliasState
 from nephila.model.policy import Block, DomainPolicy
@@ -22,6 +22,7 @@ from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.model.task import Level
 from nephila.node.operating import check_policy
 from nephila.node.standing import CrawlStatus
+from nephila.report import Coverage, CrawlReport, ErrorHost, Moment, Queue, Repetition, Spread, Timeline
 from nephila.seeds import Seed, SeedReport
 from nephila.urls import Fingerprint
 
@@ -170,6 +171,35 @@ STATUS = CrawlStatus(
     hosts_by_place={"ready": 3, "waiting": 100, "leased": 5},
 )
 
+REPORT = CrawlReport(
+    directory="crawls/my <crawl>",
+    running=True,
+    made_at=1_700_000_100_000,
+    cycle=2,
+    pages=1234,
+    answers=1300,
+    robots=12,
+    hosts=120,
+    bytes=31_200_000,
+    timeline=Timeline(
+        1_700_000_000_000, 2000, [Moment(number * 20, number * 22, number % 3, 500_000) for number in range(11)]
+    ),
+    ended_at=1_700_000_022_000,
+    statuses={200: 1234, 404: 66},
+    types={"text/html": 1200, "x/\x1b[2J<b>": 34},
+    depths=dict.fromkeys(range(9), 100),
+    sizes=Spread({12: 900, 16: 300}, 3000, 40_000, 60_000, 65_000, 9_000_000),
+    latencies=Spread({6: 1000, 11: 300}, 40, 1200, 1900, 2000, 400_000),
+    repetition=Repetition(30, 20, 10),
+    truncated=3,
+    errors={"timeout": 12, "martian": 1},
+    error_hosts=[ErrorHost("slow.test<script>", 12, {"timeout": 12}), ErrorHost("b.test", 1, {"martian": 1})],
+    coverage=Coverage(45, {0: 3, 1: 40, 3: 5}, [DomainFigures("a.test", 700, 720, 41.5, 1_700_000_020_000)]),
+    queue=Queue({"high": 7, "low": 0}, {"retry": 3}, {"trap": 20}, 2),
+    traps=[TRAP],
+    traps_in_all=3,
+)
+
 
 @dataclass
 class FakeCrawl:
@@ -279,6 +309,7 @@ class FakeNode:
     asked: list[tuple[Any, ...]] = field(default_factory=list)
     found: bool = True
     standing: CrawlStatus = STATUS
+    reported: CrawlReport = REPORT
     orders: FakeOperator = field(default_factory=FakeOperator)
     environ: dict[str, str] = field(default_factory=lambda: {"TERM": "xterm"})
 
@@ -328,12 +359,17 @@ class FakeNode:
             raise self.raises
         return self.orders
 
+    def report_on(self, out: Path) -> CrawlReport:
+        if self.raises is not None:
+            raise self.raises
+        return self.reported
+
     def run_demo(self, out: Path, *, pages: int, listeners: Sequence[Any] = (), view: View | None = None) -> Demo:
         self.asked.append(("demo", out, pages))
         return Demo(replace(self.summary, out=str(out)), [("violations", "0")], self.found)
 
     def backend(self) -> Backend:
-        return Backend(self.run_crawl, self.open_view, self.run_demo, self.environ, self.open_operator)
+        return Backend(self.run_crawl, self.open_view, self.run_demo, self.environ, self.open_operator, self.report_on)
 
 
 async def run_for_a_moment(view: View, crawl: RunningCrawl) -> None:

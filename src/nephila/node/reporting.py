@@ -1,0 +1,64 @@
+"""The report of a crawl directory, put together beside a crawl that may be running (O3).
+
+The catalogue is read once from end to end; everything else comes from counters. An answer that was cut off is a page
+only when no other try brought it whole; which of them are, only the frontier knows. So its count is the one that is
+told, and charts, which show whole pages, may add up to a little less.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nephila.report import Coverage, CrawlReport, Gathering, Queue
+from nephila.store import SqliteCatalogue
+
+from .clock import SystemClock
+from .inspect import CrawlView, begun
+from .operating import CrawlOperator
+
+LEADING = 20
+TRAPS = 50
+"""Of domains and of traps, those that are listed."""
+
+
+def report_on(out: Path) -> CrawlReport:
+    """What the crawl in a directory came to; raises `CrawlDirectoryError` when there is none."""
+    directory, _ = begun(out)
+    status = CrawlView(out).status()
+    traps, traps_in_all = CrawlOperator(out).traps(TRAPS)
+    gathered = Gathering()
+    catalogue = SqliteCatalogue(directory.catalogue, read_only=True)
+    try:
+        gathered.captures(catalogue.capture_figures())
+        gathered.failures(catalogue.error_figures())
+        by_pages = dict(sorted(catalogue.domains_by_pages().items()))
+        leading = [one for one in catalogue.leading_domains(LEADING) if one.requests]
+    finally:
+        catalogue.close()
+    reached = sum(domains for digits, domains in by_pages.items() if digits)
+    return CrawlReport(
+        directory=str(out),
+        running=status.running,
+        made_at=SystemClock().wall_ms(),
+        cycle=status.cycle,
+        pages=status.pages,
+        answers=gathered.answers,
+        robots=gathered.robots,
+        hosts=status.hosts,
+        bytes=gathered.bytes,
+        timeline=gathered.timeline(),
+        ended_at=gathered.ended_at,
+        statuses=dict(sorted(gathered.statuses.items())),
+        types=dict(gathered.types.most_common()),
+        depths=dict(sorted(gathered.depths.items())),
+        sizes=gathered.sizes(),
+        latencies=gathered.latencies(),
+        repetition=gathered.repetition(),
+        truncated=gathered.truncated,
+        errors=dict(gathered.errors.most_common()),
+        error_hosts=gathered.error_hosts(),
+        coverage=Coverage(reached, by_pages, leading),
+        queue=Queue(status.queued, status.waiting_for_a_time, status.parked, status.urls.get("dead", 0)),
+        traps=traps,
+        traps_in_all=traps_in_all,
+    )
