@@ -188,7 +188,7 @@ class ResultOrder(Asked):
     content_type: Annotated[str, Meta(max_length=200)] = ""
     content_hash: Annotated[str, Meta(pattern="^([0-9a-fA-F]{64})?$")] = ""
     """SHA-256 of the decoded body, in hexadecimal."""
-    extracted_urls: Annotated[list[Annotated[str, Meta(max_length=65_536)]], Meta(max_length=10_000)] = []
+    extracted_urls: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(max_length=10_000)] = []
     length: Annotated[int, Meta(ge=0, le=2**53)] = 0
     elapsed_ms: Annotated[int, Meta(ge=0, le=3_600_000)] | None = None
     worker_id: Annotated[str, Meta(max_length=100)] = ""

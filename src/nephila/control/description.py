@@ -132,7 +132,11 @@ def _events(*, tokens: bool) -> dict[str, Any]:
         "streamEvents",
         "Events as they happen (server-sent events; docs/events.md)",
         "text/event-stream",
-        {"type": "string"},
+        {
+            "type": "object",
+            "description": "Each event: its name, the line of JSON as it was written, and its place in the files.",
+            "properties": {"event": {"type": "string"}, "data": {"type": "string"}, "id": {"type": "string"}},
+        },
         tokens=tokens,
     )
     operation["parameters"] = _query_parameters(EventsAsked)

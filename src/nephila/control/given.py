@@ -6,7 +6,7 @@ milliseconds, 0 for never; durations and sizes have their unit in their name.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -233,7 +233,7 @@ class WhyAnswer(Given):
 
     found: bool
     lines: list[Line]
-    data: dict[str, object]
+    data: dict[str, Any]
 
 
 class TrapGiven(Given):
@@ -314,8 +314,8 @@ class ChangeGiven(Given):
     """The name of the token; `loopback` where there is none."""
     what: str
     target: str
-    before: object = None
-    after: object = None
+    before: Any = None
+    after: Any = None
 
 
 class ChangesAnswer(Given):

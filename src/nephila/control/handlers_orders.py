@@ -9,6 +9,7 @@ from nephila.model.errors import UsageError
 from nephila.model.policy import Block, DomainPolicy, Tier
 from nephila.node import ordering
 from nephila.node.desk import stories_of
+from nephila.urls import mask_secrets
 
 from . import asked, given
 from .access import Role
@@ -22,7 +23,7 @@ NOTED = 20
 
 
 def _noted(urls: list[str]) -> dict[str, object]:
-    return {"urls": urls[:NOTED], "count": len(urls)}
+    return {"urls": [mask_secrets(url) for url in urls[:NOTED]], "count": len(urls)}
 
 
 async def add_seeds(call: Call[asked.SeedsOrder, None]) -> given.SeedsAnswer:

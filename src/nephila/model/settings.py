@@ -329,7 +329,7 @@ class AlertSettings:
     min_pages_per_s: float = setting(300.0, "pages a second below which, with hosts ready, the rate is too low", low=0)
     max_error_share: float = setting(0.05, "share of errors", low=0, high=1)
     max_busy_per_host: int = setting(20, "answers of 429 or 503 from one host", low=0)
-    max_bytes_per_day: float = setting(4e12, "bytes stored in a day at the present rate", low=0)
+    max_bytes_per_day: int = setting(4_000_000_000_000, "bytes stored in a day at the present rate", low=0)
     max_frontier: int = setting(100_000_000, "queued URLs, if they are growing in number", low=0)
     max_render_queue: int = setting(10_000, "pages that wait to be rendered", low=0)
     min_dns_hit_share: float = setting(0.9, "share of names found in the cache", low=0, high=1)
