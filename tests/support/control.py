@@ -1,4 +1,4 @@
-"""The control API in process, without sockets: its loop runs in a thread, as beside a crawl, and tests ask it plainly."""
+"""The control API in process, without sockets: its loop runs in a thread, and tests ask it plainly."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from nephila.fetch import AddressGuard
 from nephila.frontier.embedded.census import Census
@@ -27,7 +28,9 @@ from .directory import CrawlDirectory
 from .logbook import Alert, Figures, Logbook
 from .machine import process_figures
 from .machinery import Machinery
-from .webhook import Webhook
+
+if TYPE_CHECKING:
+    from .webhook import Webhook
 
 LOOK_S = 5.0
 BUSY = frozenset({429, 503})
@@ -100,9 +103,7 @@ class Watch:
         self._conscience = Conscience(self._least_delay_ms)
         self._read: dict[int, int] | None = None
         """Up to where the exchanges of each segment were looked at."""
-        guard = AddressGuard(self._settings.fetch.allow_addresses)
-        url = self._settings.alerts.webhook
-        self._webhook = Webhook(url, guard) if url else None
+        self._webhook = _webhook(self._settings)
         self._silent = self._complained = False
 
     async def run(self) -> None:
@@ -207,3 +208,12 @@ class Watch:
         if not self._complained:
             self._warn("figures", str(error))
         self._complained = True
+
+
+def _webhook(settings: Settings) -> Webhook | None:
+    """Who is told of alerts, if anybody is."""
+    if not settings.alerts.webhook:
+        return None
+    from .webhook import Webhook  # noqa: PLC0415 - it imports a client that hardly any crawl needs
+
+    return Webhook(settings.alerts.webhook, AddressGuard(settings.fetch.allow_addresses))

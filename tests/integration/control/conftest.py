@@ -14,7 +14,6 @@ from simulation import PATIENT, Simulated, simulate
 from nephila.config import write_stored
 from nephila.testing.web import SimulatedWeb, WebSpec
 
-
 SETTINGS = replace(
     PATIENT,
     politeness=replace(PATIENT.politeness, delay_s=0.01),

@@ -40,9 +40,7 @@ def description(served: InProcess) -> Any:
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=[f"{method} {path}" for method, path in OPERATIONS])
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["fitting", "unfitting"])
-def test_no_answer_departs_from_the_description(
-    description: Any, method: str, path: str, mode: GenerationMode
-) -> None:
+def test_no_answer_departs_from_the_description(description: Any, method: str, path: str, mode: GenerationMode) -> None:
     """C1: no server error; no status, type or shape that is not described; what does not fit is refused."""
     operation = description[path][method]
     if mode is GenerationMode.NEGATIVE and not (operation.body or operation.query):
