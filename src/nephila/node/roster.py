@@ -9,7 +9,6 @@ decides which domains stand on it, and in which order.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +40,8 @@ class Entries:
     errors: array[int] = field(default_factory=lambda: array("H"))
     delays: array[int] = field(default_factory=lambda: array("L"))
     hosts: array[int] = field(default_factory=lambda: array("L"))
+    orders: dict[tuple[str, bool], array[int]] = field(default_factory=dict)
+    """Places in the orders that were asked for, by column and direction."""
     at: float = 0.0
     """When the walk ended; 0 while it goes on."""
     truncated: bool = False
@@ -56,9 +57,8 @@ class Entries:
             self.hosts.append(one.hosts)
 
 
-SORTS: Mapping[str, Callable[[Entries], Sequence[int] | Sequence[str]]] = MappingProxyType(
+SORTS: Mapping[str, Callable[[Entries], array[int]]] = MappingProxyType(
     {
-        "domain": lambda entries: entries.names,
         "pages": lambda entries: entries.pages,
         "queued": lambda entries: entries.queued,
         "errors": lambda entries: entries.errors,
@@ -132,16 +132,26 @@ class Roster:
 
 def _chosen(entries: Entries, search: str, sort: str, descending: bool, offset: int, limit: int) -> Listed:
     names = entries.names
-    count = len(entries.hosts)  # the last column to grow: the first walk may go on meanwhile
-    places: Sequence[int] = range(count)
+    places: Sequence[int] = _ordered(entries, sort, descending=descending)
     if search:
         places = [place for place in places if search in names[place]]
-    values = SORTS[sort](entries)
-    wanted = offset + limit
-    if sort == "domain":
-        ordered = sorted(places, key=lambda place: names[place], reverse=descending)
-    else:
-        sign = -1 if descending else 1
-        ordered = heapq.nsmallest(wanted, places, key=lambda place: (sign * int(values[place]), names[place]))
     complete = bool(entries.at) and not entries.truncated
-    return Listed([names[place] for place in ordered[offset:wanted]], len(places), complete)
+    return Listed([names[place] for place in places[offset : offset + limit]], len(places), complete)
+
+
+def _ordered(entries: Entries, sort: str, *, descending: bool) -> Sequence[int]:
+    """All places in an order, equals by name; remembered once the walk has ended."""
+    known = entries.orders.get((sort, descending))
+    if known is not None:
+        return known
+    count = len(entries.hosts)  # the last column to grow: the first walk may go on meanwhile
+    if sort == "domain":
+        found = sorted(range(count), key=entries.names.__getitem__, reverse=descending)
+    else:
+        values = SORTS[sort](entries)
+        by_name = _ordered(entries, "domain", descending=False)
+        found = sorted(by_name[:count], key=values.__getitem__, reverse=descending)
+    order = array("L", found)
+    if entries.at:
+        entries.orders[sort, descending] = order
+    return order

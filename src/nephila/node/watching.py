@@ -191,7 +191,7 @@ class Watch:
             for alert in begun:
                 self._warn("alert", f"{alert.name}: {alert.summary}")
             for alert in ended:
-                self._warn("alert_over", alert.name)
+                self._warn("alert_over", f"{alert.name} is over")
         if self._webhook is not None and (begun or ended):
             await self._post(self._webhook, begun, ended)
 

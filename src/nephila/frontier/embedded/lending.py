@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from nephila.interfaces.frontier import Settled
 from nephila.model.outcome import Done, Release, Settlement
-from nephila.model.task import Lease, PageTask, Token
+from nephila.model.task import Lease, PageTask, RobotsTask, Token
 
 from . import claiming, settling
 from .book import NO_QUOTA, Book, pack, read_lease
@@ -35,23 +35,16 @@ class Lent(NamedTuple):
 def lend(book: Book, hosts: int, lease_ms: int) -> Lent:
     """Lease up to `hosts` hosts for one URL each; leases that have run out are taken back first."""
     reap(book, lent=OUTSIDE)
-    lent: list[Lease] = []
-    wanting: list[Lease] = []
+    book.page_quota = 1  # of each lease
     try:
-        while len(lent) + len(wanting) < hosts:
-            book.page_quota = 1
-            found = claiming.claim(book, 1, lease_ms)
-            if not found:
-                break
-            (lease,) = found
-            if isinstance(lease.tasks[0], PageTask):
-                _mark(book, lease.token)
-                lent.append(lease)
-            else:
-                wanting.append(lease)
+        claimed = claiming.claim(book, hosts, lease_ms)
     finally:
         book.page_quota = NO_QUOTA
-    for lease in wanting:  # only now: given back before, it would be claimed again at once
+    lent = [lease for lease in claimed if isinstance(lease.tasks[0], PageTask)]
+    wanting = [lease for lease in claimed if isinstance(lease.tasks[0], RobotsTask)]
+    for lease in lent:
+        _mark(book, lease.token)
+    for lease in wanting:
         settling.settle(book, lease.token, (), Release(max(0, lease.not_before - book.now), lease.pace))
     return Lent(lent, len(wanting))
 
