@@ -6,11 +6,13 @@ import json
 import re
 import signal
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -162,11 +164,40 @@ def test_a_separate_server_reaches_a_crawl_that_runs(tmp_path: Path, web: Served
             assert story["found"]
 
 
-def test_a_worker_outside_shares_a_running_crawl(tmp_path: Path, web: ServedWeb) -> None:
-    """C1, F3, P1: it leases allowed URLs of hosts that nobody else asks, and its links are crawled."""
+class _Hook(BaseHTTPRequestHandler):
+    """Takes what alerts post."""
+
+    def do_POST(self) -> None:
+        self.server.seen.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))  # type: ignore[attr-defined]
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hook() -> Iterator[Any]:
+    server = HTTPServer(("127.0.0.1", 0), _Hook)
+    server.seen = []  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_worker_outside_shares_a_running_crawl_that_tells_its_alerts(
+    tmp_path: Path, web: ServedWeb, hook: Any
+) -> None:
+    """C1, F3, P1, O2: it leases allowed URLs of hosts that nobody else asks; alerts reach console, API and webhook."""
     seed = seeds(web)[5]
-    options = (*web.flags, "--delay", "0.3", "--forever", "--quiet", "--serve", "0")
-    with running(tmp_path / "log", "crawl", seed, "--out", tmp_path / "crawl", *options) as url:
+    options = (*web.flags, "--delay", "0.3", "--forever", "--quiet", "--serve", "0", "--alerts")
+    thresholds = ("max_latency_s=0.000001", "least_answers=1", "min_dns_hit_share=0")
+    wrong = [word for threshold in thresholds for word in ("--set", f"alerts.{threshold}")]
+    posted = ("--set", f"alerts.webhook=http://127.0.0.1:{hook.server_port}/")
+    with running(tmp_path / "log", "crawl", seed, "--out", tmp_path / "crawl", *options, *wrong, *posted) as url:
         api = f"{url}/api/v1"
         until(lambda: ask(f"{api}/status")[1]["pages"] > 1, "the first pages")
         tasks: list[Any] = []
@@ -182,6 +213,11 @@ def test_a_worker_outside_shares_a_running_crawl(tmp_path: Path, web: ServedWeb)
         result = {"http_status": 200, "storage_path": "file:/x", "content_hash": "00" * 32, "extracted_urls": []}
         assert ask(f"{api}/tasks/{tasks[0]['task_id']}/result", result)[0] == 200
         until(lambda: ask(f"{api}/status")[1]["pages"] > pages + 3, "the crawl goes on with the host")
+        until(lambda: bool(hook.seen), "the alert is posted")
+        assert hook.seen[0]["firing"][0]["name"] == "latency"
+        assert [one["name"] for one in ask(f"{api}/alerts")[1]["alerts"]] == ["latency"]
+        assert 'nephila_alert{alert="latency"} 1\n' in ask(f"{url}/metrics")[1]
+    assert "Warning: latency: an answer takes" in (tmp_path / "log").read_text()
 
 
 def test_beyond_loopback_nothing_is_readable_without_a_token(tmp_path: Path, ended: Path) -> None:
