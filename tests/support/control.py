@@ -115,7 +115,12 @@ class InProcess:
 
 
 @contextmanager
-def controlled(out: Path, tokens: tuple[Token, ...] = (), bounds: Bounds = GENEROUS) -> Iterator[InProcess]:
+def controlled(
+    out: Path,
+    tokens: tuple[Token, ...] = (),
+    bounds: Bounds = GENEROUS,
+    complain: Callable[[str], None] = lambda _: None,
+) -> Iterator[InProcess]:
     """The API on a crawl directory."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="control-test")
@@ -132,7 +137,7 @@ def controlled(out: Path, tokens: tuple[Token, ...] = (), bounds: Bounds = GENER
     try:
         desk = asyncio.run_coroutine_threadsafe(enter(), loop).result(30)
         try:
-            application = Control(desk, Gate(tokens), bounds).application()
+            application = Control(desk, Gate(tokens), bounds, complain).application()
             yield InProcess(application, loop, desk)
         finally:
             asyncio.run_coroutine_threadsafe(leave(desk), loop).result(30)

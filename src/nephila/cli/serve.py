@@ -57,7 +57,10 @@ def binding(host: str, port: int, token_file: Path | None, environ: Mapping[str,
     def tell(url: str) -> None:
         click.echo(f"The control API answers at {printable(url)}/api/v1", err=True)
 
-    return Binding(host, port, read_tokens(token_file, environ), tell)
+    def complain(sentence: str) -> None:
+        click.echo(f"Warning: {printable(sentence)}", err=True)
+
+    return Binding(host, port, read_tokens(token_file, environ), tell, complain)
 
 
 async def _until_signal(directory: Path, where: Binding) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -54,8 +55,16 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class Control:
     """One crawl's API."""
 
-    def __init__(self, desk: Desk, gate: Gate, bounds: Bounds = Bounds()) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        desk: Desk,
+        gate: Gate,
+        bounds: Bounds = Bounds(),  # noqa: B008 - frozen
+        complain: Callable[[str], None] = lambda _sentence: None,
+    ) -> None:
+        """`complain` is told of bugs of ours, in a sentence."""
         self._desk = desk
+        self._complain = complain
         self._gate = gate
         self._bounds = bounds
         self._rates = RateLimit(bounds)
@@ -82,7 +91,7 @@ class Control:
                 routes.append(Route(prefix + path, self._routed(methods), methods=list(methods)))
         inner = Starlette(
             routes=routes,
-            exception_handlers={HTTPException: _refused, Exception: _broke},
+            exception_handlers={HTTPException: _refused, Exception: self._broke},
             lifespan=_lifespan,
         )
         inner.router.redirect_slashes = False
@@ -158,6 +167,13 @@ class Control:
     def _too_large(self) -> ProblemError:
         return ProblemError(413, f"a body may have {self._bounds.body_bytes:,} bytes", "send less at a time")
 
+    async def _broke(self, request: Request, error: Exception) -> Response:
+        """A bug of ours: the client is told that, whoever runs it what and where."""
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        told = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+        self._complain(f"the control API broke on {request.method} {request.url.path}: {told}")
+        return problem(ProblemError(500, f"something broke: {type(error).__name__}"))
+
     # What is no JSON, or no endpoint of the API
 
     async def _events(self, request: Request, _caller: Caller) -> Response:
@@ -177,6 +193,7 @@ class Control:
             follow=query.follow,
             after=request.headers.get("last-event-id", ""),
             stream_s=self._bounds.stream_s,
+            stopping=self.stopping,
         )
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(self._counted(stream), headers=headers, media_type="text/event-stream")
@@ -186,8 +203,6 @@ class Control:
         try:
             async for piece in stream:
                 yield piece
-                if self.stopping.is_set():
-                    return
         finally:
             self._streams -= 1
 
@@ -247,11 +262,6 @@ async def _refused(_request: Request, error: Exception) -> Response:
     status = error.status_code if error.status_code in TITLES else 400
     told = "there is nothing at this path" if status == 404 else str(error.detail)
     return problem(ProblemError(status, told, "GET /api/v1/openapi.json tells what there is", error.headers))
-
-
-async def _broke(_request: Request, error: Exception) -> Response:
-    """A bug of ours: named, without its insides."""
-    return problem(ProblemError(500, f"something broke: {type(error).__name__}"))
 
 
 @asynccontextmanager

@@ -165,7 +165,7 @@ class TrapsAsked(Asked):
     """Which traps."""
 
     host: Annotated[str, Meta(max_length=255)] = ""
-    limit: Limit = 100
+    limit: Annotated[int, Meta(ge=1, le=100)] = 100
 
 
 # Workers outside

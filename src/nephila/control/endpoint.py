@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -27,9 +28,9 @@ class Call(Generic[Body, Query]):
     query: Query
     path: dict[str, str]
 
-    def note(self, what: str, target: str, before: object = None, after: object = None) -> None:
-        """Write a change down."""
-        self.changes.note(self.caller, what, target, before, after)
+    async def note(self, what: str, target: str, before: object = None, after: object = None) -> None:
+        """Write a change down; in a thread, because it waits for the disk."""
+        await asyncio.to_thread(self.changes.note, self.caller, what, target, before, after)
 
 
 @dataclass(frozen=True, slots=True)

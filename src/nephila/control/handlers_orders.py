@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 
 from nephila.interfaces.frontier import UrlStory
@@ -30,7 +31,7 @@ async def add_seeds(call: Call[asked.SeedsOrder, None]) -> given.SeedsAnswer:
     """Admit seeds."""
     level = ordering.level_named(call.desk, call.body.priority)
     sown = await ordering.sow(call.desk, call.body.urls, level, f"api {call.caller.name}")
-    call.note("seeds", "", after={**_noted(call.body.urls), "priority": call.body.priority, "added": sown.added})
+    await call.note("seeds", "", after={**_noted(call.body.urls), "priority": call.body.priority, "added": sown.added})
     refused = [given.Refused(url=one.text, reason=one.reason, detail=one.detail) for one in sown.refused]
     return given.SeedsAnswer(added=sown.added, duplicates=sown.known, refused=refused)
 
@@ -39,7 +40,7 @@ async def recrawl(call: Call[asked.RecrawlOrder, None]) -> given.RecrawlAnswer:
     """Fetch known URLs once more."""
     level = ordering.level_named(call.desk, call.body.priority)
     recalled = await ordering.recall(call.desk, call.body.urls, level)
-    call.note("recrawl", "", after={**_noted(call.body.urls), "queued": recalled.queued})
+    await call.note("recrawl", "", after={**_noted(call.body.urls), "queued": recalled.queued})
     refused = [given.Refused(url=url, reason=reason, detail=detail) for url, reason, detail in recalled.refused]
     return given.RecrawlAnswer(queued=recalled.queued, unknown=list(recalled.unknown), refused=refused)
 
@@ -107,14 +108,14 @@ async def put_policy(call: Call[asked.PolicyOrder, None]) -> given.PolicyGiven:
     domain = ordering.domain_named(call.desk, call.path["domain"])
     policy = policy_ordered(call.body)
     before = await ordering.set_policy(call.desk, domain, policy)
-    return _set(call, domain, "policy", before, policy)
+    return await _set(call, domain, "policy", before, policy)
 
 
 async def delete_policy(call: Call[None, None]) -> given.PolicyGiven:
     """Take a policy back: the settings of the crawl hold."""
     domain = ordering.domain_named(call.desk, call.path["domain"])
     before = await ordering.set_policy(call.desk, domain, None)
-    return _set(call, domain, "policy", before, None)
+    return await _set(call, domain, "policy", before, None)
 
 
 async def pause(call: Call[asked.Nothing, None]) -> given.PolicyGiven:
@@ -130,17 +131,17 @@ async def resume(call: Call[asked.Nothing, None]) -> given.PolicyGiven:
 async def _pause(call: Call[asked.Nothing, None], *, paused: bool) -> given.PolicyGiven:
     domain = ordering.domain_named(call.desk, call.path["domain"])
     before = await ordering.pause(call.desk, domain, paused=paused)
-    return _set(call, domain, "pause" if paused else "resume", before, call.desk.frontier.view.policy(domain))
+    return await _set(call, domain, "pause" if paused else "resume", before, call.desk.frontier.view.policy(domain))
 
 
 async def feedback(call: Call[asked.FeedbackOrder, None]) -> given.PolicyGiven:
     """What downstream thinks of a domain's pages (F5)."""
     domain = ordering.domain_named(call.desk, call.body.domain)
     before = await ordering.set_quality(call.desk, domain, call.body.quality)
-    return _set(call, domain, "feedback", before, call.desk.frontier.view.policy(domain))
+    return await _set(call, domain, "feedback", before, call.desk.frontier.view.policy(domain))
 
 
-def _set(
+async def _set(
     call: Call[asked.PolicyOrder, None]
     | Call[asked.Nothing, None]
     | Call[asked.FeedbackOrder, None]
@@ -151,7 +152,7 @@ def _set(
     after: DomainPolicy | None,
 ) -> given.PolicyGiven:
     shown = policy_given(domain, after)
-    call.note(what, domain, policy_given(domain, before), shown)
+    await call.note(what, domain, policy_given(domain, before), shown)
     return shown
 
 
@@ -176,7 +177,7 @@ async def add_block(call: Call[asked.BlockOrder, None]) -> given.BlockGiven:
     before = ordering.block_on(call.desk, call.body.pattern)
     block = await ordering.block(call.desk, call.body.pattern, call.body.reason)
     shown = _block_given(block)
-    call.note("block", block.pattern, None if before is None else _block_given(before), shown)
+    await call.note("block", block.pattern, None if before is None else _block_given(before), shown)
     return shown
 
 
@@ -186,7 +187,7 @@ async def remove_block(call: Call[None, asked.UnblockAsked]) -> given.BlockGiven
     if before is None or not await ordering.unblock(call.desk, call.query.pattern):
         raise ProblemError(404, f"there is no block on {call.query.pattern!r}", "GET /api/v1/blocklist lists them")
     shown = _block_given(before)
-    call.note("unblock", before.pattern, shown)
+    await call.note("unblock", before.pattern, shown)
     return shown
 
 
@@ -200,7 +201,7 @@ async def list_letters(call: Call[None, asked.LettersAsked]) -> given.LettersAns
         after = bytes.fromhex(call.query.after)
     except ValueError:
         raise ProblemError(422, "`after` is not where a page ended", "give `next` of the page before") from None
-    letters = view.dead(call.query.limit, after)
+    letters = await asyncio.to_thread(view.dead, call.query.limit, after)
     following = view.key_of(letters[-1]).hex() if len(letters) == call.query.limit else ""
     total = view.snapshot().states["dead"]
     return given.LettersAnswer(dead_letters=[_letter(one) for one in letters], total=total, next=following)
@@ -229,7 +230,7 @@ async def retry_letters(call: Call[asked.RetryOrder, None]) -> given.RetryAnswer
         dead = [story for story in stories.values() if story is not None and story.state == "dead_letter"]
         others = [url for url, story in stories.items() if story is None or story.state != "dead_letter"]
         revived = await ordering.revive(call.desk, dead) if dead else 0
-    call.note("retry", "all" if order.all else "", after={**_noted(order.urls), "revived": revived})
+    await call.note("retry", "all" if order.all else "", after={**_noted(order.urls), "revived": revived})
     return given.RetryAnswer(revived=revived, not_dead=others)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.embedded.census import DomainFigures
 from nephila.interfaces.catalogue import CaptureRow, PageRow
 from nephila.model.policy import DomainPolicy
 from nephila.node import ordering
 from nephila.node.alarms import RULES
+from nephila.node.desk import Desk
 from nephila.node.logbook import COARSE_S, FINE_S, Growth, Point, steps
 from nephila.node.present import present
 from nephila.urls import Address
@@ -144,14 +148,16 @@ async def list_domains(call: Call[None, asked.DomainsAsked]) -> given.DomainsAns
         offset=query.offset,
         limit=query.limit,
     )
-    view, blocks = desk.frontier.view, Blocklist(desk.frontier.view.blocks())
-    census = desk.census
-    found = [
-        _domain_given(figures, view.policy(name), blocks)
-        for name in listed.names
-        if (figures := census.domain(name)) is not None
-    ]
+    found = await asyncio.to_thread(_domains_given, desk, listed.names)
     return given.DomainsAnswer(domains=found, total=listed.total, offset=query.offset, complete=listed.complete)
+
+
+def _domains_given(desk: Desk, names: Sequence[str]) -> list[given.DomainGiven]:
+    """The rows of a page, read afresh. In a thread."""
+    view, census = desk.frontier.view, desk.census
+    blocks = Blocklist(view.blocks())
+    found = ((name, census.domain(name)) for name in names)
+    return [_domain_given(figures, view.policy(name), blocks) for name, figures in found if figures is not None]
 
 
 async def get_domain(call: Call[None, asked.DomainAsked]) -> given.DomainAnswer:
@@ -253,7 +259,7 @@ async def traps(call: Call[None, asked.TrapsAsked]) -> given.TrapsAnswer:
             evidence=one.evidence,
             example=one.example,
         )
-        for one in view.traps(call.query.limit, call.query.host)
+        for one in await asyncio.to_thread(view.traps, call.query.limit, call.query.host)
     ]
     return given.TrapsAnswer(traps=found, total=view.totals().traps)
 

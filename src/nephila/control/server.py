@@ -6,7 +6,8 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -34,6 +35,8 @@ class Binding:
     tokens: tuple[Token, ...] = ()
     told: Callable[[str], None] = lambda _url: None
     """Told the URL: who connects there is answered."""
+    complain: Callable[[str], None] = lambda _sentence: None
+    """Told of bugs of ours."""
 
 
 class _Server(uvicorn.Server):
@@ -75,7 +78,7 @@ def url_of(listener: socket.socket, host: str) -> str:
 
 async def serve_desk(desk: Desk, listener: socket.socket, binding: Binding, bounds: Bounds = Bounds()) -> None:  # noqa: B008 - frozen
     """Serve until cancelled."""
-    control = Control(desk, Gate(binding.tokens), bounds)
+    control = Control(desk, Gate(binding.tokens), bounds, binding.complain)
     config = uvicorn.Config(
         control.application(),
         loop="none",
@@ -84,6 +87,7 @@ async def serve_desk(desk: Desk, listener: socket.socket, binding: Binding, boun
         lifespan="off",
         interface="asgi3",
         log_config=None,
+        log_level="critical",  # what breaks is told by `Control`
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -131,7 +135,8 @@ class InsideServer:
     async def __call__(self, crawl: Running, watch: Watch) -> None:
         """Serve until cancelled."""
         desk = desk_inside(crawl.machinery, watch.figures, crawl.nudge)
-        await serve_desk(desk, self._listener, self._binding)
+        binding = replace(self._binding, complain=partial(crawl.warn, "bug"))
+        await serve_desk(desk, self._listener, binding)
 
     def close(self) -> None:
         """Give the port back."""

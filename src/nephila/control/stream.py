@@ -11,6 +11,7 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -99,9 +100,17 @@ class Tail:
 
 
 async def stream_events(
-    tail: Tail, *, kinds: frozenset[str], backlog: int, max_per_s: int, follow: bool, after: str, stream_s: float
+    tail: Tail,
+    *,
+    kinds: frozenset[str],
+    backlog: int,
+    max_per_s: int,
+    follow: bool,
+    after: str,
+    stream_s: float,
+    stopping: asyncio.Event,
 ) -> AsyncIterator[bytes]:
-    """The stream, piece by piece."""
+    """The stream, piece by piece, until `stopping`."""
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + stream_s
     spoken_at = loop.time()
@@ -124,5 +133,8 @@ async def stream_events(
             spoken_at = loop.time()
         if not follow or loop.time() >= ends_at:
             return
-        await asyncio.sleep(min(LOOK_S, max(0.0, ends_at - loop.time())))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(LOOK_S, max(0.0, ends_at - loop.time()))):
+                await stopping.wait()
+                return
         lines = await asyncio.to_thread(tail.look)

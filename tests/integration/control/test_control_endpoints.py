@@ -12,6 +12,7 @@ from simulation import Simulated
 
 from nephila.control.app import ENDPOINTS, PREFIXES
 from nephila.control.bounds import Bounds
+from nephila.node.desk import Desk
 from nephila.node.inspect import open_view
 
 API = "/api/v1"
@@ -303,6 +304,31 @@ def test_a_body_that_makes_no_sense_is_a_problem(
     assert told["type"].startswith("urn:nephila:problem:")
     assert told["detail"]
     assert api.ask("GET", f"{API}/changes").json() == {"changes": []}
+
+
+@pytest.mark.parametrize("target", [f"{API}/status", "/nothing", f"{API}/why", "/metrics"])
+def test_no_answer_may_be_framed_sniffed_or_kept(api: InProcess, target: str) -> None:
+    """C2: clickjacking, content sniffing and caches are closed, for errors too; no other site is ever permitted."""
+    headers = api.ask("GET", target).headers
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert (headers["x-frame-options"], headers["x-content-type-options"]) == ("DENY", "nosniff")
+    assert headers["cache-control"] == "no-store"
+    assert not [name for name in headers if name.startswith("access-control")]
+
+
+def test_a_bug_of_ours_is_named_and_told_without_its_insides(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C1, Q5: the client gets a problem, whoever runs it a sentence; the server goes on."""
+
+    async def broken(_desk: Desk) -> None:
+        raise ValueError("secret insides")
+
+    told: list[str] = []
+    with controlled(out, complain=told.append) as api:
+        monkeypatch.setattr(Desk, "status", broken)
+        with pytest.raises(ValueError, match="insides"):  # what the server above the application sees
+            api.ask("GET", f"{API}/status")
+        assert "ValueError: secret insides" in told[0]
+        assert api.ask("GET", "/healthz").status == 200
 
 
 def test_too_many_requests_are_put_off(out: Path) -> None:
