@@ -25,6 +25,10 @@ OUTSIDE = 1 << 16
 """The holder of every lease that was lent: no process of a crawl has such a number."""
 
 
+PROMOTED_FOR_EACH = 10
+"""Hosts whose time has come that are looked at for each that is lent: a worker waits for the answer."""
+
+
 class Lent(NamedTuple):
     """What was lent, and how many hosts could have been but for their robots.txt."""
 
@@ -37,7 +41,7 @@ def lend(book: Book, hosts: int, lease_ms: int) -> Lent:
     reap(book, lent=OUTSIDE)
     book.page_quota = 1  # of each lease
     try:
-        claimed = claiming.claim(book, hosts, lease_ms)
+        claimed = claiming.claim(book, hosts, lease_ms, PROMOTED_FOR_EACH * hosts)
     finally:
         book.page_quota = NO_QUOTA
     lent = [lease for lease in claimed if isinstance(lease.tasks[0], PageTask)]
