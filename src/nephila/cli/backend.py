@@ -42,6 +42,10 @@ View = Callable[[RunningCrawl], Coroutine[Any, Any, None]]
 """Runs beside a crawl and is cancelled when that ends."""
 
 
+Serve = Callable[[Any, Any], Coroutine[Any, Any, None]]
+"""Serves a crawl and what watches it, beside it, and is cancelled when that ends (`control.server`)."""
+
+
 class RunCrawl(Protocol):
     """Crawls, and returns when the crawl has ended."""
 
@@ -54,6 +58,7 @@ class RunCrawl(Protocol):
         new_cycle: bool = False,
         listeners: Sequence[EventSink] = (),
         view: View | None = None,
+        serve: Serve | None = None,
     ) -> CrawlSummary:
         """Signals included: the first stops cleanly, the second at once."""
 
@@ -167,10 +172,11 @@ def _run_crawl(
     new_cycle: bool = False,
     listeners: Sequence[EventSink] = (),
     view: View | None = None,
+    serve: Serve | None = None,
 ) -> CrawlSummary:
     from nephila.node import run_crawl  # noqa: PLC0415 - start-up
 
-    return run_crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view)
+    return run_crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view, serve=serve)
 
 
 def _open_view(out: Path) -> CrawlView:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from nephila.model.errors import NephilaError, UsageError
 from nephila.model.summary import CrawlSummary
 
 from .alerts import WarningSink
-from .backend import Backend, RunningCrawl, View, backend_of
+from .backend import Backend, RunningCrawl, Serve, View, backend_of
 from .cautions import cautions
 from .display import Choice, Kind, choose, is_terminal, style_allowed, watch_plainly, write_quietly
 from .flags import Section, SectionCommand, SectionOption, given_flags, setting_options
@@ -86,6 +87,17 @@ def _own_options() -> list[click.Parameter]:
         *setting_options(),
         option(Section.LIMITS, "--forever", "never end by itself: wait for what becomes due", **switch),
         option(Section.POLITENESS, "--politeness-ms", "the same as --delay, in milliseconds", type=float, metavar="MS"),
+        option(
+            Section.COMMAND,
+            "--serve serve_port",
+            "serve the control API on this port while crawling; 0 takes a free one",
+            type=click.IntRange(0, 65_535),
+            metavar="PORT",
+        ),
+        option(
+            Section.COMMAND, "--serve-host", "address of that port; another than loopback needs a token", metavar="ADDR"
+        ),
+        option(Section.COMMAND, "--token-file", "tokens, one a line: NAME read|write TOKEN", type=file, metavar="FILE"),
         option(Section.COMMAND, "--config", "TOML file with settings", type=file, metavar="FILE"),
         option(
             Section.COMMAND,
@@ -132,16 +144,38 @@ def run_order(order: Order, backend: Backend) -> int:
     sources = seed_sources(order)
     _announce(order, out, configured, going_on=stored is not None)
     watch = Watch(_choice(order, backend), title=f"nephila {out}")
-    summary = backend.run_crawl(
-        out,
-        configured,
-        sources,
-        new_cycle=order.new_cycle,
-        listeners=[*watch.listeners, *_log(order)],
-        view=watch.view,
-    )
+    with _served(order, backend) as serve:
+        summary = backend.run_crawl(
+            out,
+            configured,
+            sources,
+            new_cycle=order.new_cycle,
+            listeners=[*watch.listeners, *_log(order)],
+            view=watch.view,
+            **({} if serve is None else {"serve": serve}),
+        )
     _conclude(order, summary, watch, backend.environ)
     return exit_code(summary)
+
+
+@contextmanager
+def _served(order: Order, backend: Backend) -> Iterator[Serve | None]:
+    """What serves the crawl while it runs, if that is wanted."""
+    if order.serve_port is None:
+        if order.serve_host or order.token_file:
+            raise UsageError("--serve-host and --token-file say how to serve: --serve PORT is missing.")
+        yield None
+        return
+    from nephila.control.server import InsideServer  # noqa: PLC0415 - only when asked for
+
+    from .serve import HOST, binding  # noqa: PLC0415 - as above
+
+    where = binding(order.serve_host or HOST, order.serve_port, order.token_file, backend.environ)
+    server = InsideServer(where)
+    try:
+        yield server
+    finally:
+        server.close()
 
 
 class Watch:
@@ -208,6 +242,9 @@ def _order(params: dict[str, Any]) -> Order:
         as_json=params["as_json"],
         verbose=params["verbose"],
         quiet=params["quiet"],
+        serve_port=params["serve_port"],
+        serve_host=params["serve_host"] or "",
+        token_file=params["token_file"],
     )
 
 

@@ -44,6 +44,9 @@ class Order:
     as_json: bool
     verbose: int
     quiet: bool
+    serve_port: int | None = None
+    serve_host: str = ""
+    token_file: Path | None = None
 
     @property
     def has_seeds(self) -> bool:

@@ -54,12 +54,16 @@ class DnsResolver:
         self._first = 0
         self._cache = DnsCache(settings)
         self._in_flight: dict[str, asyncio.Task[Answer]] = {}
+        self.asked = self.found = 0
+        """Names that were looked up, and how many of them were in the cache."""
 
     async def resolve(self, host: str) -> Answer:
         """The addresses of a name, from the cache where it still holds."""
         name = host.rstrip(".").lower()
         cached = self._cache.find(name, self._clock.steady_ms())
+        self.asked += 1
         if cached is not None:
+            self.found += 1
             return cached
         task = self._in_flight.get(name)
         if task is None:

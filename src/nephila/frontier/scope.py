@@ -234,6 +234,8 @@ class Scope:
 
     def learn(self, seeds: ScopeSeeds) -> None:
         """Let in what another worker, or an earlier run, has learned."""
+        if seeds.domains <= self._domains and seeds.hosts <= self._hosts and seeds.prefixes <= self._prefixes:
+            return  # what was judged before stays true
         self._domains |= seeds.domains
         self._hosts |= seeds.hosts
         self._prefixes |= seeds.prefixes

@@ -319,6 +319,29 @@ class ObserveSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertSettings:
+    """When somebody is to be told that something is wrong (O2). 0 switches an alert off."""
+
+    tell: bool = setting(False, "say on the console when an alert begins and ends", flag="alerts")
+    webhook: str = setting("", "http(s) URL to which alerts are posted as JSON; its address must be allowed")
+    window_s: float = setting(300.0, "seconds that an alert looks back over", low=10, high=3600)
+    least_answers: int = setting(100, "answers and errors in that time below which no share is judged", low=1)
+    min_pages_per_s: float = setting(300.0, "pages a second below which, with hosts ready, the rate is too low", low=0)
+    max_error_share: float = setting(0.05, "share of errors", low=0, high=1)
+    max_busy_per_host: int = setting(20, "answers of 429 or 503 from one host", low=0)
+    max_bytes_per_day: int = setting(4_000_000_000_000, "bytes stored in a day at the present rate", low=0)
+    max_frontier: int = setting(100_000_000, "queued URLs, if they are growing in number", low=0)
+    max_render_queue: int = setting(10_000, "pages that wait to be rendered", low=0)
+    min_dns_hit_share: float = setting(0.9, "share of names found in the cache", low=0, high=1)
+    max_duplicate_share: float = setting(0.3, "share of pages that are duplicates", low=0, high=1)
+    max_latency_s: float = setting(3.0, "mean seconds of an answer", low=0)
+    max_wait_s: float = setting(2 * 86_400.0, "seconds that a host with work has waited", low=0)
+    max_descriptors_share: float = setting(0.9, "share of the limit of open files", low=0, high=1)
+    min_free_share: float = setting(0.05, "share of the disk that is free", low=0, high=1)
+    max_violations: int = setting(1, "from so many requests on that came too early, by the archive's own dates", low=0)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The whole, built by `config` and taken apart by `node`; nobody else sees it."""
 
@@ -338,6 +361,7 @@ class Settings:
     recrawl: RecrawlSettings = RecrawlSettings()
     archive: ArchiveSettings = ArchiveSettings()
     observe: ObserveSettings = ObserveSettings()
+    alerts: AlertSettings = AlertSettings()
     random_seed: int = setting(0, "seed of every draw; the same seed gives the same order", flag="random-seed", low=0)
     processes: int = setting(
         1, "processes that share the crawl; auto (or 0) is one for each core", flag="processes", low=0, high=64

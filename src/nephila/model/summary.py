@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+LATENCY_BOUNDS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
+"""Upper bounds by which answer times are counted."""
+
 
 class StoppedBy(StrEnum):
     """What ended a crawl. The exit code follows from it."""
@@ -55,6 +58,12 @@ class CrawlSnapshot:
     """Hosts whose delay is above the base delay."""
     near_duplicates: int = 0
     """Pages that say nearly what another one said before (D3); not among the duplicates."""
+    latencies: tuple[int, ...] = ()
+    """Answers by the time they took: one count for each bound of `LATENCY_BOUNDS_S`, and one for what is over all."""
+    latency_ms: int = 0
+    """The sum of their times."""
+    lookups: tuple[int, int] = (0, 0)
+    """Names that were looked up, and how many of them were found in the cache (H4)."""
 
 
 @dataclass(frozen=True, slots=True)

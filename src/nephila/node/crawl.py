@@ -80,6 +80,15 @@ class Crawl:
         self._paused = False
         self._wake.set()
 
+    def nudge(self) -> None:
+        """Look again: somebody has brought work or lifted a pause."""
+        self._wake.set()
+
+    @property
+    def machinery(self) -> Machinery:
+        """The parts, for whoever operates the crawl while it runs."""
+        return self._m
+
     def warn(self, reason: str, detail: str) -> None:
         """Tell the listeners something that concerns the crawl as a whole."""
         self._m.events.emit(Event(EventKind.WARNING, self._m.clock.wall_ms(), reason=reason, detail=detail))
@@ -98,7 +107,12 @@ class Crawl:
         """The figures of this moment."""
         frontier = self._m.frontier.snapshot()
         queued = sum(frontier.queued.values()) + sum(frontier.delayed.values())
-        return self._m.tally.snapshot(in_flight=len(self._crew), queued=queued, stopping=self._stopped_by is not None)
+        return self._m.tally.snapshot(
+            in_flight=len(self._crew),
+            queued=queued,
+            stopping=self._stopped_by is not None,
+            lookups=self._m.lookups(),
+        )
 
     async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
         """Crawl until there is nothing left to do, a limit is reached or somebody stops it."""
@@ -177,8 +191,10 @@ class Crawl:
         """Whether nothing can run within --max-wait."""
         if math.isinf(self._m.settings.limits.max_wait_s):
             return False
-        next_in = self._m.frontier.snapshot().next_in_ms
-        return next_in is None or next_in > self._m.settings.limits.max_wait_s * 1000
+        known = self._m.frontier.snapshot()
+        if known.hosts_leased:  # to a worker outside: none of our own is at work when this is asked
+            return False
+        return known.next_in_ms is None or known.next_in_ms > self._m.settings.limits.max_wait_s * 1000
 
     async def _sleep(self) -> None:
         """Wait for a task to end, for a seed, for the next host's time, or for the end of the time limit."""

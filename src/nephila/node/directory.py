@@ -10,6 +10,8 @@
     near/              what pages say, to know those that say nearly the same (LMDB and sorted tables)
     aliases/           what was learned of sites: aliases, pages that stand for missing ones (LMDB)
     events/            JSON lines
+    figures.json       figures over time, for charts
+    changes.jsonl      what people changed while it ran or stood still: who, when, what
 
 One `crawl` at a time holds the lock; readers need none.
 """
@@ -60,6 +62,8 @@ class CrawlDirectory:
         self.near = root / "near"
         self.aliases = root / "aliases"
         self.events = root / "events"
+        self.figures = root / "figures.json"
+        self.changes = root / "changes.jsonl"
 
     def check(self) -> None:
         """Raise `CrawlDirectoryError` unless this is a crawl of a format that we read."""
@@ -149,7 +153,8 @@ class CrawlDirectory:
         for folder in (self.frontier, self.warc, self.duplicates, self.near, self.aliases, self.events):
             shutil.rmtree(folder, ignore_errors=True)
         logs = (self.catalogue.with_name(self.catalogue.name + end) for end in ("-wal", "-shm"))
-        for path in (self.catalogue, *logs, self.scope, self.root / CONFIG_NAME, self.marker):
+        drafts = (self.figures, self.figures.with_name(self.figures.name + ".new"), self.changes)
+        for path in (self.catalogue, *logs, *drafts, self.scope, self.root / CONFIG_NAME, self.marker):
             path.unlink(missing_ok=True)
         for folder in self._made:
             with suppress(OSError):  # somebody else has put something there meanwhile

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from nephila.dedup import LearnedAliases
 from nephila.frontier.embedded import LmdbFrontier
+from nephila.frontier.scope import Scope
 from nephila.interfaces.clock import Clock
 from nephila.model.settings import Settings
 from nephila.model.task import Token
 from nephila.observe import Fanout, Tally
 from nephila.pipeline import Pipeline
+from nephila.urls import Identifier
 
 from .allowance import PageAllowance
 from .bookkeeper import Bookkeeper
@@ -36,3 +40,8 @@ class Machinery:
     expiries: dict[Token, int]
     """When each held lease ends, renewals included; the pipeline asks before it sends."""
     bytes_before: int
+    identifier: Identifier
+    scope: Scope
+    aliases: LearnedAliases
+    lookups: Callable[[], tuple[int, int]]
+    """Names that were looked up, and how many of them were in the cache."""

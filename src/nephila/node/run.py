@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,15 +15,17 @@ import uvloop
 
 from nephila.config import Configured
 from nephila.interfaces.events import EventSink
-from nephila.model.errors import UsageError
+from nephila.model.errors import NephilaError, UsageError
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.seeds import SeedReport, SeedSource
 
 from .clock import SystemClock
 from .collector import calm_collector
 from .directory import CrawlDirectory
+from .machinery import Machinery
 from .opening import opened
 from .processes import process_count, supervised
+from .watching import Overhearing, Watch
 from .wiring import Ground
 
 
@@ -38,6 +41,19 @@ class Running(Protocol):
     def snapshot(self) -> CrawlSnapshot:
         """The figures of this moment."""
 
+    @property
+    def machinery(self) -> Machinery:
+        """The parts of this process, for whoever operates the crawl while it runs."""
+
+    def nudge(self) -> None:
+        """Look again: somebody has brought work or lifted a pause."""
+
+    def warn(self, reason: str, detail: str) -> None:
+        """Tell the listeners something that concerns the crawl as a whole."""
+
+    def fail(self, error: NephilaError) -> None:
+        """End cleanly because of our own failure."""
+
     def stop(self, reason: StoppedBy = StoppedBy.INTERRUPT) -> None:
         """End cleanly."""
 
@@ -46,6 +62,7 @@ class Running(Protocol):
 
 
 View = Callable[[Running], Coroutine[Any, Any, None]]
+Serve = Callable[[Running, Watch], Coroutine[Any, Any, None]]
 
 
 def run_crawl(
@@ -56,12 +73,15 @@ def run_crawl(
     new_cycle: bool = False,
     listeners: Sequence[EventSink] = (),
     view: View | None = None,
+    serve: Serve | None = None,
 ) -> CrawlSummary:
-    """Crawl until it ends; `view` runs beside it. The first signal stops cleanly, a second at once."""
+    """Crawl until it ends; `view` and `serve` run beside it. The first signal stops cleanly, a second at once."""
     calm_collector()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view))
+            return runner.run(
+                _crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view, serve=serve)
+            )
     finally:
         # The loop is gone and its handlers with it: a second Ctrl-C while the summary is written still ends at once.
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -76,19 +96,31 @@ async def _crawl(
     new_cycle: bool,
     listeners: Sequence[EventSink],
     view: View | None,
+    serve: Serve | None,
 ) -> CrawlSummary:
     if not seeds and not CrawlDirectory(out).marker.exists():
         raise UsageError("there are no seeds", hint="give a URL, --seeds FILE or --domains CSV")
-    async with _opened(out, configured, listeners) as crawl:
+    overhearing = Overhearing()
+    async with _opened(out, configured, [*listeners, overhearing]) as crawl:
         _obey_signals(crawl)
-        watching = asyncio.create_task(view(crawl), name="view") if view is not None else None
+        workers = process_count(configured.settings)
+        watch = Watch(crawl.machinery, crawl.snapshot, crawl.warn, overhearing, workers)
+        viewing = asyncio.create_task(view(crawl), name="view") if view is not None else None
+        beside = [asyncio.create_task(watch.run(), name="watch")]
+        if serve is not None:
+            beside.append(asyncio.create_task(serve(crawl, watch), name="serve"))
+        for task in beside:
+            task.add_done_callback(partial(_broke, crawl))
         try:
             summary = await crawl.run(seeds, new_cycle=new_cycle)
         finally:
-            if watching is not None:
-                watching.cancel()
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)  # what broke was told
+            if viewing is not None:
+                viewing.cancel()
                 with suppress(asyncio.CancelledError):
-                    await watching
+                    await viewing
         report = crawl.seed_report
         if report is not None and report.refused and crawl.is_untouched:
             raise _no_usable_seed(report.sentence(), [f"{one.text}: {one.detail}" for one in report.examples])
@@ -101,6 +133,13 @@ def _opened(out: Path, configured: Configured, listeners: Sequence[EventSink]) -
     if processes == 1:
         return opened(out, configured, ground, listeners=listeners)
     return supervised(out, configured, ground, processes, listeners=listeners)
+
+
+def _broke(crawl: Running, task: asyncio.Task[None]) -> None:
+    """A crawl that is to be watched or served and is not would be out of sight: it ends, and says why."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        name = task.get_name()
+        crawl.fail(error if isinstance(error, NephilaError) else NephilaError(f"the task {name} broke: {error!r}"))
 
 
 def _no_usable_seed(sentence: str, examples: Sequence[str]) -> UsageError:

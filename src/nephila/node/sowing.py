@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.scope import Scope
-from nephila.interfaces.frontier import Frontier
+from nephila.interfaces.frontier import Admission, Frontier
 from nephila.model.exchange import FailureKind
+from nephila.model.policy import Block
 from nephila.model.task import Candidate
 from nephila.seeds import (
     CONNECTION_LEVEL,
@@ -16,13 +19,42 @@ from nephila.seeds import (
     SeedReport,
     SeedSource,
     SeedTally,
+    SeedUrl,
     http_twin,
     read_seeds,
+    spell,
 )
 from nephila.seeds.seed import SEED_LEVEL
 from nephila.urls import Address, Identifier, origin_of
 
 from .seedreader import seed_batches
+
+
+@dataclass(frozen=True, slots=True)
+class Sown:
+    """What became of a few seeds."""
+
+    added: int
+    known: int
+    refused: tuple[SeedRefused, ...]
+
+
+class Refusals:
+    """Every refusal, in order."""
+
+    def __init__(self) -> None:
+        self.refused: list[SeedRefused] = []
+
+    def refuse(self, refused: SeedRefused) -> None:
+        """Take one."""
+        self.refused.append(refused)
+
+    def refuse_blocked(self, candidate: Candidate, block: Block | None) -> bool:
+        """Take one that a person's word keeps out (T7); whether there is such a word."""
+        if block is not None:
+            told = f"{block.pattern}: {block.reason}"
+            self.refused.append(SeedRefused(candidate.address.url, "blocked", told, ""))
+        return block is not None
 
 
 class Sower:
@@ -55,7 +87,29 @@ class Sower:
                 wake()
         return tally.report()
 
-    def _judge(self, seeds: Sequence[Seed], tally: SeedTally) -> list[Candidate]:
+    def identify(self, text: str) -> Address | tuple[str, str]:
+        """The address that a text stands for, https first; else the reason why it stands for none, and the rule."""
+        spelled = spell(text.strip())
+        if not isinstance(spelled, SeedUrl):
+            return str(spelled.fault), spelled.detail
+        address = self._identifier.identify(spelled.address_url)
+        return address if isinstance(address, Address) else (address.reason, address.detail)
+
+    async def sow_some(self, seeds: Sequence[Seed], blocks: Blocklist) -> Sown:
+        """Admit a few seeds at once, and say of each that is refused why."""
+        tally = Refusals()
+        candidates = [
+            candidate
+            for candidate in self._judge(seeds, tally)
+            if not tally.refuse_blocked(candidate, blocks.find(candidate.address.host, candidate.address.url))
+        ]
+        admission = Admission()
+        if candidates:
+            self._save_scope()
+            admission = await self._frontier.admit(candidates)
+        return Sown(admission.added, len(candidates) - admission.added, tuple(tally.refused))
+
+    def _judge(self, seeds: Sequence[Seed], tally: SeedTally | Refusals) -> list[Candidate]:
         """Those that may be admitted; the others are refused in the tally."""
         candidates: list[Candidate] = []
         for verdict in read_seeds([seeds], self._identifier.identify):

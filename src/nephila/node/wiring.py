@@ -264,7 +264,8 @@ def assemble(
     bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, indexer, near, (aliases, absences))
     resumed_at = clock.steady_ms() if frontier.snapshot().hosts else None
     addresses = seat.addresses if joining else address_ledger(settings.politeness, resumed_at)
-    fetcher = _fetcher(settings, ground, addresses)
+    resolver = ground.resolver or DnsResolver(settings.dns, clock)
+    fetcher = _fetcher(settings, ground, resolver, addresses)
     stack.push_async_callback(fetcher.close)
     politeness = StandardPoliteness(
         settings.politeness, settings.robots, settings.frontier, settings.fetch.user_agent, settings.random_seed
@@ -273,8 +274,7 @@ def assemble(
     sieve: LinkSieve = ScopeSieve(
         identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority, aliases
     )
-    if joining:
-        sieve = FollowingSieve(sieve, ScopeFollower(directory, scope))
+    sieve = FollowingSieve(sieve, ScopeFollower(directory, scope))  # seeds may come from another process
     identify = _identify_with(identifier)
     wanted = settings.aliases.soft_404
     missing = MissingPages(absences, frontier.secret, _resolved_with(identifier), clock.wall_ms) if wanted else None
@@ -330,6 +330,10 @@ def assemble(
         events=events,
         expiries=expiries,
         bytes_before=catalogue.wire_bytes() if settings.limits.max_total_bytes else 0,
+        identifier=identifier,
+        scope=scope,
+        aliases=aliases,
+        lookups=lambda: (resolver.asked, resolver.found) if isinstance(resolver, DnsResolver) else (0, 0),
     )
 
 
@@ -383,9 +387,8 @@ def _indexer(archive: LocalArchive, catalogue: SqliteCatalogue) -> Callable[[Seg
     return lambda segment: archive.write_index(segment, catalogue.captures(segment))
 
 
-def _fetcher(settings: Settings, ground: Ground, addresses: AddressLedger | None) -> HttpFetcher:
+def _fetcher(settings: Settings, ground: Ground, resolver: Resolver, addresses: AddressLedger | None) -> HttpFetcher:
     guard = AddressGuard(settings.fetch.allow_addresses)
-    resolver = ground.resolver or DnsResolver(settings.dns, ground.clock)
     tls = TlsContexts(read_authorities(settings.fetch.authorities))
     dialer = ground.dialer or SocketDialer()
     return HttpFetcher(settings.fetch, resolver, dialer, guard, ground.clock, media_type, tls, addresses)

@@ -14,6 +14,7 @@ seventy bytes for each (`distinct`).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 
@@ -23,7 +24,7 @@ from nephila.interfaces.clock import Clock
 from nephila.model.events import NEAR, Event, EventKind
 from nephila.model.exchange import FailureKind
 from nephila.model.settings import LimitSettings
-from nephila.model.summary import CrawlSnapshot
+from nephila.model.summary import LATENCY_BOUNDS_S, CrawlSnapshot
 from nephila.urls import registrable_domain
 
 from .distinct import Distinct
@@ -45,6 +46,8 @@ _REFUSALS = {
 """Events that refuse, and the reason that is counted where they name none."""
 
 _NO_LIMITS = LimitSettings()
+
+_LATENCY_BOUNDS_MS = [int(bound * 1000) for bound in LATENCY_BOUNDS_S]
 
 
 def _mark(name: str) -> int:
@@ -68,6 +71,8 @@ class Tally:
         self._errors: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._statuses: Counter[int] = Counter()
+        self._latencies = [0] * (len(_LATENCY_BOUNDS_MS) + 1)
+        self._latency_ms = 0
         self._hosts = Distinct()
         self._page_hosts = Distinct()
         self._domains = Distinct()
@@ -101,7 +106,13 @@ class Tally:
         return met
 
     def snapshot(
-        self, *, in_flight: int = 0, queued: int = 0, slow_hosts: int = 0, stopping: bool = False
+        self,
+        *,
+        in_flight: int = 0,
+        queued: int = 0,
+        slow_hosts: int = 0,
+        stopping: bool = False,
+        lookups: tuple[int, int] = (0, 0),
     ) -> CrawlSnapshot:
         """The figures as of now, together with those that only the pipeline and the frontier know."""
         now = self._clock.steady_ms()
@@ -127,6 +138,9 @@ class Tally:
             stopping=stopping,
             slow_hosts=slow_hosts,
             near_duplicates=self._near_duplicates,
+            latencies=tuple(self._latencies),
+            latency_ms=self._latency_ms,
+            lookups=lookups,
         )
 
     def _count_answer(self, event: Event) -> None:
@@ -135,6 +149,9 @@ class Tally:
         self._responses += 1
         self._bytes += event.bytes or 0
         self._statuses[event.status] += 1
+        if event.elapsed_ms is not None:
+            self._latencies[bisect_left(_LATENCY_BOUNDS_MS, event.elapsed_ms)] += 1
+            self._latency_ms += event.elapsed_ms
         self._meet(event.host)
 
     def _meet(self, host: str) -> None:

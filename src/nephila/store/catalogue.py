@@ -164,6 +164,36 @@ class SqliteCatalogue:
         """How many domains have pages of so many digits; 0 is none."""
         return dict(self._rows(sql.COUNT_DOMAINS, ()))
 
+    # For those who watch a crawl: each costs what it returns, whatever the size of the catalogue
+
+    def marks(self) -> dict[int, int]:
+        """Where the recorded part of each segment ends, by the number of the segment."""
+        return {int(number): int(upto) for number, upto in self._rows("SELECT id, upto FROM segments", ())}
+
+    def exchanges(self, segment: int, after: int, limit: int) -> list[tuple[int, str, int, int]]:
+        """Offset, host, when it was sent and how long it took, of captures from an offset of a segment on."""
+        query = 'SELECT "offset", host, at, elapsed_ms FROM captures WHERE segment = ? AND "offset" >= ?'
+        return self._rows(f'{query} ORDER BY "offset" LIMIT ?', (segment, after, limit))
+
+    def pages_since(self, at: int, limit: int) -> int:
+        """Pages that were last visited since an instant, counted up to a limit."""
+        query = "SELECT count(*) FROM (SELECT 1 FROM page_states WHERE crawled_at >= ? LIMIT ?)"
+        return int(self._rows(query, (at, limit))[0][0])
+
+    def errors_since(self, at: int, limit: int) -> dict[str, int]:
+        """Errors since an instant by kind, the first so many counted."""
+        query = "SELECT kind, count(*) FROM (SELECT kind FROM errors WHERE at >= ? LIMIT ?) GROUP BY kind"
+        return {str(kind): int(count) for kind, count in self._rows(query, (at, limit))}
+
+    def domain(self, name: str) -> tuple[int, int, int, float, str] | None:
+        """Last visit, pages, requests, mean milliseconds and robots.txt of a registrable domain."""
+        query = (
+            "SELECT coalesce(last_crawled_at, 0), total_pages, total_requests, avg_response_ms,"
+            " coalesce(robots_txt, '') FROM domains WHERE domain = ?"
+        )
+        found = self._rows(query, (name,))
+        return found[0] if found else None
+
     def close(self) -> None:
         """As the interface."""
         with self._lock, self._told():

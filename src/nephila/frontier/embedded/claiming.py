@@ -59,11 +59,11 @@ MOVED_LIMIT_MS = 600_000
 """A robots.txt that was redirected to another host is waited for so long, then asked for anew."""
 
 
-def claim(book: Book, hosts: int, lease_ms: int) -> list[Lease]:
+def claim(book: Book, hosts: int, lease_ms: int, promotions: int = PROMOTIONS_PER_CLAIM) -> list[Lease]:
     """Lease up to `hosts` hosts, best first by the comparator of `order`."""
     sweep(book)
     _empty_coverage_shelves(book)
-    _promote(book)
+    _promote(book, promotions)
     _refresh_classes(book)
     if book.policy.sharing is not None:
         hosts = entitled(book, book.policy.sharing, hosts)
@@ -78,21 +78,21 @@ def claim(book: Book, hosts: int, lease_ms: int) -> list[Lease]:
     return leases
 
 
-def _promote(book: Book) -> None:
-    """Make ready what may be claimed now.
+def _promote(book: Book, most: int) -> None:
+    """Make ready what may be claimed now, up to so many hosts and URLs.
 
     With one exchange at a time the order must not depend on the clock: hosts that merely rest are all ready, and are
     waited for; retries, and hosts that wait for their robots.txt, come when there is nothing else.
     """
     ahead = _ahead_ms(book)
     if not book.policy.ordered:
-        promote_due(book, ahead)
-        promote_waiting(book, ahead)
+        promote_due(book, ahead, most)
+        promote_waiting(book, ahead, most)
         return
-    promote_waiting(book, ahead, waiting_for_rules=False)
+    promote_waiting(book, ahead, most, waiting_for_rules=False)
     if not book.totals.hosts_ready:
-        promote_due(book, ahead)
-        promote_waiting(book, ahead)
+        promote_due(book, ahead, most)
+        promote_waiting(book, ahead, most)
 
 
 def _ahead_ms(book: Book) -> int:
@@ -100,13 +100,13 @@ def _ahead_ms(book: Book) -> int:
     return book.policy.ordered_wait_ms if book.policy.ordered else book.policy.settings.look_ahead_ms
 
 
-def promote_waiting(book: Book, ahead_ms: int, *, waiting_for_rules: bool = True) -> None:
+def promote_waiting(book: Book, ahead_ms: int, most: int, *, waiting_for_rules: bool = True) -> None:
     """Make hosts ready whose time has come, or comes within `ahead_ms`."""
     horizon = book.now + ahead_ms
     due: list[bytes] = []
     with book.txn.cursor(db=book.db["waiting"]) as cursor:
         found = cursor.first()
-        while found and len(due) < PROMOTIONS_PER_CLAIM and int.from_bytes(cursor.key()[:8], "big") <= horizon:
+        while found and len(due) < most and int.from_bytes(cursor.key()[:8], "big") <= horizon:
             due.append(cursor.key()[8:])
             found = cursor.next()
     for key in due:
@@ -136,13 +136,13 @@ def _rest_after_reboot(book: Book, key: bytes, host: HostState) -> None:
         host.slept_ms = timeline.slept_ms
 
 
-def promote_due(book: Book, ahead_ms: int) -> None:
+def promote_due(book: Book, ahead_ms: int, most: int) -> None:
     """Put URLs whose time has come back into their queues."""
     horizon = book.now + ahead_ms
     due: list[bytes] = []
     with book.txn.cursor(db=book.db["due"]) as cursor:
         found = cursor.first()
-        while found and len(due) < PROMOTIONS_PER_CLAIM and int.from_bytes(cursor.key()[:8], "big") <= horizon:
+        while found and len(due) < most and int.from_bytes(cursor.key()[:8], "big") <= horizon:
             due.append(cursor.key()[8:])
             found = cursor.next()
     for url_key in due:

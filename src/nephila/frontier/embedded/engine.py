@@ -18,7 +18,7 @@ from nephila.model.record import SegmentId
 from nephila.model.task import Candidate, Lease, Level, Refusal, Token
 from nephila.urls import Fingerprint
 
-from . import admission, claiming, orders, returning, settling, trapping, upkeep, waking
+from . import admission, claiming, lending, orders, returning, settling, trapping, upkeep, waking
 from .book import Book, Policy, read_anchor, read_url
 from .group import GroupCommitter
 from .marks import PARKED
@@ -171,6 +171,40 @@ class LmdbFrontier:
             return count
 
         return await self._group.run(verb)
+
+    async def recall(self, stories: Sequence[UrlStory], level: Level) -> int:
+        """Queue URLs that have ended, or that wait for a time, once more in a class; how many (R2, by hand)."""
+
+        def verb(book: Book) -> int:
+            count = 0
+            for story in stories:
+                key = book.tables.host_key(story.host)
+                url_key = book.tables.url_key(story.host, story.fingerprint)
+                raw = book.txn.get(url_key, db=book.web)
+                if raw is None or raw[0] <= PARKED or (record := read_url(raw)).state is State.QUEUED:
+                    continue
+                host = book.known_host(key)
+                waking.wake(book, key, host, (returning.requeue(book, key, host, url_key, record, level),))
+                count += 1
+            return count
+
+        return await self._group.run(verb)
+
+    # Workers outside
+
+    async def lend(self, hosts: int, lease_s: float) -> lending.Lent:
+        """Lease up to `hosts` hosts, one URL each, to a worker outside."""
+        return await self._group.run(lambda book: lending.lend(book, hosts, int(lease_s * 1000)))
+
+    async def take_back(self, token: Token, settlement: Settlement, release: Release) -> Settled:
+        """Settle what was lent; refused where the lease was lost, or never was lent."""
+        return await self._group.run(lambda book: lending.take_back(book, token, settlement, release))
+
+    async def reap_lent(self) -> int:
+        """Return the hosts of leases that were lent and have expired."""
+        return await self._group.run(lambda book: upkeep.reap(book, lent=lending.OUTSIDE))
+
+    # A person's orders
 
     async def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
         """Let a policy hold for a registrable domain from the next claim on; None takes it back (R4)."""

@@ -36,12 +36,17 @@ def renew(book: Book, tokens: Sequence[Token], lease_ms: int) -> set[Token]:
     return kept
 
 
-def reap(book: Book, *, everything: bool = False, holder: int = 0) -> int:
-    """End leases that have expired (or all, or all of one holder, known to be dead); each host waits a full delay."""
+def reap(book: Book, *, everything: bool = False, holder: int = 0, lent: int = 0) -> int:
+    """End leases that have expired (or all, or all of one holder, known to be dead); each host waits a full delay.
+
+    `lent` names a holder of whom only what has expired is ended, and nothing of anybody else.
+    """
     ended: list[tuple[bytes, LeaseRecord]] = []
     with book.txn.cursor(db=book.db["leases"]) as cursor:
         for token_key, raw in cursor:
             lease = read_lease(raw)
+            if lent and lease.holder != lent:
+                continue
             if everything or (lease.holder == holder if holder else lease.expires_at <= book.now):
                 ended.append((token_key, lease))
     for token_key, lease in ended:

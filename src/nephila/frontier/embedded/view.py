@@ -92,6 +92,11 @@ class LmdbFrontierView:
         """The crawl's secret."""
         return self._tables.secret
 
+    @property
+    def tables(self) -> Tables:
+        """What it reads: for those who list (`census`)."""
+        return self._tables
+
     def close(self) -> None:
         """Close a view that was opened on its own."""
         self._tables.close()

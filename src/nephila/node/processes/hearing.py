@@ -10,6 +10,10 @@ from nephila.model.events import Event, EventKind
 
 from .messages import EventFields
 
+BUSY = frozenset({429, 503})
+BUSY_TOLD = 50
+"""Answers of one beat by which a host says that we ask too much: told to whoever watches for it, up to so many."""
+
 LATEST = 5
 """Exchanges of one beat that are told where nobody wants them all: as many as the live view shows."""
 
@@ -42,7 +46,8 @@ class Overheard:
             if self._bytes >= self._urgent_bytes:
                 self._bytes = 0
                 self.urgent()
-        if self._everything or event.kind is EventKind.WARNING:
+        busy = event.status in BUSY and event.kind is EventKind.FETCH_OK and len(self._kept) < BUSY_TOLD
+        if self._everything or busy or event.kind is EventKind.WARNING:
             self._kept.append(event)
         elif event.kind in (EventKind.FETCH_OK, EventKind.ERROR):
             self._latest.append(event)

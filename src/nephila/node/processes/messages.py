@@ -60,6 +60,9 @@ class Figures(msgspec.Struct, frozen=True):
     pages_per_s: float = 0.0
     peak_rss_bytes: int = 0
     near_duplicates: int = 0
+    latencies: tuple[int, ...] = ()
+    latency_ms: int = 0
+    lookups: tuple[int, int] = (0, 0)
 
 
 class Beat(msgspec.Struct, frozen=True, tag=True):

@@ -67,6 +67,7 @@ class Roll:
         self._domains.update(met[1])
         present = list(self._present.values())
         told = [*present, *self._past]
+        latencies = [one.latencies for one in told]
         merged = replace(
             own,
             pages=max(least_pages, own.pages + sum(one.pages for one in told)),
@@ -77,6 +78,9 @@ class Roll:
             errors=_added(own.errors, *(one.errors for one in told)),
             refused=_added(own.refused, *(one.refused for one in told)),
             statuses=_added(own.statuses, *(one.statuses for one in told)),
+            latencies=tuple(map(sum, zip(*(one for one in (own.latencies, *latencies) if one), strict=True))),
+            latency_ms=own.latency_ms + sum(one.latency_ms for one in told),
+            lookups=(sum(one.lookups[0] for one in told), sum(one.lookups[1] for one in told)),
             hosts=len(self._hosts),
             domains=len(self._domains),
             in_flight=sum(one.in_flight for one in present),

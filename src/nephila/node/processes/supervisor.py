@@ -83,6 +83,15 @@ class Supervisor:
         self.stop(StoppedBy.STORAGE)
         self._stopped_by = StoppedBy.STORAGE
 
+    def nudge(self) -> None:
+        """Look again: somebody has brought work. The workers look by themselves."""
+        self._woken.set()
+
+    @property
+    def machinery(self) -> Machinery:
+        """The supervisor's own parts, for whoever operates the crawl while it runs."""
+        return self._m
+
     def warn(self, reason: str, detail: str) -> None:
         """Tell the listeners something that concerns the crawl as a whole."""
         self._m.events.emit(Event(EventKind.WARNING, self._m.clock.wall_ms(), reason=reason, detail=detail))
@@ -187,6 +196,7 @@ class Supervisor:
             await asyncio.sleep(min(REAP_S, self._m.settings.frontier.lease_s / 6))
             for number in self._m.frontier.view.overdue():
                 self._workforce.kill(number)
+            await self._m.frontier.reap_lent()
             self._workforce.kill_silent(silent_s)
             if (beats := beats + 1) % READERS_EVERY == 0:
                 self._m.frontier.check_readers()

@@ -165,6 +165,9 @@ class Worker:
             in_flight=len(self._crew),
             pages_per_s=now.pages_per_s,
             peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            latencies=now.latencies,
+            latency_ms=now.latency_ms,
+            lookups=self._m.lookups(),
         )
         self._channel.send(Beat(figures, hosts, domains, self._overheard.take()))
 

@@ -1,0 +1,78 @@
+"""`nephila serve`: the control API on a crawl directory, whether a crawl runs there or not (C1, C2)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .backend import backend_of
+from .output import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nephila.control.server import Binding
+
+PORT = 8470
+HOST = "127.0.0.1"
+
+
+@click.command("serve", short_help="Serve the control API of a crawl.")
+@click.option(
+    "--out",
+    "directory",
+    required=True,
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The crawl directory.",
+)
+@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65_535), help="0 takes a free one.")
+@click.option("--host", default=HOST, show_default=True, metavar="ADDR", help="Another than loopback needs a token.")
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Tokens, one a line: NAME read|write TOKEN.",
+)
+@click.pass_context
+def serve(ctx: click.Context, directory: Path, *, port: int, host: str, token_file: Path | None) -> None:
+    """Serve the control API of the crawl in DIR until Ctrl-C; a running crawl obeys what is changed.
+
+    Only this machine may ask, unless there are tokens: in a file, or in the environment as NEPHILA_API_TOKEN (may
+    change things) and NEPHILA_API_READ_TOKEN (may look).
+    """
+    where = binding(host, port, token_file, backend_of(ctx).environ)
+    asyncio.run(_until_signal(directory, where))
+
+
+def binding(host: str, port: int, token_file: Path | None, environ: Mapping[str, str]) -> Binding:
+    """Where to listen and who may ask; the URL is told on standard error."""
+    from nephila.control.access import read_tokens  # noqa: PLC0415 - start-up
+    from nephila.control.server import Binding  # noqa: PLC0415 - start-up
+
+    def tell(url: str) -> None:
+        click.echo(f"The control API answers at {printable(url)}/api/v1", err=True)
+
+    def complain(sentence: str) -> None:
+        click.echo(f"Warning: {printable(sentence)}", err=True)
+
+    return Binding(host, port, read_tokens(token_file, environ), tell, complain)
+
+
+async def _until_signal(directory: Path, where: Binding) -> None:
+    from nephila.control.server import serve_directory  # noqa: PLC0415 - start-up
+
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _end, ended)
+    await serve_directory(directory, where, ended)
+
+
+def _end(ended: asyncio.Future[None]) -> None:
+    if not ended.done():
+        ended.set_result(None)

@@ -1,0 +1,381 @@
+"""Orders: seeds, re-crawls, policies, pauses, blocks, dead letters, feedback. Every change is noted."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from nephila.interfaces.frontier import UrlStory
+from nephila.model.errors import UsageError
+from nephila.model.policy import Block, DomainPolicy, Tier
+from nephila.node import ordering
+from nephila.node.desk import stories_of
+from nephila.urls import mask_secrets
+
+from . import asked, given
+from .access import Role
+from .endpoint import Call, Endpoint
+from .problems import ProblemError
+
+ORDINARY = DomainPolicy()
+HOUR_S = 3600
+NOTED = 20
+"""URLs of an order that are named in the log of changes; the rest is counted."""
+
+
+def _noted(urls: list[str]) -> dict[str, object]:
+    return {"urls": [mask_secrets(url) for url in urls[:NOTED]], "count": len(urls)}
+
+
+async def add_seeds(call: Call[asked.SeedsOrder, None]) -> given.SeedsAnswer:
+    """Admit seeds."""
+    level = ordering.level_named(call.desk, call.body.priority)
+    sown = await ordering.sow(call.desk, call.body.urls, level, f"api {call.caller.name}")
+    await call.note("seeds", "", after={**_noted(call.body.urls), "priority": call.body.priority, "added": sown.added})
+    refused = [given.Refused(url=one.text, reason=one.reason, detail=one.detail) for one in sown.refused]
+    return given.SeedsAnswer(added=sown.added, duplicates=sown.known, refused=refused)
+
+
+async def recrawl(call: Call[asked.RecrawlOrder, None]) -> given.RecrawlAnswer:
+    """Fetch known URLs once more."""
+    level = ordering.level_named(call.desk, call.body.priority)
+    recalled = await ordering.recall(call.desk, call.body.urls, level)
+    await call.note("recrawl", "", after={**_noted(call.body.urls), "queued": recalled.queued})
+    refused = [given.Refused(url=url, reason=reason, detail=detail) for url, reason, detail in recalled.refused]
+    return given.RecrawlAnswer(queued=recalled.queued, unknown=list(recalled.unknown), refused=refused)
+
+
+# Policies
+
+
+def policy_given(domain: str, policy: DomainPolicy | None) -> given.PolicyGiven:
+    """A policy as it is shown; that of nobody is the ordinary one."""
+    known = policy or ORDINARY
+    return given.PolicyGiven(
+        domain=domain,
+        max_qps=1 / known.delay_s if known.delay_s else None,
+        delay_s=known.delay_s,
+        crawl_depth=known.max_depth,
+        tier=str(known.tier),
+        recrawl_interval_hours=None if known.recrawl_s is None else known.recrawl_s / HOUR_S,
+        user_agent=known.user_agent,
+        hours=list(known.hours),
+        paused=known.paused,
+        quality=known.quality,
+    )
+
+
+def policy_ordered(order: asked.PolicyOrder) -> DomainPolicy:
+    """The policy that an order means; UsageError where it contradicts itself."""
+    delay_s = order.delay_s
+    if order.max_qps is not None:
+        by_rate_s = 1 / order.max_qps
+        if delay_s is not None and not math.isclose(delay_s, by_rate_s, rel_tol=1e-6):
+            raise UsageError("max_qps and delay_s contradict each other", "give one of them")
+        delay_s = by_rate_s if delay_s is None else delay_s
+    every = order.recrawl_interval_hours
+    return DomainPolicy(
+        delay_s=delay_s,
+        max_depth=order.crawl_depth,
+        tier=Tier(order.tier),
+        recrawl_s=None if every is None else every * HOUR_S,
+        user_agent=order.user_agent,
+        hours=tuple(order.hours),
+        paused=order.paused,
+        quality=order.quality,
+    )
+
+
+async def list_policies(call: Call[None, asked.PoliciesAsked]) -> given.PoliciesAnswer:
+    """Policies by domain."""
+    known = call.desk.frontier.view.policies()
+    names = sorted(name for name in known if name > call.query.after)
+    page = names[: call.query.limit]
+    following = page[-1] if len(names) > len(page) else ""
+    return given.PoliciesAnswer(
+        policies=[policy_given(name, known[name]) for name in page], total=len(known), next=following
+    )
+
+
+async def get_policy(call: Call[None, None]) -> given.PolicyGiven:
+    """The policy of one domain."""
+    domain = ordering.domain_named(call.desk, call.path["domain"])
+    return policy_given(domain, call.desk.frontier.view.policy(domain))
+
+
+async def put_policy(call: Call[asked.PolicyOrder, None]) -> given.PolicyGiven:
+    """Let a policy hold in place of the one before."""
+    domain = ordering.domain_named(call.desk, call.path["domain"])
+    policy = policy_ordered(call.body)
+    before = await ordering.set_policy(call.desk, domain, policy)
+    return await _set(call, domain, "policy", before, policy)
+
+
+async def delete_policy(call: Call[None, None]) -> given.PolicyGiven:
+    """Take a policy back: the settings of the crawl hold."""
+    domain = ordering.domain_named(call.desk, call.path["domain"])
+    before = await ordering.set_policy(call.desk, domain, None)
+    return await _set(call, domain, "policy", before, None)
+
+
+async def pause(call: Call[asked.Nothing, None]) -> given.PolicyGiven:
+    """Ask nothing more of a domain."""
+    return await _pause(call, paused=True)
+
+
+async def resume(call: Call[asked.Nothing, None]) -> given.PolicyGiven:
+    """Go on with a domain."""
+    return await _pause(call, paused=False)
+
+
+async def _pause(call: Call[asked.Nothing, None], *, paused: bool) -> given.PolicyGiven:
+    domain = ordering.domain_named(call.desk, call.path["domain"])
+    before = await ordering.pause(call.desk, domain, paused=paused)
+    return await _set(call, domain, "pause" if paused else "resume", before, call.desk.frontier.view.policy(domain))
+
+
+async def feedback(call: Call[asked.FeedbackOrder, None]) -> given.PolicyGiven:
+    """What downstream thinks of a domain's pages (F5)."""
+    domain = ordering.domain_named(call.desk, call.body.domain)
+    before = await ordering.set_quality(call.desk, domain, call.body.quality)
+    return await _set(call, domain, "feedback", before, call.desk.frontier.view.policy(domain))
+
+
+async def _set(
+    call: Call[asked.PolicyOrder, None]
+    | Call[asked.Nothing, None]
+    | Call[asked.FeedbackOrder, None]
+    | Call[None, None],
+    domain: str,
+    what: str,
+    before: DomainPolicy | None,
+    after: DomainPolicy | None,
+) -> given.PolicyGiven:
+    shown = policy_given(domain, after)
+    await call.note(what, domain, policy_given(domain, before), shown)
+    return shown
+
+
+# Blocks
+
+
+def _block_given(block: Block) -> given.BlockGiven:
+    return given.BlockGiven(pattern=block.pattern, reason=block.reason, blocked_at=block.at)
+
+
+async def list_blocks(call: Call[None, asked.BlocksAsked]) -> given.BlocksAnswer:
+    """Blocks by pattern."""
+    known = call.desk.frontier.view.blocks()
+    later = sorted((one for one in known if one.pattern > call.query.after), key=lambda one: one.pattern)
+    page = later[: call.query.limit]
+    following = page[-1].pattern if len(later) > len(page) else ""
+    return given.BlocksAnswer(blocks=[_block_given(one) for one in page], total=len(known), next=following)
+
+
+async def add_block(call: Call[asked.BlockOrder, None]) -> given.BlockGiven:
+    """Ask no more for what a pattern names."""
+    before = ordering.block_on(call.desk, call.body.pattern)
+    block = await ordering.block(call.desk, call.body.pattern, call.body.reason)
+    shown = _block_given(block)
+    await call.note("block", block.pattern, None if before is None else _block_given(before), shown)
+    return shown
+
+
+async def remove_block(call: Call[None, asked.UnblockAsked]) -> given.BlockGiven:
+    """Take a block back."""
+    before = ordering.block_on(call.desk, call.query.pattern)
+    if before is None or not await ordering.unblock(call.desk, call.query.pattern):
+        raise ProblemError(404, f"there is no block on {call.query.pattern!r}", "GET /api/v1/blocklist lists them")
+    shown = _block_given(before)
+    await call.note("unblock", before.pattern, shown)
+    return shown
+
+
+# Dead letters
+
+
+async def list_letters(call: Call[None, asked.LettersAsked]) -> given.LettersAnswer:
+    """URLs that were given up."""
+    view = call.desk.frontier.view
+    try:
+        after = bytes.fromhex(call.query.after)
+    except ValueError:
+        raise ProblemError(422, "`after` is not where a page ended", "give `next` of the page before") from None
+    letters = await asyncio.to_thread(view.dead, call.query.limit, after)
+    following = view.key_of(letters[-1]).hex() if len(letters) == call.query.limit else ""
+    total = view.snapshot().states["dead"]
+    return given.LettersAnswer(dead_letters=[_letter(one) for one in letters], total=total, next=following)
+
+
+def _letter(story: UrlStory) -> given.Letter:
+    return given.Letter(
+        url=story.url,
+        host=story.host,
+        kind=story.reason,
+        detail=story.detail,
+        retries=story.retries,
+        at=story.settled_at,
+    )
+
+
+async def retry_letters(call: Call[asked.RetryOrder, None]) -> given.RetryAnswer:
+    """Put dead letters back, retries forgiven."""
+    order = call.body
+    if order.all == bool(order.urls):
+        raise ProblemError(422, "give either urls or all", 'write {"urls": [...]} or {"all": true}')
+    if order.all:
+        revived, others = await ordering.revive(call.desk, None), []
+    else:
+        stories = stories_of(call.desk, order.urls)
+        dead = [story for story in stories.values() if story is not None and story.state == "dead_letter"]
+        others = [url for url, story in stories.items() if story is None or story.state != "dead_letter"]
+        revived = await ordering.revive(call.desk, dead) if dead else 0
+    await call.note("retry", "all" if order.all else "", after={**_noted(order.urls), "revived": revived})
+    return given.RetryAnswer(revived=revived, not_dead=others)
+
+
+WRITE = Role.WRITE
+ENDPOINTS = (
+    Endpoint(
+        "POST", "/seeds", "addSeeds", "Add seeds", given.SeedsAnswer, add_seeds, WRITE, asked.SeedsOrder, tag="seeds"
+    ),
+    Endpoint(
+        "POST",
+        "/recrawl",
+        "recrawl",
+        "Fetch known URLs once more",
+        given.RecrawlAnswer,
+        recrawl,
+        WRITE,
+        asked.RecrawlOrder,
+        tag="seeds",
+    ),
+    Endpoint(
+        "GET",
+        "/policies",
+        "listPolicies",
+        "List policies",
+        given.PoliciesAnswer,
+        list_policies,
+        query=asked.PoliciesAsked,
+        tag="policies",
+    ),
+    Endpoint(
+        "GET",
+        "/policies/{domain}",
+        "getPolicy",
+        "Show what holds for a domain",
+        given.PolicyGiven,
+        get_policy,
+        tag="policies",
+    ),
+    Endpoint(
+        "PUT",
+        "/policies/{domain}",
+        "putPolicy",
+        "Set what holds for a domain",
+        given.PolicyGiven,
+        put_policy,
+        WRITE,
+        asked.PolicyOrder,
+        tag="policies",
+    ),
+    Endpoint(
+        "DELETE",
+        "/policies/{domain}",
+        "deletePolicy",
+        "Take a policy back",
+        given.PolicyGiven,
+        delete_policy,
+        WRITE,
+        tag="policies",
+    ),
+    Endpoint(
+        "POST",
+        "/domains/{domain}/pause",
+        "pauseDomain",
+        "Ask nothing more of a domain",
+        given.PolicyGiven,
+        pause,
+        WRITE,
+        asked.Nothing,
+        tag="domains",
+    ),
+    Endpoint(
+        "POST",
+        "/domains/{domain}/resume",
+        "resumeDomain",
+        "Go on with a domain",
+        given.PolicyGiven,
+        resume,
+        WRITE,
+        asked.Nothing,
+        tag="domains",
+    ),
+    Endpoint(
+        "POST",
+        "/feedback",
+        "feedback",
+        "Say what a domain's pages are worth",
+        given.PolicyGiven,
+        feedback,
+        WRITE,
+        asked.FeedbackOrder,
+        tag="policies",
+    ),
+    Endpoint(
+        "GET",
+        "/blocklist",
+        "listBlocks",
+        "List blocks",
+        given.BlocksAnswer,
+        list_blocks,
+        query=asked.BlocksAsked,
+        tag="blocklist",
+    ),
+    Endpoint(
+        "POST",
+        "/blocklist",
+        "addBlock",
+        "Block a domain, a host or URLs that begin so",
+        given.BlockGiven,
+        add_block,
+        WRITE,
+        asked.BlockOrder,
+        status=201,
+        tag="blocklist",
+    ),
+    Endpoint(
+        "DELETE",
+        "/blocklist",
+        "removeBlock",
+        "Take a block back",
+        given.BlockGiven,
+        remove_block,
+        WRITE,
+        query=asked.UnblockAsked,
+        problems=(404,),
+        tag="blocklist",
+    ),
+    Endpoint(
+        "GET",
+        "/dead-letters",
+        "listDeadLetters",
+        "List URLs that were given up",
+        given.LettersAnswer,
+        list_letters,
+        query=asked.LettersAsked,
+        tag="dead letters",
+    ),
+    Endpoint(
+        "POST",
+        "/dead-letters/retry",
+        "retryDeadLetters",
+        "Put dead letters back",
+        given.RetryAnswer,
+        retry_letters,
+        WRITE,
+        asked.RetryOrder,
+        tag="dead letters",
+    ),
+)

@@ -1,0 +1,267 @@
+"""The desk from which a crawl is operated, by whoever serves the control API: all that may be read and changed.
+
+Two places have one. Inside a crawl that runs it stands on the crawl's own parts, and what is changed is acted upon at
+once. Beside it (`nephila serve`) it stands on the directory: the frontier is opened as worker processes open it, and a
+running crawl sees a change with its next claim, a wider scope with its next page, new seeds within seconds.
+
+A process may open the frontier's store only once, so the desk is the one holder of it in a process that serves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from nephila.dedup import LearnedAliases, LearnedEnvironment
+from nephila.frontier.embedded import LmdbFrontier
+from nephila.frontier.embedded.census import Census
+from nephila.frontier.scope import Scope, ScopeSeeds
+from nephila.interfaces.catalogue import CaptureRow, PageRow
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.frontier import UrlStory
+from nephila.model.events import Event
+from nephila.model.settings import Settings
+from nephila.politeness import StandardPoliteness
+from nephila.store import SqliteCatalogue
+from nephila.urls import Address, Identifier
+
+from .clock import SystemClock
+from .directory import CrawlDirectory
+from .inspect import WhyAnswer, begun
+from .logbook import Figures, FiguresFile
+from .machinery import Machinery
+from .reasons import REASONS
+from .roster import Roster
+from .scopefile import ScopeFollower
+from .sowing import Sower
+from .standing import CrawlStatus, Stored, standing
+from .story import StoryTeller
+from .wiring import aliases_of, identifier_of, policy_of
+
+T = TypeVar("T")
+
+ACTIVE_MS = 300_000
+WORKERS_REMEMBERED = 10_000
+
+
+class Workers:
+    """Workers outside, and when each was heard of last."""
+
+    def __init__(self) -> None:
+        self._heard: dict[str, int] = {}
+
+    def heard(self, name: str, at: int) -> None:
+        """One asks for work."""
+        self._heard.pop(name, None)
+        self._heard[name] = at
+        if len(self._heard) > WORKERS_REMEMBERED:
+            del self._heard[next(iter(self._heard))]
+
+    def active(self, at: int) -> int:
+        """How many were heard of in the last minutes."""
+        return sum(1 for heard_at in self._heard.values() if at - heard_at < ACTIVE_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The parts of it. `node.ordering` and `node.lending` say what is done with them."""
+
+    directory: CrawlDirectory
+    settings: Settings
+    clock: Clock
+    frontier: LmdbFrontier
+    identifier: Identifier
+    scope: Scope
+    sower: Sower
+    politeness: StandardPoliteness
+    aliases: LearnedAliases | None
+    figures: Callable[[], Figures]
+    """The figures over time, as of this moment or as they were written last."""
+    nudge: Callable[[], None]
+    """Have a crawl in this process look again."""
+    follow_scope: Callable[[], None]
+    """Learn what others have added to the scope."""
+    emit: Callable[[Event], None]
+    """Tell the listeners of a crawl in this process of something."""
+    roster: Roster
+    crawls: bool
+    """Whether the crawl runs in this process."""
+    workers: Workers = field(default_factory=Workers)
+
+    @property
+    def census(self) -> Census:
+        """Lists of domains and hosts."""
+        return Census(self.frontier.view)
+
+    # Reading. What asks the catalogue runs in a thread: its file may be slow, and the crawl's loop must not wait.
+
+    async def status(self) -> CrawlStatus:
+        """Where the crawl stands, from counters."""
+
+        def stored(catalogue: SqliteCatalogue) -> Stored:
+            return Stored(catalogue.capture_count(), catalogue.wire_bytes())
+
+        return standing(
+            self.frontier.view,
+            await self.ask_catalogue(stored),
+            str(self.directory.root),
+            self.settings.limits.target_domains,
+            running=self.is_running(),
+        )
+
+    async def why(self, url: str) -> WhyAnswer:
+        """What became of a URL."""
+        address = self.identify(url)
+        if not isinstance(address, Address):
+            told = REASONS.get(address[0], address[0])
+            lines = [("URL", url), ("verdict", f"refused: {told}"), ("rule", address[1])]
+            data = {"state": "refused", "reason": address[0], "detail": address[1]}
+            return WhyAnswer(lines, found=False, data=data)
+        self.follow_scope()
+
+        def tell(catalogue: SqliteCatalogue) -> WhyAnswer:
+            teller = StoryTeller(
+                self.frontier.view, catalogue, self.scope, self.politeness, self.clock, self.settings, self.aliases
+            )
+            lines, data, found = teller.tell(address)
+            return WhyAnswer(lines, found, data)
+
+        return await self.ask_catalogue(tell)
+
+    async def captures(self, address: Address) -> list[CaptureRow]:
+        """The captures of one URL, newest first."""
+        return await self.ask_catalogue(lambda catalogue: catalogue.captures_of(address.fingerprint))
+
+    async def pages(self, host: str, limit: int) -> list[PageRow]:
+        """Stored pages, newest first, of one host or of all."""
+        return await self.ask_catalogue(lambda catalogue: list(catalogue.pages(host=host, limit=limit)))
+
+    def story(self, address: Address) -> UrlStory | None:
+        """What the frontier knows of a URL."""
+        return self.frontier.story(address.host, address.fingerprint)
+
+    def identify(self, url: str) -> Address | tuple[str, str]:
+        """The address that a text stands for; else the reason why it stands for none, and the rule."""
+        return self.sower.identify(url)
+
+    def is_running(self) -> bool:
+        """Whether a crawl holds the directory, here or in another process."""
+        return self.crawls or is_held(self.directory)
+
+    async def ask_catalogue(self, ask: Callable[[SqliteCatalogue], T]) -> T:
+        """Ask the catalogue something, in a thread."""
+        return await asyncio.to_thread(self._ask, ask)
+
+    def _ask(self, ask: Callable[[SqliteCatalogue], T]) -> T:
+        with _catalogue(self.directory) as catalogue:
+            return ask(catalogue)
+
+
+@contextmanager
+def _catalogue(directory: CrawlDirectory) -> Iterator[SqliteCatalogue]:
+    catalogue = SqliteCatalogue(directory.catalogue, read_only=True)
+    try:
+        yield catalogue
+    finally:
+        catalogue.close()
+
+
+def is_held(directory: CrawlDirectory) -> bool:
+    """Whether a crawl runs on the directory."""
+    descriptor = os.open(directory.marker, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def desk_inside(machinery: Machinery, figures: Callable[[], Figures], nudge: Callable[[], None]) -> Desk:
+    """The desk of a crawl that runs in this process."""
+    directory, settings = CrawlDirectory(machinery.out), machinery.settings
+    return Desk(
+        directory=directory,
+        settings=settings,
+        clock=machinery.clock,
+        frontier=machinery.frontier,
+        identifier=machinery.identifier,
+        scope=machinery.scope,
+        sower=machinery.sower,
+        politeness=_politeness(settings),
+        aliases=machinery.aliases,
+        figures=figures,
+        nudge=nudge,
+        follow_scope=ScopeFollower(directory, machinery.scope),
+        emit=machinery.events.emit,
+        roster=Roster(Census(machinery.frontier.view)),
+        crawls=True,
+    )
+
+
+@asynccontextmanager
+async def desk_beside(out: Path) -> AsyncIterator[Desk]:
+    """A desk on a directory, whether a crawl runs on it or not; `CrawlDirectoryError` when there is none."""
+    directory, settings = begun(out)
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        frontier = LmdbFrontier(directory.frontier, clock, policy_of(settings), joining=True)
+        stack.push_async_callback(frontier.close)
+        identifier = identifier_of(settings, frontier.secret)
+        scope = Scope(
+            settings.scope,
+            settings.limits.max_depth,
+            ScopeSeeds.from_bytes(directory.saved_scope()),
+            repeated_segments=settings.traps.repeated_segments,
+        )
+        aliases = None
+        if (directory.aliases / "data.mdb").exists():
+            environment = LearnedEnvironment(directory.aliases, read_only=True)
+            stack.callback(environment.close)
+            aliases = aliases_of(environment, settings, identifier, clock)
+        yield Desk(
+            directory=directory,
+            settings=settings,
+            clock=clock,
+            frontier=frontier,
+            identifier=identifier,
+            scope=scope,
+            sower=Sower(frontier, identifier, scope, partial(directory.add_to_scope, scope.unsaved)),
+            politeness=_politeness(settings),
+            aliases=aliases,
+            figures=FiguresFile(directory.figures).read,
+            nudge=_nothing,
+            follow_scope=ScopeFollower(directory, scope),
+            emit=_unheard,
+            roster=Roster(Census(frontier.view)),
+            crawls=False,
+        )
+
+
+def _nothing() -> None:
+    """A crawl in another process looks by itself."""
+
+
+def _unheard(_event: Event) -> None:
+    """There is no crawl in this process to tell it."""
+
+
+def _politeness(settings: Settings) -> StandardPoliteness:
+    return StandardPoliteness(settings.politeness, settings.robots, settings.frontier, settings.fetch.user_agent)
+
+
+def stories_of(desk: Desk, urls: Sequence[str]) -> dict[str, UrlStory | None]:
+    """What is known of each of some URLs, by their texts."""
+    found: dict[str, UrlStory | None] = {}
+    for url in urls:
+        address = desk.identify(url)
+        found[url] = desk.story(address) if isinstance(address, Address) else None
+    return found

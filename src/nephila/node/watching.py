@@ -1,0 +1,219 @@
+"""Keeps an eye on a crawl while it runs: writes its figures down, judges them, tells whoever wants to be told (O2).
+
+It runs beside the crawl and can break nothing in it. Every few seconds it takes the figures that are counted anyway;
+what costs more (reading what was archived, the disk) it does in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nephila.fetch import AddressGuard
+from nephila.frontier.embedded.census import Census
+from nephila.model.errors import NephilaError
+from nephila.model.events import Event, EventKind
+from nephila.model.settings import Settings
+from nephila.model.summary import CrawlSnapshot
+from nephila.store import SqliteCatalogue
+from nephila.urls import Fingerprint, registrable_domain
+
+from .alarms import judge
+from .conscience import Conscience, Sent
+from .directory import CrawlDirectory
+from .logbook import Alert, Figures, Logbook
+from .machine import process_figures
+from .machinery import Machinery
+
+if TYPE_CHECKING:
+    from .webhook import Webhook
+
+LOOK_S = 5.0
+BUSY = frozenset({429, 503})
+BUSY_WINDOW_MS = 300_000
+BUSY_REMEMBERED = 10_000
+"""Answers of 429 and 503 of the last minutes: a crawl that gets more of them is told by these."""
+BUSY_HOSTS = 10
+SAMPLES = 5
+"""Pages of one look of which it is asked how long ago they were discovered."""
+STORED_BOUNDS_S = (60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
+EXCHANGES_AT_ONCE = 20_000
+
+
+class Overhearing:
+    """An `EventSink` that keeps what a watcher asks about later. The latest few events will do (`GlancingSink`)."""
+
+    glances = True
+
+    def __init__(self) -> None:
+        self._busy: deque[tuple[int, str]] = deque(maxlen=BUSY_REMEMBERED)
+        self._stored: deque[tuple[str, Fingerprint]] = deque(maxlen=SAMPLES)
+
+    def emit(self, event: Event) -> None:
+        """Keep it if it is one of those."""
+        if event.kind is EventKind.FETCH_OK:
+            if event.status in BUSY:
+                self._busy.append((event.at, event.host))
+            elif event.is_page():
+                self._stored.append((event.host, Fingerprint(event.fingerprint)))
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def busy_hosts(self, now: int) -> dict[str, int]:
+        """The hosts that answered 429 or 503 most often in the last minutes."""
+        while self._busy and self._busy[0][0] < now - BUSY_WINDOW_MS:
+            self._busy.popleft()
+        return dict(Counter(host for _, host in self._busy).most_common(BUSY_HOSTS))
+
+    def take_stored(self) -> list[tuple[str, Fingerprint]]:
+        """Some of the pages that were stored since the last call."""
+        taken = list(self._stored)
+        self._stored.clear()
+        return taken
+
+
+class Watch:
+    """Looks, judges and tells. `snapshot` is the crawl's; `warn` tells its listeners."""
+
+    def __init__(
+        self,
+        machinery: Machinery,
+        snapshot: Callable[[], CrawlSnapshot],
+        warn: Callable[[str, str], None],
+        overhearing: Overhearing,
+        workers: int,
+    ) -> None:
+        self._m = machinery
+        self._snapshot = snapshot
+        self._warn = warn
+        self._overhearing = overhearing
+        self._settings: Settings = machinery.settings
+        self._census = Census(machinery.frontier.view)
+        self._directory = CrawlDirectory(machinery.out)
+        self._logbook = Logbook(self._directory.figures, machinery.clock.wall_ms())
+        self._logbook.figures.present.workers = workers
+        self._conscience = Conscience(self._least_delay_ms)
+        self._read: dict[int, int] | None = None
+        """Up to where the exchanges of each segment were looked at."""
+        self._webhook = _webhook(self._settings)
+        self._silent = self._complained = False
+
+    async def run(self) -> None:
+        """Look every few seconds, until cancelled."""
+        try:
+            while True:
+                try:
+                    await self.look()
+                except NephilaError as error:
+                    self._complain(error)
+                await asyncio.sleep(LOOK_S)
+        finally:
+            self._record()
+            try:
+                self._logbook.close()
+            except NephilaError as error:
+                self._complain(error)
+
+    async def look(self) -> None:
+        """One look, written down."""
+        figures = self._record()
+        present = figures.present
+        present.process = await asyncio.to_thread(process_figures, self._m.out)
+        present.longest_wait_s = self._census.longest_wait_s()
+        present.busy_hosts = self._overhearing.busy_hosts(present.at)
+        self._sample()
+        await asyncio.to_thread(self._look_at_exchanges)
+        present.violations = self._conscience.violations
+        await self._judge(figures)
+        self._logbook.save()
+
+    def figures(self) -> Figures:
+        """As of this moment."""
+        return self._record()
+
+    def _record(self) -> Figures:
+        self._logbook.record(self._m.clock.wall_ms(), self._snapshot(), self._m.frontier.snapshot())
+        return self._logbook.figures
+
+    def _sample(self) -> None:
+        """How long some pages took from being discovered to being stored."""
+        present = self._logbook.figures.present
+        counts = present.stored_after or [0] * (len(STORED_BOUNDS_S) + 1)
+        for host, fingerprint in self._overhearing.take_stored():
+            story = self._m.frontier.story(host, fingerprint)
+            if story is not None and story.visits <= 1 and story.settled_at:
+                took_s = max(0, story.settled_at - story.admitted_at) / 1000
+                counts[bisect_left(STORED_BOUNDS_S, took_s)] += 1
+                present.stored_after_s += took_s
+        present.stored_after = counts
+
+    def _look_at_exchanges(self) -> None:
+        """Let the conscience see what was archived since the last look. In a thread."""
+        catalogue = SqliteCatalogue(self._directory.catalogue, read_only=True)
+        try:
+            if self._read is None:  # what was before this run is for `audit`
+                self._read = catalogue.marks()
+                return
+            sent: list[Sent] = []
+            for segment, upto in catalogue.marks().items():
+                while self._read.get(segment, 0) < upto:
+                    rows = catalogue.exchanges(segment, self._read.get(segment, 0), EXCHANGES_AT_ONCE)
+                    if not rows:
+                        self._read[segment] = upto
+                        break
+                    sent += [Sent(host, at, at + elapsed) for _, host, at, elapsed in rows]
+                    self._read[segment] = rows[-1][0] + 1
+            self._conscience.look(sent)
+        finally:
+            catalogue.close()
+
+    def _least_delay_ms(self, host: str) -> int:
+        policy = self._m.frontier.view.policy(registrable_domain(host))
+        wanted = None if policy is None else policy.delay_s
+        return int(1000 * (self._settings.politeness.delay_s if wanted is None else wanted))
+
+    async def _judge(self, figures: Figures) -> None:
+        """Judge, and tell of what has begun and what has ended."""
+        before = {alert.name: alert for alert in figures.present.alerts}
+        figures.present.alerts = judge(figures, self._settings.alerts, figures.present.at)
+        now = {alert.name: alert for alert in figures.present.alerts}
+        begun = [alert for name, alert in now.items() if name not in before]
+        ended = [alert for name, alert in before.items() if name not in now]
+        if self._settings.alerts.tell:
+            for alert in begun:
+                self._warn("alert", f"{alert.name}: {alert.summary}")
+            for alert in ended:
+                self._warn("alert_over", f"{alert.name} is over")
+        if self._webhook is not None and (begun or ended):
+            await self._post(self._webhook, begun, ended)
+
+    async def _post(self, webhook: Webhook, begun: list[Alert], ended: list[Alert]) -> None:
+        crawl = str(self._m.out)
+        document = {"crawl": crawl, "at": self._m.clock.wall_ms(), "firing": begun, "resolved": ended}
+        trouble = await asyncio.to_thread(partial(webhook.post, document))
+        if trouble and not self._silent:
+            self._warn("webhook", f"an alert could not be posted: {trouble}")
+        self._silent = bool(trouble)
+
+    def _complain(self, error: NephilaError) -> None:
+        """A disk that is full ends the crawl by itself; charts that cannot be written are told once."""
+        if not self._complained:
+            self._warn("figures", str(error))
+        self._complained = True
+
+
+def _webhook(settings: Settings) -> Webhook | None:
+    """Who is told of alerts, if anybody is."""
+    if not settings.alerts.webhook:
+        return None
+    from .webhook import Webhook  # noqa: PLC0415 - it imports a client that hardly any crawl needs
+
+    return Webhook(settings.alerts.webhook, AddressGuard(settings.fetch.allow_addresses))
