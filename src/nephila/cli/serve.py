@@ -55,7 +55,7 @@ def binding(host: str, port: int, token_file: Path | None, environ: Mapping[str,
     from nephila.control.server import Binding  # noqa: PLC0415 - start-up
 
     def tell(url: str) -> None:
-        click.echo(f"The control API answers at {printable(url)}/api/v1", err=True)
+        click.echo(f"Dashboard: {printable(url)}/   API: {printable(url)}/api/v1", err=True)
 
     def complain(sentence: str) -> None:
         click.echo(f"Warning: {printable(sentence)}", err=True)

@@ -139,7 +139,7 @@ class Gate:
 
     def admit(self, headers: Mapping[str, str], role: Role) -> Caller:
         """Who asks; `ProblemError` for who may not."""
-        self._check_name(headers.get("host", ""))
+        self.check_name(headers)
         self._check_origin(headers)
         caller = self._caller(headers.get("authorization", "")) if self._tokens else LOOPBACK
         if role is Role.WRITE and caller.role is not Role.WRITE:
@@ -158,8 +158,9 @@ class Gate:
             raise ProblemError(401, "a token is missing or wrong", hint, {"WWW-Authenticate": 'Bearer realm="nephila"'})
         return Caller(found.name, found.role)
 
-    def _check_name(self, host: str) -> None:
+    def check_name(self, headers: Mapping[str, str]) -> None:
         """Without a token, only names that mean this machine: another name was made to lead here."""
+        host = headers.get("host", "")
         if not self._tokens and not is_loopback(_without_port(host)):
             raise ProblemError(421, f"{host!r} is no name of this machine", "ask http://127.0.0.1 with the same port")
 

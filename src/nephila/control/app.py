@@ -29,6 +29,7 @@ from .endpoint import Call, Endpoint
 from .exposition import MEDIA_TYPE as METRICS_TYPE
 from .exposition import expose
 from .given import HealthAnswer
+from .pages import Asset, read_assets
 from .problems import TITLES, ProblemError, problem
 from .stream import Tail, stream_events
 
@@ -77,6 +78,7 @@ class Control:
     def application(self) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
         """The ASGI application."""
         routes = [Route(path, self._method(name), methods=["GET"]) for path, name in _PLAIN]
+        routes += [Route(path, self._shown(asset), methods=["GET"]) for path, asset in read_assets().items()]
         for prefix in PREFIXES:
             routes.append(Route(f"{prefix}/events", self._wrapped(self._events), methods=["GET"]))
             routes.append(Route(f"{prefix}/openapi.json", self._wrapped(self._description), methods=["GET"]))
@@ -108,6 +110,19 @@ class Control:
                 return await answer(request, self._admitted(request, Role.READ))
             except ProblemError as error:
                 return problem(error)
+
+        return handle
+
+    def _shown(self, asset: Asset) -> Callable[[Request], Awaitable[Response]]:
+        """A file of the dashboard: for everybody who reaches us by our name, without a token."""
+
+        async def handle(request: Request) -> Response:
+            try:
+                self._gate.check_name(request.headers)
+                self._rates.take(f"page {request.client.host if request.client else ''}", change=False)
+            except ProblemError as error:
+                return problem(error)
+            return asset.answer(request)
 
         return handle
 

@@ -1,0 +1,72 @@
+// What a person changes. Each asks before, tells after, and offers the way back where there is one.
+
+import { post, put, remove } from "./api.js";
+import { ask, attempt, notice } from "./talk.js";
+
+const named = (domain) => `domains/${encodeURIComponent(domain)}`;
+
+export const pause = (domain) => attempt(async () => {
+  if (!await ask(`Pause ${domain}?`, { text: "Nothing more is asked of it from now on; what is queued stays queued.", go: "Pause it" })) return false;
+  await post(`${named(domain)}/pause`);
+  notice(`${domain} is paused.`, () => post(`${named(domain)}/resume`));
+  return true;
+});
+
+export const resume = (domain) => attempt(async () => {
+  await post(`${named(domain)}/resume`);
+  notice(`${domain} goes on.`, () => post(`${named(domain)}/pause`));
+  return true;
+});
+
+export const block = (pattern, reason) => attempt(async () => {
+  if (!reason) {
+    reason = await ask(`Block ${pattern}?`, {
+      text: "It is not asked for any more, nor what lies below it. What is stored stays stored.", field: { label: "Why? Whoever asks later is told." }, go: "Block it", danger: true,
+    });
+    if (!reason) return false;
+  }
+  const made = await post("blocklist", { pattern, reason });
+  notice(`${made.pattern} is blocked.`, () => remove("blocklist", { pattern: made.pattern }));
+  return true;
+});
+
+export const unblock = (entry) => attempt(async () => {
+  if (!await ask(`Lift the block on ${entry.pattern}?`, { text: `It was blocked because: ${entry.reason}`, go: "Lift it" })) return false;
+  await remove("blocklist", { pattern: entry.pattern });
+  notice(`${entry.pattern} may be asked again.`, () => post("blocklist", { pattern: entry.pattern, reason: entry.reason }));
+  return true;
+});
+
+function order(policy) {
+  const { domain, max_qps, ...rest } = policy;
+  return rest;
+}
+
+export const setPolicy = (domain, wanted, before) => attempt(async () => {
+  if (!await ask(`Change the policy of ${domain}?`, { text: "It holds from the next request on.", go: "Change it" })) return false;
+  await put(`policies/${encodeURIComponent(domain)}`, wanted);
+  notice(`The policy of ${domain} is changed.`, () => put(`policies/${encodeURIComponent(domain)}`, order(before)));
+  return true;
+});
+
+export const dropPolicy = (before) => attempt(async () => {
+  if (!await ask(`Take back the policy of ${before.domain}?`, { text: "The settings of the crawl hold again.", go: "Take it back" })) return false;
+  await remove(`policies/${encodeURIComponent(before.domain)}`);
+  notice(`${before.domain} follows the settings of the crawl.`, () => put(`policies/${encodeURIComponent(before.domain)}`, order(before)));
+  return true;
+});
+
+export const again = (url) => attempt(async () => {
+  if (!await ask("Fetch it again now?", { text: url, go: "Fetch it" })) return false;
+  const answer = await post("recrawl", { urls: [url], priority: "immediate" });
+  notice(answer.queued ? "It is first in line." : answer.unknown.length ? "This crawl has never met it: add it as a seed." : `Refused: ${answer.refused[0]?.detail || answer.refused[0]?.reason}`);
+  return true;
+});
+
+export const revive = (urls) => attempt(async () => {
+  const all = urls === null;
+  if (!await ask(all ? "Put back all dead letters?" : "Put it back into the queue?", { text: all ? "Each is tried again, its retries forgiven." : urls[0], go: "Put back" })) return false;
+  const answer = await post("dead-letters/retry", all ? { all: true } : { urls });
+  notice(`${answer.revived} put back.`);
+  return true;
+});

@@ -1,0 +1,33 @@
+// The whole story of a URL: where it was found, what was decided, by which rule, and every capture of it.
+
+import { get } from "./api.js";
+import { h, linked, section, table } from "./dom.js";
+import { moment, size } from "./format.js";
+import { again, block } from "./orders.js";
+
+export class Story {
+  constructor(url) {
+    this.url = url;
+    this.told = h("dl", { class: "story" });
+    this.captures = h("div");
+    this.element = h("div", {},
+      h("div", { class: "head" }, h("h1", {}, url), h("span", { class: "spring" },
+        h("button", { type: "button", class: "quiet", onclick: () => again(url) }, "Fetch again now"), " ",
+        h("button", { type: "button", class: "danger", onclick: () => block(url) }, "Block"))),
+      section("What became of it", this.told), section("Captures", this.captures));
+  }
+
+  async refresh() {
+    const [{ lines }, { pages }] = await Promise.all([get("why", { url: this.url }), get("pages", { url: this.url })]);
+    this.told.replaceChildren(...lines.flatMap((line) => [h("dt", {}, line.label), h("dd", {}, line.label === "URL" ? line.text : linked(line.text))]));
+    this.captures.replaceChildren(table([
+      { head: "when", cell: (row) => moment(row.crawled_at) },
+      { head: "status", number: true, cell: (row) => String(row.status) },
+      { head: "type", cell: (row) => row.content_type },
+      { head: "size", number: true, cell: (row) => size(row.length) },
+      { head: "title", cell: (row) => row.title },
+      { head: "same as", cell: (row) => linked(row.duplicate_of || row.near_duplicate_of) },
+      { head: "stored as", cell: (row) => row.storage_key },
+    ], pages, "It was never fetched."));
+  }
+}

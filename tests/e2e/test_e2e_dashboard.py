@@ -1,0 +1,282 @@
+"""The dashboard in a real browser, beside a real crawl of a simulated web."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import opened
+from playwright.sync_api import Browser, Page, expect
+from served import ServedWeb, nephila, plain_web, served
+
+SHOTS = os.environ.get("NEPHILA_SCREENSHOTS", "")
+"""A folder to keep pictures in, for the docs."""
+
+
+@dataclass
+class Watched:
+    """A crawl that runs, and where its dashboard is."""
+
+    web: ServedWeb
+    url: str
+
+    def api(self, path: str) -> Any:
+        return json.loads(self.get(f"/api/v1/{path}")[2])
+
+    def get(self, path: str, **headers: str) -> tuple[int, http.client.HTTPMessage, bytes]:
+        """Status, headers and body; the path is sent as it stands."""
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=10)
+        connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        with connection.getresponse() as answer:
+            found = answer.status, answer.headers, answer.read()
+        connection.close()
+        return found
+
+
+def start(web: ServedWeb, out: Path, env: dict[str, str] | None = None) -> tuple[subprocess.Popen[str], str]:
+    """A crawl with a dashboard; where that is."""
+    flags = ("--scope", "all", "--delay", "0.1", "--forever", "--quiet", "--serve", "0")
+    words = nephila("crawl", *web.seeds[:1], "--out", out, *web.flags, *flags)
+    with (out.parent / "log").open("w") as log:
+        process = subprocess.Popen(words, stderr=log, stdout=log, text=True, env={**os.environ, **(env or {})})
+    deadline = time.monotonic() + 30
+    while not (found := re.search(r"http://127\.0\.0\.1:\d+", (out.parent / "log").read_text())):
+        assert process.poll() is None, (out.parent / "log").read_text()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process, found[0]
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(20)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    folder = tmp_path_factory.mktemp("dashboard")
+    spec, arguments = plain_web(3, hosts=12, pages=2400)
+    with served(folder / "web", spec, *arguments, "--base-delay-ms", "100") as web:
+        process, url = start(web, folder / "crawl")
+        try:
+            yield Watched(web, url)
+        finally:
+            end(process)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with opened() as one:
+        yield one
+
+
+@pytest.fixture
+def page(browser: Browser, watched: Watched) -> Iterator[Page]:
+    """A page with the dashboard; whatever it complains of fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    one = context.new_page()
+    wrong: list[str] = []
+    one.on("pageerror", lambda error: wrong.append(str(error)))
+    one.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    one.on("request", lambda asked: wrong.append(asked.url) if not asked.url.startswith(watched.url) else None)
+    one.goto(watched.url + "/")
+    yield one
+    context.close()
+    assert wrong == []
+
+
+def shot(page: Page, name: str) -> None:
+    if SHOTS:
+        page.screenshot(path=f"{SHOTS}/{name}.png")
+
+
+def figure(page: Page, name: str) -> str:
+    """A figure of the overview, without the small print."""
+    card = page.locator(".figures > div", has=page.locator("dt", has_text=re.compile(f"^{name}$")))
+    return card.locator("dd").evaluate("cell => cell.firstChild.textContent")
+
+
+def asked_of(watched: Watched, host: str) -> int:
+    """Requests that a host has seen so far."""
+    seen = watched.web.audit().hosts.get(host)
+    return 0 if seen is None else seen.requests
+
+
+def test_figures_and_charts_move(page: Page) -> None:
+    """C3: the overview follows the crawl by itself."""
+    expect(page.locator("#state")).to_contain_text("running")
+    first = figure(page, "stored in all")
+    expect(page.locator(".figures")).not_to_contain_text(f"stored in all{first}", timeout=15_000)
+    chart = page.locator("svg[aria-label='Pages a second'] polygon")
+    drawn = chart.get_attribute("points")
+    page.wait_for_function(
+        "old => document.querySelector(\"svg[aria-label='Pages a second'] polygon\").getAttribute('points') !== old",
+        arg=drawn,
+        timeout=25_000,
+    )
+    shot(page, "dashboard")
+
+
+def test_seeds_added_in_the_page_are_crawled(page: Page, watched: Watched) -> None:
+    """C1, C3, S1: what is added, known and refused is told; what is added is fetched."""
+    page.get_by_role("link", name="Add and forbid").click()
+    web = watched.web.web
+    wanted = f"{web.seeds()[0].rstrip('/')}/no-such-page-but-asked-for"
+    page.get_by_label("URLs or domains").fill(f"{wanted}\n{wanted}\nftp://example.org/x")
+    page.get_by_role("button", name="Add seeds").click()
+    expect(page.locator("main")).to_contain_text("1 added, 1 known already, 1 refused.")
+    deadline = time.monotonic() + 20
+    while not watched.api(f"pages?url={wanted}")["pages"]:
+        assert time.monotonic() < deadline, "the seed was not fetched"
+        time.sleep(0.1)
+
+
+def test_a_paused_host_rests_within_a_second(page: Page, watched: Watched) -> None:
+    """C3, R4: after a question; resumed by undoing it."""
+    page.get_by_role("link", name="Domains").click()
+    button = page.get_by_role("button", name=re.compile("^Pause ")).first
+    domain = (button.get_attribute("aria-label") or "").removeprefix("Pause ")
+    button.click()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("#notices")).to_be_empty()
+    page.get_by_role("button", name=f"Pause {domain}", exact=True).click()
+    page.get_by_role("button", name="Pause it").click()
+    expect(page.locator("#notices")).to_contain_text(f"{domain} is paused.")
+    time.sleep(1)
+    before = asked_of(watched, domain)
+    time.sleep(2)
+    assert asked_of(watched, domain) == before
+    expect(page.get_by_role("button", name=f"Resume {domain}", exact=True)).to_be_visible()
+    shot(page, "dashboard-domains")
+    page.get_by_role("button", name="Undo").click()
+    deadline = time.monotonic() + 10
+    while asked_of(watched, domain) == before:
+        assert time.monotonic() < deadline, "it did not go on"
+        time.sleep(0.1)
+
+
+def test_a_block_holds_and_can_be_lifted(page: Page, watched: Watched) -> None:
+    """C3, T7: with its reason, which the story of a URL tells."""
+    domain = watched.api("domains?limit=1&sort=domain&order=desc")["domains"][0]["domain"]
+    page.get_by_role("link", name="Add and forbid").click()
+    page.get_by_label("domain, host, or how URLs begin").fill(domain)
+    page.get_by_label("why", exact=True).fill("they asked us")
+    page.get_by_role("button", name="Block").click()
+    expect(page.locator("#notices")).to_contain_text(f"{domain} is blocked.")
+    time.sleep(1)
+    before = asked_of(watched, domain)
+    time.sleep(1.5)
+    assert asked_of(watched, domain) == before
+    page.get_by_role("button", name="Lift").click()
+    page.get_by_role("button", name="Lift it").click()
+    expect(page.locator("main")).to_contain_text("Nothing is blocked.")
+    page.get_by_role("link", name="Changes").click()
+    for told in ("block", "unblock", "they asked us", "loopback"):
+        expect(page.locator("main")).to_contain_text(told)
+
+
+def test_the_story_of_a_url_is_found(page: Page, watched: Watched) -> None:
+    """C3, T8: by the keyboard alone, from the first page on."""
+    url = watched.api("pages?limit=1")["pages"][0]["url"]
+    page.keyboard.press("/")
+    page.keyboard.type(url)
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text(url)
+    expect(page.locator("main")).to_contain_text("fetched and stored")
+    expect(page.locator("main table tbody tr")).to_have_count(1)
+    shot(page, "dashboard-story")
+
+
+def test_a_policy_is_changed_and_taken_back(page: Page, watched: Watched) -> None:
+    """R4, C3: the form says what holds."""
+    domain = watched.api("domains?limit=1&sort=pages")["domains"][0]["domain"]
+    page.locator("#wanted").fill(domain)
+    page.locator("#wanted").press("Enter")
+    expect(page.locator("h1")).to_have_text(domain)
+    page.get_by_label("delay, seconds").fill("2.5")
+    page.get_by_role("button", name="Change").click()
+    page.get_by_role("button", name="Change it").click()
+    expect(page.get_by_role("button", name="Take it back")).to_be_visible()
+    assert watched.api(f"policies/{domain}")["delay_s"] == 2.5
+    shot(page, "dashboard-domain")
+    page.get_by_role("button", name="Take it back").click()
+    page.get_by_role("dialog").get_by_role("button", name="Take it back").click()
+    expect(page.get_by_role("button", name="Take it back")).to_have_count(0)
+    assert watched.api(f"policies/{domain}")["delay_s"] is None
+
+
+def test_a_url_that_was_never_met_says_so(page: Page) -> None:
+    """T8: not found is an answer, not a failure."""
+    page.locator("#wanted").fill("https://nowhere.example/x?<b>y</b>")
+    page.locator("#wanted").press("Enter")
+    expect(page.locator("h1")).to_contain_text("<b>y</b>")
+    expect(page.locator("main")).to_contain_text("It was never fetched.")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_part_fits_the_screen(browser: Browser, watched: Watched, width: int, scheme: Any) -> None:
+    """C3: phone and desk, light and dark: nothing runs over, text stands out from what is behind it."""
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    for part in ("", "domains", "orders", "traps", "dead", "changes", "alerts"):
+        page.goto(f"{watched.url}/#/{part}")
+        expect(page.locator("main section").first).to_be_visible()
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, part
+    colours = page.evaluate(
+        "(() => { const s = getComputedStyle(document.body); return [s.color, s.backgroundColor] })()"
+    )
+    ink, back = (sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in colours)
+    assert (ink > back) == (scheme == "dark")
+    assert abs(ink - back) > 400
+    context.close()
+
+
+def test_where_a_token_is_wanted_the_page_asks_for_it(browser: Browser, tmp_path: Path) -> None:
+    """C2, C3: without it nothing is shown; it is kept for the tab alone."""
+    token = "0123456789abcdef" * 2
+    spec, arguments = plain_web(4, hosts=2, pages=200)
+    with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "100") as web:
+        process, url = start(web, tmp_path / "crawl", env={"NEPHILA_API_TOKEN": token})
+        try:
+            context = browser.new_context()
+            page = context.new_page()
+            page.goto(url + "/")
+            expect(page.get_by_role("dialog")).to_contain_text("wants a token")
+            expect(page.locator("#crawl")).to_have_text("Nephila")
+            page.get_by_label("Token", exact=True).fill(token)
+            page.get_by_role("button", name="Use it").click()
+            expect(page.locator("#crawl")).to_have_text("crawl")
+            assert page.evaluate("Object.keys(localStorage).length") == 0
+            context.close()
+        finally:
+            end(process)
+
+
+def test_the_page_runs_nothing_of_others(watched: Watched) -> None:
+    """C2: only our own files, never in a frame, and a name that is not ours gets nothing."""
+    status, headers, _ = watched.get("/")
+    assert status == 200
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert watched.get("/", Host="evil.example")[0] == 421
+    assert watched.get("/", If_None_Match=headers["etag"])[0] == 304
+    for path in ("/../pages.py", "/pages.py", "/dashboard/main.js", "/%2e%2e/app.py", "/main.js/"):
+        assert watched.get(path)[0] == 404, path

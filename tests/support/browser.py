@@ -1,0 +1,60 @@
+"""A real Chromium for the tests that look at pages: one that is found, else Debian's package, else Playwright's own.
+
+Nothing of it may reach the network: background services are off, and every name but this machine's leads nowhere.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-default-apps", "--disable-extensions",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
+)  # fmt: skip
+
+
+@cache
+def chromium() -> str:
+    """The path of a Chromium; installs one where there is none, and says how where that cannot be done."""
+    found = _found()
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        for command in (["apt-get", "update", "-q"], ["apt-get", "install", "-y", "-q", "chromium"]):
+            subprocess.run(command, check=False, capture_output=True, timeout=600, env={**os.environ, **_QUIETLY})
+        found = _found()
+    if found is None:
+        subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False, timeout=600)
+        with sync_playwright() as playwright:
+            path = Path(playwright.chromium.executable_path)
+        found = str(path) if path.exists() else None
+    if found is None:
+        raise AssertionError("no Chromium: install it (Debian: apt-get install chromium) and run the tests again")
+    return found
+
+
+_QUIETLY = {"DEBIAN_FRONTEND": "noninteractive"}
+
+
+def _found() -> str | None:
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+@contextmanager
+def opened() -> Iterator[Browser]:
+    """A browser, ended with the block."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
+        try:
+            yield browser
+        finally:
+            browser.close()
