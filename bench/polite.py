@@ -169,7 +169,10 @@ def show(report: dict[str, Any]) -> None:
         print(f"{'held  ' if report['held'][name] else 'MISSED'}  {words}")
 
     asked, possible = report["pages_asked"], report["pages_allowed"]
-    line("share", f"{report['share']:.2%} of what the delays allow: {asked:,} of {possible:,} (at least {LEAST_SHARE:.0%})")
+    line(
+        "share",
+        f"{report['share']:.2%} of what the delays allow: {asked:,} of {possible:,} (at least {LEAST_SHARE:.0%})",
+    )
     line("violations", f"{report['violations']} violations")
     for broken in report["broken"]:
         print(f"          {broken}")
@@ -182,7 +185,9 @@ def main() -> None:
     """Parse the arguments, run, and end with the exit code."""
     parser = argparse.ArgumentParser(prog="nephila bench polite", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_HOSTS} hosts, {QUICK_SECONDS} s; ends within 45 s")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"{QUICK_HOSTS} hosts, {QUICK_SECONDS} s; ends within 45 s"
+    )
     parser.add_argument("--hosts", type=int, default=0, metavar="N", help=f"[{HOSTS}]")
     parser.add_argument("--seconds", type=float, default=0, metavar="N", help=f"that are counted [{SECONDS}]")
     parser.add_argument("--delay", type=float, default=1.0, metavar="S", help="seconds of rest of a host [1]")
