@@ -2,9 +2,9 @@
 
 `nephila crawl` with its defaults (one request at a time and a second of rest for each host) is sent to a thousand
 hosts, each at an address of its own on loopback, on one core; the server runs on another, and its auditor judges what
-arrives. *What the delays allow* in T seconds is the sum over hosts of floor((T - time to its robots.txt) / (delay + time
-of an answer)); T begins with the first request. How late a request is, is the gap before it less the delay: what the
-crawler adds to a cycle of one second. Exit code 0 when at least 99 % of what is allowed was asked and nothing was
+arrives. *What the delays allow* in T seconds is the sum over hosts of floor((T - time to its robots.txt) / (delay +
+time of an answer)); T begins with the first request. How late a request is, is the gap before it less the delay: what
+the crawler adds to a cycle of one second. Exit code 0 when at least 99 % of what is allowed was asked and nothing was
 broken, else 1.
 
     nephila bench polite [--json] [--quick] [--hosts N] [--seconds N] [--delay S] [--latency MS] [--processes N]
@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def judge(plan: Plan, spent: Spent, summary: Mapping[str, Any], served: Mapping[
     late = sorted(
         later[0] - earlier[1] - plan.delay_s * 1000
         for times in seen.values()
-        for earlier, later in zip(times, times[1:], strict=False)
+        for earlier, later in pairwise(times)
         if later[0] <= end
     )
     rules = sorted(times[0][0] - began for times in seen.values())

@@ -21,9 +21,10 @@ _PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
 
 _PROGRAM = """
-import signal
+import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sys.excepthook = lambda kind, error, _: print(f"nephila: a worker: {{kind.__name__}}: {{error}}", file=sys.stderr)
 from nephila.node.processes.birth import live
 live({supervisor}, {channel}, {addresses})
 """
@@ -50,6 +51,7 @@ def live(supervisor: int, channel: int, addresses: int) -> None:
     import uvloop  # noqa: PLC0415 - not before it is clear for whom
 
     from nephila.node.collector import calm_collector  # noqa: PLC0415 - as above
+    from nephila.node.memory import threads  # noqa: PLC0415 - as above
 
     from .messages import workers_end  # noqa: PLC0415 - as above
     from .worker import work  # noqa: PLC0415 - as above
@@ -58,5 +60,5 @@ def live(supervisor: int, channel: int, addresses: int) -> None:
         await work(await workers_end(socket.socket(fileno=channel)), addresses)
 
     calm_collector()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, threads(runner.get_loop()):
         runner.run(whole())
