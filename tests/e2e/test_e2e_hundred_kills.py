@@ -15,13 +15,13 @@ from warc_checks import check_books
 
 from nephila.testing.web.truth import Expect
 
-HOSTS, DELAY_S, LATENCY_MS = 12, 0.4, 80
+HOSTS, DELAY_S, LATENCY_MS = 12, 0.3, 80
 KILLS = 100
 
 
 @pytest.mark.parametrize(
     ("seed", "kills", "pages"),
-    [(1, KILLS, 1500), *(pytest.param(seed, 2 * KILLS, 3600, marks=pytest.mark.long) for seed in (2, 3, 4))],
+    [(1, KILLS, 1200), *(pytest.param(seed, 2 * KILLS, 3600, marks=pytest.mark.long) for seed in (2, 3, 4))],
 )
 def test_a_hundred_kills_cost_nothing_but_time(
     tmp_path: Path, seed: int, kills: int, pages: int, say: Callable[[str], None]

@@ -107,9 +107,7 @@ def test_a_process_that_was_stopped_for_longer_than_its_lease_does_not_send_on_i
         assert ended  # who held a lease: its supervisor was awake
 
 
-def test_a_worker_that_hangs_without_a_lease_is_missed_and_replaced(
-    tmp_path: Path, say: Callable[[str], None]
-) -> None:
+def test_a_worker_that_hangs_without_a_lease_is_missed_and_replaced(tmp_path: Path, say: Callable[[str], None]) -> None:
     """F3, N3: nothing of it expires, but it says nothing; the crawl could never be over with it."""
     spec, arguments = plain_web(72, hosts=1, pages=6)
     out = tmp_path / "crawl"

@@ -70,7 +70,7 @@ class Killer:
 
     def _run(self, kills: int) -> None:
         """One start, and what befalls it until its first process is killed."""
-        processes = self._draw.choice([1, *range(2, self.most_processes + 1), *range(2, self.most_processes + 1)])
+        processes = self._draw.choice([1, 2, 3, *([self.most_processes] * 3)])
         self._deaths.clear()
         self.starts += 1
         began, size = time.monotonic(), self._archived()
@@ -79,11 +79,11 @@ class Killer:
                 [*self.command, "--processes", str(processes)], stdout=subprocess.DEVNULL, stderr=log
             )
         try:
-            if self._draw.random() < 0.25:  # while it starts and recovers
+            if self._draw.random() < 0.3:  # while it starts and recovers
                 time.sleep(self._draw.uniform(0.05, 1.5))
             else:
                 self._wait_for_pages(process, size)
-                for _ in range(self._draw.randint(3, 12) if processes > 1 else 0):
+                for _ in range(self._draw.randint(4, 16) if processes > 1 else 0):
                     if self.killed < kills - 1:
                         self._strike_worker(process, began)
             self._strike_all(process, began, kills, everyone=self._draw.random() < 0.5)

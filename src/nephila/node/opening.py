@@ -20,7 +20,6 @@ from nephila.pipeline import CrawledPage
 
 from .crawl import Crawl
 from .directory import CrawlDirectory
-from .memory import check_memory_limits
 from .wiring import Ground, build
 
 
@@ -71,7 +70,6 @@ def _refuse_another_normal_form(out: Path, configured: Configured) -> None:
 
 def sized(settings: Settings) -> tuple[Settings, str]:
     """The settings with what the machine allows of exchanges and idle connections; a sentence where that is too few."""
-    check_memory_limits(settings.frontier.map_bytes)
     wanted = settings.fetch.concurrency
     granted = raise_descriptor_limit(wanted, settings.fetch.kept_connections)
     possible = granted.exchanges
