@@ -180,7 +180,7 @@ def test_a_directory_that_is_removed_ends_the_crawl_at_once(tmp_path: Path, proc
     assert asked < PAGES  # it would have gone on to the end
 
 
-@pytest.mark.parametrize("inodes", [8, 24, 30])
+@pytest.mark.parametrize("inodes", [24, *(pytest.param(count, marks=pytest.mark.long) for count in (8, 16, 30))])
 def test_a_disk_without_inodes_stops_the_crawl_and_costs_nothing(tmp_path: Path, inodes: int) -> None:
     """W2, F10, C4: as a full disk does; room for bytes is of no use where no file can be made."""
     out = tmp_path / "disk" / "crawl"

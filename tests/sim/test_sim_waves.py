@@ -17,6 +17,8 @@ from nephila.testing.web import SimulatedNetwork, WebSpec
 BASE_MS = 1000.0
 BEGINS_S, LASTS_S = 20, 90
 PAGES_A_HOST = 100
+NOTICE_MS = 250
+"""Is added to the delay where we break an exchange off; a kernel that does it for a killed process needs none."""
 FACTORS = {"403": 1.25, "429": 2.0, "503": 2.0, "500": 1.5, "hang": 1.5, "reset": 1.5}
 
 
@@ -25,7 +27,7 @@ def world_with_a_wave(folder: Path, kind: str) -> tuple[World, GapAuditor, Wave]
     web = WavingWeb(WebSpec.plain(91, hosts=2, pages=2 * PAGES_A_HOST))
     settings = replace(PATIENT, fetch=replace(PATIENT.fetch, timeout_s=5.0))
     world = World(web, folder, settings)
-    auditor = GapAuditor(web, base_delay_ms=BASE_MS, max_tries=10)
+    auditor = GapAuditor(web, world.clock, BASE_MS, max_tries=10)
     world.auditor = auditor
     world.network = SimulatedNetwork(web, world.clock, auditor)
     begins = world.clock.wall_ms() + BEGINS_S * 1000
@@ -33,15 +35,13 @@ def world_with_a_wave(folder: Path, kind: str) -> tuple[World, GapAuditor, Wave]
     return world, auditor, web.wave
 
 
-def in_wave(world: World, wave: Wave, gaps: list[Gap]) -> list[float]:
+def in_wave(wave: Wave, gaps: list[Gap]) -> list[float]:
     """The gaps before requests that came in the wave, but for the first: nobody could know."""
-    offset = world.clock.wall_ms() - world.clock.steady_ms()
-    return [gap.gap_ms for gap in gaps if wave.begins_ms <= gap.at_ms + offset < wave.ends_ms][1:]
+    return [gap.gap_ms for gap in gaps if wave.begins_ms <= gap.wall_ms < wave.ends_ms][1:]
 
 
-def after_wave(world: World, wave: Wave, gaps: list[Gap]) -> list[float]:
-    offset = world.clock.wall_ms() - world.clock.steady_ms()
-    return [gap.gap_ms for gap in gaps if gap.at_ms + offset >= wave.ends_ms]
+def after_wave(wave: Wave, gaps: list[Gap]) -> list[float]:
+    return [gap.gap_ms for gap in gaps if gap.wall_ms >= wave.ends_ms]
 
 
 def check_slowing(gaps: list[float], kind: str) -> None:
@@ -60,15 +60,16 @@ def test_a_wave_slows_us_at_once_and_the_way_back_is_gradual(
     world, auditor, wave = world_with_a_wave(tmp_path, kind)
     summary = world.crawl()
     gaps = auditor.gaps["site0.test"]
-    during, after = in_wave(world, wave, gaps), after_wave(world, wave, gaps)
+    during, after = in_wave(wave, gaps), after_wave(wave, gaps)
     say(
         f"{kind}: {len(during) + 1} requests in {LASTS_S} s of it, gaps up to {max(during) / 1000:.1f} s; "
-        f"back at {min(after) / 1000:.2f} s after {after.index(min(after))} more"
+        f"{len(after)} after it"
     )
     check_slowing(during, kind)
-    # The way back: never by more than the factor of a fast answer, and in the end at the base again.
-    assert all(later >= 0.8 * earlier - 2 for earlier, later in pairwise(after[:40]))
-    assert min(after) < BASE_MS + 20
+    # The way back: never by more than the factor of a fast answer, until the base is reached again.
+    back = next(place for place, gap in enumerate(after) if gap < BASE_MS + 20)
+    assert back >= 5
+    assert all(later >= 0.8 * earlier - NOTICE_MS - 2 for earlier, later in pairwise(after[: back + 1]))
     assert max(gap.gap_ms for gap in auditor.gaps["site1.test"]) < BASE_MS + 50
     assert summary is not None
     assert summary.stopped_by == "done"
@@ -82,7 +83,6 @@ def test_what_a_wave_has_taught_us_survives_a_restart(
 ) -> None:
     """P3, P4, F10: killed or stopped in the midst of it, the next run goes on as slowly as the last."""
     world, auditor, wave = world_with_a_wave(tmp_path, kind)
-    offset = world.clock.wall_ms() - world.clock.steady_ms()
     if how == "stop":
         calm = world.settings
         world.settings = replace(calm, limits=replace(calm.limits, max_time_s=BEGINS_S + LASTS_S / 3))
@@ -90,18 +90,17 @@ def test_what_a_wave_has_taught_us_survives_a_restart(
         world.settings = calm
     else:
         assert world.crawl(crash_at=CRASH_AT) is None
-    before = in_wave(world, wave, auditor.gaps["site0.test"])
+    before = in_wave(wave, auditor.gaps["site0.test"])
     stopped_ms = world.clock.wall_ms()
     assert wave.begins_ms < stopped_ms < wave.ends_ms, f"it ended {(stopped_ms - wave.begins_ms) / 1000} s into it"
     world.crawl()
-    during = in_wave(world, wave, auditor.gaps["site0.test"])
+    during = in_wave(wave, auditor.gaps["site0.test"])
     first = during[len(before)]
     say(f"{kind}, {how}: gap of {before[-1] / 1000:.2f} s before, {first / 1000:.2f} s across, {len(during)} in it")
-    assert offset == world.clock.wall_ms() - world.clock.steady_ms()
-    assert first >= before[-1] - 2
+    assert first >= before[-1] - NOTICE_MS - 2
     assert {str(found) for found in auditor.report().by_kind} <= {"repeat"}
-    # Growing all through it, but that what the last run had not learned yet is learned by the first error of the next.
-    assert all(later >= earlier - 2 for earlier, later in pairwise(during))
+    assert all(later >= earlier - NOTICE_MS - 2 for earlier, later in pairwise(during))
+    assert during[-1] > before[-1]
 
 
 CRASH_AT = 420

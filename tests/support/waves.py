@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nephila.testing.clock import VirtualClock
 from nephila.testing.web import Auditor, SimulatedWeb, WebSpec
 from nephila.testing.web.auditor import Arrival, Ticket
 from nephila.testing.web.wire import Fault, ServedAnswer, write_answer
@@ -50,22 +51,24 @@ class WavingWeb(SimulatedWeb):
 class Gap:
     """The time between the end of an answer and the next request of the same host."""
 
-    at_ms: float
+    wall_ms: int
+    """When it ended."""
     gap_ms: float
 
 
 class GapAuditor(Auditor):
     """Judges as its like, and keeps the gaps of each host."""
 
-    def __init__(self, web: SimulatedWeb, **more: float) -> None:
-        super().__init__(web, **more)  # type: ignore[arg-type]  # handed on as they are
+    def __init__(self, web: SimulatedWeb, clock: VirtualClock, base_delay_ms: float, max_tries: int = 4) -> None:
+        super().__init__(web, base_delay_ms=base_delay_ms, max_tries=max_tries)
+        self._clock = clock
         self.gaps: defaultdict[str, list[Gap]] = defaultdict(list)
         self._ended: dict[str, float] = {}
         self._asking: dict[Ticket, str] = {}
 
     def arrived(self, arrival: Arrival) -> Ticket:
         if arrival.host in self._ended:
-            self.gaps[arrival.host].append(Gap(arrival.at_ms, arrival.at_ms - self._ended[arrival.host]))
+            self.gaps[arrival.host].append(Gap(self._clock.wall_ms(), arrival.at_ms - self._ended[arrival.host]))
         ticket = super().arrived(arrival)
         self._asking[ticket] = arrival.host
         return ticket
