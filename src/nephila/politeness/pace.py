@@ -3,8 +3,8 @@
 A host that answers slowly, with a server error, or not at all, is asked more slowly; one that says it has had enough
 (429, 503) much more slowly; one that answers fast comes back towards the base delay in small steps. A 403 lengthens the
 delay by as much as one fast answer shortens it: a forbidden page here and there costs nothing, a wave of them, which
-is how many sites tell a crawler to go away, slows us down with each (decision 31). The site's own wish, Crawl-delay, binds
-whenever it is longer, and Retry-After postpones the next request.
+is how many sites tell a crawler to go away, slows us down with each (decision 31). The site's own wish, Crawl-delay,
+binds whenever it is longer, and Retry-After postpones the next request.
 
 The base delay is the settings', or what a policy of the host's domain says (R4), higher or lower. A raised base binds
 at once; under a lowered one the delay in force comes down as after a slow answer, step by step with fast ones.
