@@ -18,14 +18,14 @@ from threading import Barrier
 
 from nephila.model.errors import MemoryShortageError, NephilaError
 
-LEAST_DATA_BYTES = 100_000_000
-"""A small crawl was seen to need 62 MB of what RLIMIT_DATA counts, its threads' stacks included."""
+LEAST_DATA_BYTES = 160_000_000
+"""A small crawl was seen to take 113 MB of what RLIMIT_DATA counts, half of it the stacks of threads."""
 
 MAPS_BESIDE_BYTES = 600 << 30
 """Address space, at most, of the indexes beside the frontier (known bodies, near-duplicates, what was learned)."""
 
-THREADS = 3
-"""For the books (one call at a time), and for what else is handed to a thread now and then."""
+THREADS = 6
+"""For the books (one call at a time), and for what the control API reads beside the loop."""
 
 
 def check_memory_limits(map_bytes: int) -> None:
