@@ -123,7 +123,7 @@ class Killer:
             if self.killed < kills:
                 self._kill(pid, "+", began)
         process.wait()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 10
         while any(is_alive(pid) for pid in workers):
             assert time.monotonic() < deadline, "a worker outlives its supervisor"
             time.sleep(0.01)
