@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from nephila.model.errors import NephilaError
+from nephila.model.errors import MemoryShortageError, NephilaError
 
 from .crash import report_crash
 from .lazy import Entry, LazyGroup
@@ -95,11 +95,12 @@ def run(argv: Sequence[str] | None = None, backend: Backend | None = None, *, de
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except NephilaError as error:
+    except (NephilaError, MemoryError) as error:
         if debugging:
             raise
-        tell(error)
-        return error.exit_code
+        told = error if isinstance(error, NephilaError) else MemoryShortageError()
+        tell(told)
+        return told.exit_code
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     except BrokenPipeError:

@@ -18,6 +18,10 @@ from .dns_system import NameServer
 GRACE_S = 0.05
 """When one type has brought addresses, the other gets so much longer (RFC 8305 3, Resolution Delay)."""
 
+RESEND_S = 0.5
+"""What was not answered by then is asked again, and again after twice the time: datagrams get lost, above all where
+hundreds of names are asked at once, and to sit out the whole try costs a host seconds."""
+
 Replies = dict[RecordType, Reply]
 
 
@@ -28,13 +32,17 @@ class _Questions(asyncio.DatagramProtocol):
         self._open = dict(questions)
         self._loop = asyncio.get_running_loop()
         self._grace: asyncio.TimerHandle | None = None
+        self._again: asyncio.TimerHandle | None = None
         self.replies: Replies = {}
         self.done: asyncio.Future[None] = self._loop.create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        sender = cast("asyncio.DatagramTransport", transport)
+        self._send(cast("asyncio.DatagramTransport", transport), RESEND_S)
+
+    def _send(self, sender: asyncio.DatagramTransport, wait_s: float) -> None:
         for question in self._open.values():
             sender.sendto(question)
+        self._again = self._loop.call_later(wait_s, self._send, sender, 2 * wait_s)
 
     def datagram_received(self, data: bytes, addr: tuple[str | int, int]) -> None:  # noqa: ARG002 - a connected socket
         for kind, question in self._open.items():
@@ -55,8 +63,9 @@ class _Questions(asyncio.DatagramProtocol):
         self._finish()
 
     def _finish(self) -> None:
-        if self._grace is not None:
-            self._grace.cancel()
+        for timer in (self._grace, self._again):
+            if timer is not None:
+                timer.cancel()
         if not self.done.done():
             self.done.set_result(None)
 

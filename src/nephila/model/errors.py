@@ -27,5 +27,15 @@ class StorageError(NephilaError):
     """The disk or the archive refused: full, read-only, broken."""
 
 
+class MemoryShortageError(NephilaError):
+    """The machine, or a limit on this process, gives no more memory."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "there is not enough memory to go on; what was stored is safe",
+            hint="lower --concurrency or fetch.max_in_flight_bytes, or give it more, and start the same command again",
+        )
+
+
 class FrontierError(NephilaError):
     """The frontier's engine refused: map full, corrupt, another version."""

@@ -88,6 +88,9 @@ class PolitenessSettings:
     slow_max_s: float = setting(30.0, "up to this", low=0)
     busy_factor: float = setting(2.0, "429 and 503 lengthen the delay by this factor", low=1)
     busy_max_s: float = setting(60.0, "up to this", low=0)
+    forbidden_factor: float = setting(
+        1.25, "403 lengthens the delay by this factor, up to slow_max_s: one is undone by one fast answer", low=1
+    )
     fast_below_s: float = setting(0.5, "an answer faster than this shortens the delay towards the base", low=0)
     fast_factor: float = setting(0.8, "by this factor", low=0, high=1)
     max_crawl_delay_s: float = setting(300.0, "a longer Crawl-delay parks the host", low=0)

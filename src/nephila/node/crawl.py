@@ -28,6 +28,7 @@ from .allowance import Used
 from .closing import summary_of
 from .crew import Crew
 from .machinery import Machinery
+from .memory import failure_of
 from .recovery import Recovered
 
 REAP_S = 5.0
@@ -152,7 +153,7 @@ class Crawl:
     def _background_ended(self, task: asyncio.Task[None]) -> None:
         """What breaks beside the crawl must not break in silence."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.fail(NephilaError(f"the task {task.get_name()} broke: {error!r}"))
+            self.fail(failure_of(error, f"the task {task.get_name()}"))
 
     # The beat
 

@@ -16,6 +16,7 @@ from nephila.model.errors import NephilaError
 from nephila.model.task import Lease
 
 from .machinery import Machinery
+from .memory import failure_of
 
 GRACE_S = 2.0
 """How long answers on the wire may still arrive after a stop: Ctrl-C is to end within five seconds."""
@@ -62,7 +63,7 @@ class Crew:
         lease = self._working.pop(task)
         self._m.expiries.pop(lease.token, None)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._fail(error if isinstance(error, NephilaError) else NephilaError(f"a worker broke: {error!r}"))
+            self._fail(failure_of(error, "a lease"))
         self.woken.set()
 
     async def keep_books(self) -> None:
@@ -73,6 +74,7 @@ class Crew:
             while not self._books_closed:
                 await self._m.bookkeeper.wait_for_work()
                 await asyncio.sleep(self._m.settings.archive.sync_ms / 1000)
+                self._m.look_at_directory()
                 await self._m.bookkeeper.tick()
                 if loop.time() - written_at >= CATALOGUE_S:
                     await self._m.bookkeeper.record()

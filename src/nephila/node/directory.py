@@ -53,6 +53,8 @@ class CrawlDirectory:
         """Directories that this crawl made, the innermost first."""
         self.is_new = False
         """Whether `held` began a crawl here."""
+        self._held: os.stat_result | None = None
+        """The marker, while we hold it."""
         self.marker = root / "nephila-crawl"
         self.scope = root / "scope"
         self.frontier = root / "frontier"
@@ -84,6 +86,28 @@ class CrawlDirectory:
                 f"{self.root} was made by another version of nephila ({found.strip()[:80]!r})",
                 hint="use the version that made it, or begin a new directory",
             )
+
+    def watch(self) -> Callable[[], None]:
+        """A look whether the directory that we hold is still there: open files outlive it, and would be lost.
+
+        A worker's is that of this moment; its supervisor, who holds it, looks too.
+        """
+        held = self._held
+        if held is None and self.marker.exists():
+            held = self.marker.stat()
+
+        def look() -> None:
+            try:
+                gone = held is None or not os.path.samestat(held, self.marker.stat())
+            except OSError:
+                gone = True
+            if gone:
+                raise StorageError(
+                    f"the crawl directory {self.root} was removed or replaced while the crawl ran",
+                    hint="nothing more could be kept in it; leave the directory in place while a crawl runs",
+                )
+
+        return look
 
     def saved_scope(self, start: int = 0) -> bytes:
         """What the seeds allowed so far, from the byte `start` on; empty for a new crawl."""
@@ -143,9 +167,11 @@ class CrawlDirectory:
                 f"another crawl is running on {self.root}",
                 hint="wait for it, stop it with Ctrl-C, or choose another --out",
             ) from error
+        self._held = os.fstat(descriptor)
         try:
             yield descriptor
         finally:
+            self._held = None
             os.close(descriptor)
 
     def discard(self) -> None:

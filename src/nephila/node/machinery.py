@@ -45,3 +45,5 @@ class Machinery:
     aliases: LearnedAliases
     lookups: Callable[[], tuple[int, int]]
     """Names that were looked up, and how many of them were in the cache."""
+    look_at_directory: Callable[[], None]
+    """Raises when the crawl directory is gone: what open files take would be lost."""

@@ -23,6 +23,7 @@ from .clock import SystemClock
 from .collector import calm_collector
 from .directory import CrawlDirectory
 from .machinery import Machinery
+from .memory import check_memory_limits, threads
 from .opening import opened
 from .processes import process_count, supervised
 from .watching import Overhearing, Watch
@@ -76,9 +77,10 @@ def run_crawl(
     serve: Serve | None = None,
 ) -> CrawlSummary:
     """Crawl until it ends; `view` and `serve` run beside it. The first signal stops cleanly, a second at once."""
+    check_memory_limits(configured.settings.frontier.map_bytes)
     calm_collector()
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, threads(runner.get_loop()):
             return runner.run(
                 _crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view, serve=serve)
             )

@@ -334,6 +334,7 @@ def assemble(
         scope=scope,
         aliases=aliases,
         lookups=lambda: (resolver.asked, resolver.found) if isinstance(resolver, DnsResolver) else (0, 0),
+        look_at_directory=directory.watch(),
     )
 
 

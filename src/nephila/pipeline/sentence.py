@@ -5,8 +5,8 @@ came here; the record is appended before the task is settled; links travel with 
 moment later, and only then is the page completed. Wherever this is cut short, the worst that happens is that one page
 is fetched again, or settled from the archive when the crawl goes on.
 
-The web misbehaving arrives here as values. Whatever is raised is ours: the disk's errors end the crawl, anything else
-is a bug, caught in this one place, told, and paid for with one lease.
+The web misbehaving arrives here as values. Whatever is raised is ours: the disk's errors and a lack of memory end the
+crawl, anything else is a bug, caught in this one place, told, and paid for with one lease.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from nephila.model.errors import FrontierError, StorageError
+from nephila.model.errors import FrontierError, MemoryShortageError, StorageError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
 from nephila.model.outcome import (
     Dead,
@@ -108,10 +108,12 @@ class Pipeline:
                     raise
             except (StorageError, FrontierError):
                 raise
+            except MemoryError as error:  # nobody's bug: the lease is left as a kill would leave it
+                raise MemoryShortageError from error
             except Exception as error:  # noqa: BLE001 - the one catch-all: a bug costs one task, not the crawl
                 self._narrator.bug(lease, error)
                 await self._give_up(lease, under_way, error)
-        except (StorageError, FrontierError) as error:
+        except (StorageError, FrontierError, MemoryShortageError) as error:
             self._conduct.fatal(error)
 
     async def _work(self, lease: Lease, under_way: _UnderWay) -> None:

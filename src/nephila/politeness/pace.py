@@ -1,13 +1,16 @@
 """How long a host rests between two requests (P2, P3): plain functions of what was seen last.
 
-A host that answers slowly, or not at all, is asked more slowly; one that says it has had enough (429, 503) much more
-slowly; one that answers fast comes back towards the base delay in small steps. The site's own wish, Crawl-delay, binds
-whenever it is longer, and Retry-After postpones the next request.
+A host that answers slowly, with a server error, or not at all, is asked more slowly; one that says it has had enough
+(429, 503) much more slowly; one that answers fast comes back towards the base delay in small steps. A 403 lengthens the
+delay by as much as one fast answer shortens it: a forbidden page here and there costs nothing, a wave of them, which
+is how many sites tell a crawler to go away, slows us down with each (decision 31). The site's own wish, Crawl-delay,
+binds whenever it is longer, and Retry-After postpones the next request.
 
 The base delay is the settings', or what a policy of the host's domain says (R4), higher or lower. A raised base binds
 at once; under a lowered one the delay in force comes down as after a slow answer, step by step with fast ones.
 
-What must stay true: the delay is never under the base delay, and no answer raises it above the ceiling of its kind; a
+What must stay true: an error never leads to a shorter delay than a good answer in its place would, however the others
+fall; the delay is never under the base delay, and no answer raises it above the ceiling of its kind; a
 ceiling never lowers it. Under a base delay of 0 (a crawl of one's own server) slow answers change nothing, because no
 factor does, but 429 and 503 still bring a delay.
 """
@@ -25,6 +28,7 @@ BUSY_FLOOR_MS = 1000
 """The least delay after 429 or 503: the default base delay (P2), since a factor cannot lift a delay of 0."""
 
 _BUSY = frozenset({429, 503})
+_FORBIDDEN = 403
 _SERVER_ERROR = 500
 _STRAINED = frozenset({FailureKind.TIMEOUT, FailureKind.RESET, FailureKind.CONNECT})
 """Failures that may mean that the host has too much to do: they count as slow answers."""
@@ -65,11 +69,19 @@ def next_pace(pace: Pace, seen: Observation, settings: PolitenessSettings) -> Pa
     if seen.status in _BUSY:
         wanted = max(delay_ms * settings.busy_factor, BUSY_FLOOR_MS)
         delay_ms = max(delay_ms, round(min(wanted, settings.busy_max_s * 1000)))
-    elif seen.failure in _STRAINED or seen.elapsed_ms > settings.slow_after_s * 1000:
+    elif _is_strained(seen, settings):
         delay_ms = max(delay_ms, round(min(delay_ms * settings.slow_factor, settings.slow_max_s * 1000)))
+    elif seen.status == _FORBIDDEN:
+        delay_ms = max(delay_ms, round(min(delay_ms * settings.forbidden_factor, settings.slow_max_s * 1000)))
     elif 0 < seen.status < _SERVER_ERROR and seen.elapsed_ms < settings.fast_below_s * 1000:
         delay_ms = max(base_ms, int(delay_ms * settings.fast_factor))
     return pace if delay_ms == pace.delay_ms else Pace(delay_ms, pace.crawl_delay_ms, pace.base_ms)
+
+
+def _is_strained(seen: Observation, settings: PolitenessSettings) -> bool:
+    """Whether the host may have too much to do."""
+    slow = seen.elapsed_ms > settings.slow_after_s * 1000
+    return seen.failure in _STRAINED or seen.status >= _SERVER_ERROR or slow
 
 
 def with_crawl_delay(pace: Pace, crawl_delay_s: float | None) -> Pace:

@@ -38,6 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pages", type=int, default=2000)
     parser.add_argument("--page-bytes", type=int, default=3000, help="middle size of a page")
     parser.add_argument("--links", type=int, default=20, help="links on a page")
+    parser.add_argument("--latency-ms", type=float, default=None, help="middle of the time to the first byte")
     parser.add_argument("--slow-ms", type=float, default=None, help="time to the first byte of slow hosts")
     parser.add_argument("--crawl-delay", type=float, default=None, help="the longest Crawl-delay, seconds")
     parser.add_argument("--port", type=int, default=0)
@@ -60,6 +61,8 @@ def spec_of(options: argparse.Namespace) -> WebSpec:
     else:
         spec = WebSpec(options.seed, options.hosts, options.pages, **sizes)
     timing = spec.timing
+    if options.latency_ms is not None:
+        timing = replace(timing, latency_ms=options.latency_ms)
     if options.slow_ms is not None:
         timing = replace(timing, slow_ms=options.slow_ms)
     if options.crawl_delay is not None:

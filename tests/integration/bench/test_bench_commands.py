@@ -33,6 +33,17 @@ def test_the_service_level_holds() -> None:
     assert report["saved"]["text/html"] == 2000
 
 
+def test_a_polite_crawl_uses_its_delays_and_breaks_none() -> None:
+    """Q2, P5: on a machine that has other work the share has slack; violations have none."""
+    done = bench("polite", "--quick", "--json")
+    report = json.loads(done.stdout)
+    assert (report["violations"], report["broken"]) == (0, [])
+    assert report["hosts_asked"] == report["hosts"] == 300
+    assert report["share"] > 0.5, report
+    assert report["late_ms"]["median"] > 0
+    assert done.returncode == (0 if report["ok"] else 1)
+
+
 def test_pages_tell_what_they_cost() -> None:
     """Q1: one row a size and kind of connection, counted by the server."""
     report = document("pages", "--quick", "--json", "--sizes", "3", "--pages", "150", "--tls", "on")
@@ -108,6 +119,7 @@ def test_ways_of_tls_are_measured_beside_plain_connections() -> None:
         (("pages", "--colour"), "unrecognized arguments: --colour"),
         (("compare", "--peers", "lynx"), "there is no crawler 'lynx'; there are: nephila, script, scrapy"),
         (("slo", "--pages", "-1"), "--pages is at least 1"),
+        (("polite", "--delay", "0"), "--hosts, --seconds, --delay and --processes are above 0"),
     ],
 )
 def test_a_wrong_argument_is_answered_in_one_sentence(words: tuple[str, ...], sentence: str) -> None:
@@ -122,5 +134,5 @@ def test_a_wrong_argument_is_answered_in_one_sentence(words: tuple[str, ...], se
 def test_benches_are_listed_with_what_they_measure() -> None:
     """C4: so that nobody has to look into the folder."""
     listed = [line.split(None, 1) for line in bench().stdout.splitlines()]
-    assert [name for name, _ in listed] == ["compare", "frontier", "pages", "slo", "tls"]
+    assert [name for name, _ in listed] == ["api", "compare", "frontier", "pages", "polite", "slo", "tls"]
     assert all(len(words) > 20 for _, words in listed)

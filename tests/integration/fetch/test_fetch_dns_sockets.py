@@ -152,6 +152,19 @@ def test_a_server_that_fails_or_is_silent_is_passed_over(run: Run) -> None:
     assert run(main()) == Resolved(("1.2.3.4",), 60.0)
 
 
+def test_a_question_that_got_lost_is_asked_again_within_its_try(run: Run) -> None:
+    """H4: a burst of names overflows a server's buffer; a name whose datagram was dropped must not wait for seconds."""
+
+    async def main() -> Any:
+        async with name_server({"lost.test": None}) as (server, where):
+            found = [a("lost.test", "1.2.3.4")]
+            asyncio.get_running_loop().call_later(0.2, server.zone.update, {"lost.test": found})
+            answer = await asyncio.wait_for(resolver(where, timeout_s=20.0, tries=1).resolve("lost.test"), 10)
+            return answer, server.asked.count(("lost.test", "A"))
+
+    assert run(main()) == (Resolved(("1.2.3.4",), 60.0), 2)
+
+
 def test_when_all_fail_the_failure_is_passing(run: Run) -> None:
     """H4, H5: typed dns, after the number of tries in the settings."""
 

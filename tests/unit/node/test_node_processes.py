@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -16,8 +17,9 @@ from nephila.model.events import Event, EventKind
 from nephila.model.exchange import FailureKind
 from nephila.model.settings import FetchSettings, FrontierSettings, LimitSettings, ScopeSettings, Settings
 from nephila.model.summary import CrawlSnapshot
+from nephila.node.clock import SystemClock
 from nephila.node.directory import CrawlDirectory
-from nephila.node.processes.child import death_of
+from nephila.node.processes.child import Child, death_of
 from nephila.node.processes.hearing import LATEST, Overheard, unpacked
 from nephila.node.processes.messages import (
     Beat,
@@ -33,12 +35,41 @@ from nephila.node.processes.messages import (
 )
 from nephila.node.processes.roll import Roll
 from nephila.node.processes.share import process_count, share_of, usable_cores
+from nephila.node.processes.workforce import Workforce
 from nephila.node.scopefile import ScopeFollower
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
 NOTHING = CrawlSnapshot(
     elapsed_s=10.0, pages=0, responses=0, bytes=0, in_flight=0, queued=0, hosts=0, domains=0, duplicates=0
 )
+
+
+# Who says nothing
+
+
+@dataclass
+class Mute:
+    """A worker as far as the workforce looks at it here."""
+
+    heard_at: float
+    killed: int = 0
+
+    def kill(self) -> None:
+        self.killed += 1
+
+
+def test_workers_that_say_nothing_for_too_long_are_ended_and_no_others() -> None:
+    """F3, N3: one that hangs without a lease has nothing that could expire; silence is all that tells."""
+
+    async def main() -> list[int]:
+        workforce = Workforce("out", Settings(), 3, (0, 0), SystemClock(), hear_all=False)
+        now = asyncio.get_running_loop().time()
+        heard = {1: Mute(now), 2: Mute(now - 9.0), 3: Mute(now - 11.0)}
+        workforce._children = cast("dict[int, Child]", heard)
+        workforce.kill_silent(10.0)
+        return [one.killed for one in heard.values()]
+
+    assert asyncio.run(main()) == [0, 0, 1]
 
 
 # How many, and what each gets

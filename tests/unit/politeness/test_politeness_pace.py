@@ -67,11 +67,64 @@ def test_under_a_base_delay_of_nothing_only_a_busy_server_brings_a_delay() -> No
 
 
 def test_fast_answers_shorten_the_delay_towards_the_base() -> None:
-    """P3: under 500 ms, x0.8; a 404 is an answer too, a server error is no reason to hurry."""
+    """P3: under 500 ms, x0.8; a 404 is an answer too."""
     assert delays(2000, Observation(499, 200), 5) == [1600, 1280, 1024, 1000, 1000]
     assert delays(2000, Observation(499, 404), 1) == [1600]
     assert delays(2000, Observation(500, 200), 1) == [2000]
-    assert delays(2000, Observation(10, 500), 1) == [2000]
+
+
+@pytest.mark.parametrize("status", [500, 502, 504, 599])
+def test_a_server_error_counts_as_a_slow_answer(status: int) -> None:
+    """P3: however fast it came."""
+    assert delays(1000, Observation(10, status), 2) == [1500, 2250]
+
+
+def test_a_wave_of_403_slows_and_single_ones_do_not() -> None:
+    """P3: each x1.25 up to 30 s; a fast answer after each undoes it."""
+    wave = delays(1000, Observation(10, 403), 20)
+    assert wave[:4] == [1250, 1562, 1952, 2440]
+    assert wave[-1] == 30_000
+    pace = Pace(1000)
+    for _ in range(50):
+        pace = next_pace(next_pace(pace, Observation(10, 403), STANDARD), Observation(10, 200), STANDARD)
+    assert pace.delay_ms == 1000
+    assert delays(0, Observation(10, 403), 5, AT_ONCE) == [0] * 5
+
+
+def answers(most_ms: int, *statuses: int) -> st.SearchStrategy[Observation]:
+    return st.builds(Observation, st.integers(0, most_ms), st.sampled_from(statuses), st.none())
+
+
+GOOD = answers(499, 200, 204, 301, 304, 404, 410)
+ANY_ANSWER = answers(40_000, 200, 301, 304, 404)
+ERROR = st.one_of(
+    answers(40_000, 403, 429, 500, 502, 503, 504),
+    st.builds(Observation, st.integers(0, 40_000), st.just(0), st.sampled_from(list(FailureKind))),
+)
+STEP = st.one_of(
+    ANY_ANSWER.map(lambda seen: (seen, seen, False)), st.tuples(ERROR, GOOD).map(lambda pair: (*pair, True))
+)
+
+
+@given(st.lists(STEP, max_size=60), st.integers(0, 70_000), st.sampled_from([0.0, 0.05, 1.0, 5.0]))
+@settings(max_examples=400, deadline=None)
+def test_errors_never_lead_to_a_shorter_gap(
+    steps: list[tuple[Observation, Observation, bool]], start_ms: int, base_s: float
+) -> None:
+    """P3, P4: at no point of any history is the gap shorter than with good answers in the place of the errors.
+
+    Nor is it shorter than if the requests that met errors had not been made at all.
+    """
+    polite = PolitenessSettings(delay_s=base_s)
+    met = spared = without = Pace(start_ms)
+    for seen, instead, is_error in steps:
+        before = met
+        met, spared = next_pace(met, seen, polite), next_pace(spared, instead, polite)
+        without = without if is_error else next_pace(without, seen, polite)
+        assert wait_ms(met, polite) >= wait_ms(spared, polite)
+        assert wait_ms(met, polite) >= wait_ms(without, polite)
+        if is_error:
+            assert wait_ms(met, polite) >= wait_ms(before, polite)
 
 
 def test_a_ceiling_lowers_nothing() -> None:

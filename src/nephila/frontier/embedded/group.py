@@ -20,6 +20,7 @@ import lmdb
 
 from nephila.frontier.timeline import Timeline
 from nephila.interfaces.clock import Clock
+from nephila.model.errors import MemoryShortageError
 
 from .book import Book, Policy
 from .tables import Tables, refused
@@ -125,6 +126,6 @@ def _told(error: Exception) -> Exception:
     """An engine's error as one of ours; any other as it is."""
     if not isinstance(error, lmdb.Error):
         return error
-    told = refused(error)
+    told = MemoryShortageError() if isinstance(error, lmdb.MemoryError) else refused(error)
     told.__cause__ = error
     return told

@@ -5,14 +5,16 @@ inherits three descriptors: its end of the channel, the lock on the crawl direct
 
 Ctrl-C reaches every process of a terminal, and a service manager's SIGTERM every process of a service. It is the
 supervisor that answers; workers ignore both, from before their first import on.
+
+A worker dies with its supervisor, whatever it is doing, so that its leases may be reaped at once then. That, too, is
+arranged before anything of ours is imported: importing takes a second, and a worker holds the directory's lock, which
+whoever starts the crawl again must get.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
-import signal
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, Process
@@ -21,17 +23,23 @@ _PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
 
 _PROGRAM = """
-import signal
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl({death}, signal.SIGKILL, 0, 0, 0)
+if os.getppid() != {supervisor}:
+    sys.exit()  # it was faster
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sys.excepthook = lambda kind, error, _: print(f"nephila: a worker: {{kind.__name__}}: {{error}}", file=sys.stderr)
 from nephila.node.processes.birth import live
-live({supervisor}, {channel}, {addresses})
+live({channel}, {addresses})
 """
 
 
 async def bear(number: int, connection: socket.socket, lock: int, addresses: int) -> Process:
     """Start a worker that has these. Its number is for people who look at a list of processes."""
-    program = _PROGRAM.format(supervisor=os.getpid(), channel=connection.fileno(), addresses=addresses)
+    program = _PROGRAM.format(
+        death=_PR_SET_PDEATHSIG, supervisor=os.getpid(), channel=connection.fileno(), addresses=addresses
+    )
     safely = ["-P"] if sys.flags.safe_path else []
     return await asyncio.create_subprocess_exec(
         *(sys.executable, *safely, "-c", program, f"nephila-worker-{number}"),
@@ -41,15 +49,12 @@ async def bear(number: int, connection: socket.socket, lock: int, addresses: int
     )
 
 
-def live(supervisor: int, channel: int, addresses: int) -> None:
-    """A worker's life. It dies with its supervisor, whatever it is doing: its leases may be reaped at once then."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != supervisor:
-        return  # it was faster
-
-    import uvloop  # noqa: PLC0415 - not before it is clear for whom
+def live(channel: int, addresses: int) -> None:
+    """A worker's life."""
+    import uvloop  # noqa: PLC0415 - the supervisor has no use for it here
 
     from nephila.node.collector import calm_collector  # noqa: PLC0415 - as above
+    from nephila.node.memory import threads  # noqa: PLC0415 - as above
 
     from .messages import workers_end  # noqa: PLC0415 - as above
     from .worker import work  # noqa: PLC0415 - as above
@@ -58,5 +63,5 @@ def live(supervisor: int, channel: int, addresses: int) -> None:
         await work(await workers_end(socket.socket(fileno=channel)), addresses)
 
     calm_collector()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, threads(runner.get_loop()):
         runner.run(whole())

@@ -31,6 +31,7 @@ from nephila.node.allowance import Used
 from nephila.node.closing import summary_of
 from nephila.node.crawl import READERS_EVERY, REAP_S
 from nephila.node.machinery import Machinery
+from nephila.node.memory import failure_of
 from nephila.node.recovery import Recovered
 from nephila.node.wiring import heartbeat_figures
 from nephila.observe import Fanout
@@ -141,7 +142,7 @@ class Supervisor:
     def _background_ended(self, task: asyncio.Task[None]) -> None:
         """What breaks beside the crawl must not break in silence."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.fail(error if isinstance(error, NephilaError) else NephilaError(f"{task.get_name()}: {error!r}"))
+            self.fail(failure_of(error, f"the task {task.get_name()}"))
 
     # Watching
 
@@ -155,6 +156,11 @@ class Supervisor:
     async def _watch(self, sowing: asyncio.Task[None]) -> None:
         """Look at the frontier a few times a second until it is over."""
         while self._stopped_by is None:
+            try:
+                self._m.look_at_directory()
+            except StorageError as error:
+                self.fail(error)
+                return
             known = self._m.frontier.refresh()
             if (reached := self._m.allowance.reached(self._used(known))) is not None:
                 self.stop(reached)

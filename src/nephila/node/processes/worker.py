@@ -26,6 +26,7 @@ from nephila.node.clock import SystemClock
 from nephila.node.crew import Crew
 from nephila.node.directory import CrawlDirectory
 from nephila.node.machinery import Machinery
+from nephila.node.memory import failure_of
 from nephila.node.wiring import Ground, Seat, assemble
 from nephila.politeness import shared_ledger
 
@@ -92,7 +93,7 @@ class Worker:
     def _background_ended(self, task: asyncio.Task[None]) -> None:
         """What breaks beside the work must not break in silence."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.fail(NephilaError(f"the task {task.get_name()} of a worker broke: {error!r}"))
+            self.fail(failure_of(error, f"the task {task.get_name()} of a worker"))
 
     async def _conduct(self) -> None:
         """Claim what this process is entitled to, whenever there is something and a place is free."""
@@ -205,7 +206,7 @@ async def work(channel: Channel[FromWorker, ToWorker], addresses: int) -> None:
     except NephilaError as error:
         failure = error
     except Exception as error:  # noqa: BLE001 - told to whoever supervises, who ends the crawl with it
-        failure = NephilaError(f"worker {orders.number} broke: {error!r}")
+        failure = failure_of(error, f"worker {orders.number}")
     storage = isinstance(failure, StorageError)
     channel.send(Ended() if failure is None else Ended(str(failure), failure.hint, storage))
     await channel.close()

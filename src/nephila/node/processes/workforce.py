@@ -15,6 +15,7 @@ from typing import Protocol
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import NephilaError
 from nephila.model.settings import Settings
+from nephila.node.memory import failure_of
 from nephila.politeness import SharedAddressLedger
 
 from .child import Child, death_of
@@ -91,9 +92,7 @@ class Workforce:
     def _keeper_ended(self, keeper: asyncio.Task[None]) -> None:
         """What breaks here must not break in silence."""
         if not keeper.cancelled() and (error := keeper.exception()) is not None and self._overseer is not None:
-            self._overseer.fail(
-                error if isinstance(error, NephilaError) else NephilaError(f"{keeper.get_name()}: {error!r}")
-            )
+            self._overseer.fail(failure_of(error, keeper.get_name()))
 
     def stop(self) -> None:
         """Tell all to end; nobody is replaced any more."""
