@@ -47,6 +47,7 @@ from nephila.model.record import SegmentId
 from nephila.model.settings import DedupSettings, Settings
 from nephila.model.summary import CrawlSnapshot
 from nephila.model.task import Candidate, Lease, Token
+from nephila.model.terms import Terms
 from nephila.observe import Fanout, JsonlEventSink, Tally
 from nephila.parse import MAX_BYTES, links_that_matter, media_type, parse_html
 from nephila.pipeline import Conduct, CrawledPage, Judge, Learning, MissingPages, NearPages, Pipeline, Stages
@@ -243,7 +244,12 @@ def assemble(
     def tell(sentence: str) -> None:
         heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="events_lost", detail=sentence))
 
-    sink = JsonlEventSink(directory.events, settings.observe, clock.wall_ms(), str(seat.number), tell)
+    def terms() -> Event:
+        steady = (("steady_ms", clock.steady_ms()),)
+        detail = Terms.of(settings).to_json()
+        return Event(EventKind.TERMS, clock.wall_ms(), reason=clock.boot_id(), detail=detail, counts=steady)
+
+    sink = JsonlEventSink(directory.events, settings.observe, clock.wall_ms(), str(seat.number), tell, terms)
     tally = Tally(clock, settings.limits, distinct=joining or seat.supervises)
     events = Fanout([sink, tally, *listeners])
     stack.callback(sink.close)
@@ -356,6 +362,7 @@ def _archive(directory: CrawlDirectory, settings: Settings, ground: Ground, secr
         robots="obey" if settings.robots.obey else "ignore",
         crawl=directory.root.name,
         writer=writer,
+        terms=Terms.of(settings).to_json(),
     )
     limit = settings.fetch.max_decoded_bytes
 

@@ -249,6 +249,9 @@ class LocalArchive:
             ("operator", self._settings.operator),
             ("http-header-user-agent", identity.user_agent),
             ("robots", identity.robots),
+            ("terms", identity.terms),
+            ("boot-id", self._clock.boot_id()),
+            ("steady-ms", str(self._clock.steady_ms())),
         ]
         record_id = identity.file_ids(name).urn(RecordKind.WARCINFO)
         told = [(field, value) for field, value in fields if value]
