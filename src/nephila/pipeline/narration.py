@@ -140,7 +140,7 @@ class Narrator:
     def _error(
         self, lease: Lease, task: PageTask, kind: str, detail: str, *, dead: bool, answer: Answer | None = None
     ) -> None:
-        """Tell a failure; where a request was sent and nothing came that the archive could hold, also when and where."""
+        """Tell a failure; where a request was sent and brought nothing for the archive, also when and where."""
         at = self._clock.wall_ms()
         self._ledger.failed(ErrorRow(task.url, task.fingerprint, lease.host, kind, detail, at, task.retries, dead))
         traced = _trace(lease, task, answer) if isinstance(answer, FetchFailed) else {}
