@@ -131,9 +131,8 @@ class Trail:
             self._size, self._line, self._head = 0, 0, NO_HASH
             self._disk.sync_directory(folder)
             self._disk.sync_directory(self._root)
-        if self._size == 0:
-            before = self._files() if self._name == FIRST and known in ([], [self._path.name]) else []
-            self._append(chain=self._name, before=before)
+        is_first = self._name == FIRST and self._size == 0 and not set(known) - {self._path.name}
+        self._append(chain=self._name, before=self._files() if is_first else [])
         self._learn(self._path)
         self._look_at_others()
         if self._name == FIRST:

@@ -6,7 +6,8 @@
 line has to write every later one anew. A seal names a file of the crawl directory, a stretch of its bytes, their
 SHA-256, and whether the file is closed. What a line may say beside that:
 
-- `chain`, in a first line: which chain it is; and `before`: files that were there when it was begun, with their length.
+- `chain`, in the first line of a run: which chain it is; and where that is the first of all, `before`: files that were
+  there already, with their length.
 - `heads`: other chains, with the number and hash of their last line.
 - `receipt`: a file was rewritten on purpose (`receipt`).
 - `end`: the run ended well, and nothing is left unsealed.
