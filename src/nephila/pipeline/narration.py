@@ -42,7 +42,7 @@ class Narrator:
         traced = _trace(lease, task, answer) or {
             "sent_ms": sent_ms,
             "elapsed_ms": self._clock.steady_ms() - sent_ms,
-            "counts": _policy(lease),
+            "counts": _bound_by(lease),
         }
         self._tell(EventKind.BROKEN_OFF, lease, task, **traced)
 
@@ -66,7 +66,7 @@ class Narrator:
             detail=f"bad certificate: {answer.bad_certificate}" if answer.bad_certificate else "",
             counts=(("added", settled.admission.added), ("known", settled.admission.known), *_policy(lease)),
             address=answer.address,
-            sent_ms=answer.sent_ms,
+            sent_ms=answer.sent_ms or None,
         )
         if judged.location:
             self._tell(EventKind.REDIRECT, lease, task, status=answer.status, detail=judged.location)
@@ -179,6 +179,11 @@ def _policy(lease: Lease) -> tuple[tuple[str, int], ...]:
     return (("policy_delay_ms", lease.pace.base_ms),) if lease.pace.base_ms >= 0 else ()
 
 
+def _bound_by(lease: Lease) -> tuple[tuple[str, int], ...]:
+    """Delay and rules of a request that leaves no record in the archive to name them."""
+    return (*_policy(lease), ("rules_at", lease.rules_at)) if lease.rules_at else _policy(lease)
+
+
 def _trace(lease: Lease, task: Task, answer: Answer | None) -> dict[str, object]:
     """When and where a request went (K1); nothing of one that was not sent. A robots.txt speaks for its origin."""
     if answer is None:
@@ -189,7 +194,7 @@ def _trace(lease: Lease, task: Task, answer: Answer | None) -> dict[str, object]
     return {
         **asker,
         "address": answer.address,
-        "sent_ms": answer.sent_ms,
+        "sent_ms": answer.sent_ms or None,
         "elapsed_ms": answer.elapsed_ms,
-        "counts": _policy(lease),
+        "counts": _bound_by(lease),
     }

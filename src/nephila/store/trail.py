@@ -25,7 +25,7 @@ from nephila.interfaces.clock import Clock
 from nephila.model.errors import StorageError
 
 from .disk import Disk, DiskFile, LocalDisk
-from .rotation import WARC_SUFFIX
+from .rotation import INDEX_SUFFIX, WARC_SUFFIX, index_name
 from .trail_line import NO_HASH, Receipt, Seal, TrailLine, instant, read_line, spelled
 
 CHAINS = "chain"
@@ -136,7 +136,7 @@ class Trail:
         self._learn(self._path)
         self._look_at_others()
         if self._name == FIRST:
-            self._seal_left_events()
+            self._seal_left()
             self._note_heads()
 
     def _take_up(self) -> None:
@@ -202,17 +202,20 @@ class Trail:
         finally:
             opened.close()
 
-    def _seal_left_events(self) -> None:
+    def _seal_left(self) -> None:
+        """Seal event files, and archives that have their index, as far as nobody did; the others are for recovery."""
         for name, size in self._sizes(EVENTS, SUFFIX, self._event_disk):
-            file = f"{EVENTS}/{name}"
-            if size > self._sealed.get(file, 0):
-                self._grown[file] = (size, False)
+            self.grown(f"{EVENTS}/{name}", size)
+        indexes = {name for name in self._disk.names(self._root / ARCHIVES) if name.endswith(INDEX_SUFFIX)}
+        for name, size in self._sizes(ARCHIVES, WARC_SUFFIX, self._disk):
+            if index_name(name) in indexes and f"{ARCHIVES}/{name}" not in self._closed:
+                self.grown(f"{ARCHIVES}/{name}", size, closed=True)
         self.seal(now=True)
 
     def _end(self) -> None:
         try:
             self._look_at_others()
-            self._seal_left_events()
+            self._seal_left()
             self._note_heads()
             self._append(end=True)
         except OSError as error:

@@ -54,6 +54,7 @@ class Gathering:
         self._known_terms: dict[Terms, int] = {}
         self.begun_ms: dict[int, int] = {}
         """The earliest time that each boot is known to have been up, on its own clock."""
+        self.boots = self._boots.keys()
         self.stretch_ends: list[tuple[int, int]] = []
         """Of each process in the event log, boot and time of the last request that it told of."""
 
@@ -130,8 +131,10 @@ class Gathering:
             steady = int(fields.get("sent-steady-ms", "0"))
             elapsed = int(fields["fetchTimeMs"])
             head_bytes = int(fields["head-bytes"])
+            claims = int(fields.get("note-robotsRules", "0").rpartition(" ")[2])
+            policy = int(fields.get("note-policyDelayMs", "-1"))
         except (KeyError, ValueError):
-            detail = f"the metadata record at byte {unit[-1].offset:,} lacks its times"
+            detail = f"the metadata record at byte {unit[-1].offset:,} lacks its times, or has wrong ones"
             self._audit.blame(Finding(FindingKind.UNDATED, _host(answer.target), answer.target, 0, detail))
             return None
         if not steady or boot < 0:
@@ -150,7 +153,9 @@ class Gathering:
             address=answer.get("warc-ip-address"),
             status=status,
             agent=_agent(kinds["request"].block) if "request" in kinds else "",
-            policy_ms=int(fields.get("note-policyDelayMs", "-1")),
+            policy_ms=policy,
+            ended_at=ended_at,
+            claims=claims,
         )
         if status in _BUSY and (asked := dict(headers).get("retry-after", "")):
             request.retry_after_ms = _retry_after_ms(asked, ended_at)
@@ -210,6 +215,7 @@ class Gathering:
 def _told(event: Event, boot: int, terms: int, stretch: int) -> Request:
     """A request that the event log tells of."""
     is_robots = not event.fingerprint
+    counts = dict(event.counts)
     came = Came.NOTHING
     if is_robots and event.kind is EventKind.ROBOTS_FETCHED:
         came = _came(event.status)
@@ -227,9 +233,11 @@ def _told(event: Event, boot: int, terms: int, stretch: int) -> Request:
         came=came,
         address=event.address,
         status=event.status or 0,
-        policy_ms=dict(event.counts).get("policy_delay_ms", -1),
+        policy_ms=counts.get("policy_delay_ms", -1),
+        claims=counts.get("rules_at", 0),
         stretch=stretch,
         answered=event.status is not None,
+        ended_at=event.at,
         late=event.kind is EventKind.LATE_RESULT,
     )
 

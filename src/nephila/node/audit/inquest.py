@@ -48,9 +48,9 @@ def audit(
         ):
             gathering = Gathering(root, disk, event_disk, result, rules, host_of(host))
             gathering.gather(lines)
-            inquiry = Inquiry(
-                result, rules, gathering.terms, gathering.begun_ms, gathering.stretch_ends, whole=not host
-            )
+            lossy = len(gathering.boots) > 1 or not result.trail.ended
+            terms, begun, ends = gathering.terms, gathering.begun_ms, gathering.stretch_ends
+            inquiry = Inquiry(result, rules, terms, begun, ends, whole=not host, lossy=lossy)
             inquiry.hear(_requests(lines))
     except OSError as error:
         raise StorageError(f"{error.filename or root} cannot be read: {error.strerror or error}") from error

@@ -67,8 +67,13 @@ class Inquiry:
         stretch_ends: list[tuple[int, int]],
         *,
         whole: bool = True,
+        lossy: bool = False,
     ) -> None:
-        """`whole`: all hosts are here, so that limits per address can be judged."""
+        """`whole`: all hosts are here, so that limits per address can be judged.
+
+        `lossy`: a run has not ended well, or the machine has booted meanwhile, so that records may have been lost.
+        """
+        self._lossy = lossy
         self._audit = audit
         self._rules = rules
         self._terms = terms
@@ -78,6 +83,7 @@ class Inquiry:
         self._hosts: dict[str, _Host] = {}
         self._origins: dict[str, _Past] = {}
         self._standings: dict[str, Standing] = {}
+        self._texts: set[str] = set()
         self._coming: list[tuple[int, int, Request]] = []
         """Answers to robots.txt that have not ended yet."""
         self._addresses: dict[str, _Address] = {}
@@ -90,7 +96,7 @@ class Inquiry:
         for number, request in enumerate(merged(requests, self._audit)):
             self._judge(request, number)
         self._audit.hosts = len(self._hosts)
-        self._audit.rules = len(self._rules)
+        self._audit.rules = len(self._texts)
         self._audit.delays_ms = sorted({terms.delay_ms for terms in self._terms})
 
     def _judge(self, request: Request, number: int) -> None:
@@ -196,12 +202,17 @@ class Inquiry:
         standing = after(self._standings.get(request.origin), request, end_ms, terms)
         if standing is not None:
             self._standings[request.origin] = standing
+        if request.rules:
+            self._texts.add(request.rules)
 
     def _judge_rules(self, request: Request, sent_ms: int, terms: Terms) -> None:
         if not terms.obey_robots:
             self._blame(FindingKind.ROBOTS_OFF, request, "this run was told to ignore robots.txt")
             return
         standing = self._standings.get(request.origin)
+        if self._lossy and request.claims and (standing is None or request.claims != standing.ended_at):
+            self._audit.unjudged += 1  # it names rules that are not on record: they went with the power
+            return
         if standing is None:
             self._blame(FindingKind.NO_RULES, request, f"nobody had asked for {request.origin}/robots.txt")
             return

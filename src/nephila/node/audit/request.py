@@ -53,6 +53,10 @@ class Request(msgspec.Struct, array_like=True):
     answered: bool = False
     """Whether the event log says that the archive holds an answer."""
     late: bool = False
+    ended_at: int = 0
+    """By the wall clock."""
+    claims: int = 0
+    """When the rules were read that a page says it was asked for under, by the wall clock."""
 
     @property
     def end_ms(self) -> int:

@@ -42,9 +42,6 @@ class RuleBook:
         """Close the file."""
         self._stream.close()
 
-    def __len__(self) -> int:
-        return len(self._places)
-
     def keep(self, text: bytes) -> str:
         """Keep a text; its name."""
         name = sha256(text).hexdigest()
@@ -79,7 +76,8 @@ class Standing:
     rules: str = ""
     since_ms: int = 0
     """On the audit's timeline."""
-    wall_at: int = 0
+    ended_at: int = 0
+    """When it was read, by the wall clock: what pages name it by."""
     failing_since_ms: int | None = None
     failing_wall_at: int = 0
     """Since when it could not be had; None where the last answer was good."""
@@ -89,7 +87,7 @@ def after(standing: Standing | None, request: Request, end_ms: int, terms: Terms
     """What holds for an origin after one more answer; None where nothing does yet."""
     match request.came:
         case Came.RULES | Came.OPEN | Came.LOST:
-            return Standing(request.came, request.rules, end_ms, request.wall_at)
+            return Standing(request.came, request.rules, end_ms, request.ended_at)
         case Came.FAILING:
             since, wall = end_ms, request.wall_at
             if standing is not None and standing.failing_since_ms is not None:
@@ -98,8 +96,8 @@ def after(standing: Standing | None, request: Request, end_ms: int, terms: Terms
             given_up = failing_for >= terms.robots_give_up_ms
             keeps = standing is not None and standing.came in (Came.RULES, Came.LOST) and not given_up
             if standing is not None and keeps:
-                return Standing(standing.came, standing.rules, standing.since_ms, standing.wall_at, since, wall)
+                return Standing(standing.came, standing.rules, standing.since_ms, standing.ended_at, since, wall)
             came = Came.OPEN if given_up or terms.robots_permissive else Came.FAILING
-            return Standing(came, "", end_ms, request.wall_at, since, wall)
+            return Standing(came, "", end_ms, request.ended_at, since, wall)
         case _:
             return standing
