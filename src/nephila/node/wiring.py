@@ -354,10 +354,11 @@ def _told(
     def tell(sentence: str) -> None:
         heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="events_lost", detail=sentence))
 
+    begun = (("steady_ms", clock.steady_ms()),)
+
     def terms() -> Event:
-        steady = (("steady_ms", clock.steady_ms()),)
         detail = Terms.of(settings).to_json()
-        return Event(EventKind.TERMS, clock.wall_ms(), reason=clock.boot_id(), detail=detail, counts=steady)
+        return Event(EventKind.TERMS, clock.wall_ms(), reason=clock.boot_id(), detail=detail, counts=begun)
 
     trail = Trail(directory.root, seat.number, ground.disk or LocalDisk(), clock)
     stack.callback(_close_trail, trail, heard, clock)  # the last of all: after the events

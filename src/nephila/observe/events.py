@@ -54,6 +54,10 @@ class JsonlEventSink:
         self._opening = opening
         try:
             self._file = EventFile(directory, settings.event_max_bytes, self._first_line)
+            if opening is not None:
+                self._file.append(
+                    b""
+                )  # at once: since when a process runs is known even if it dies in its first second
         except OSError as error:
             raise StorageError(
                 f"events cannot be written in {directory}: {error.strerror or error}",

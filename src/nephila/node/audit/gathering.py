@@ -77,7 +77,7 @@ class Gathering:
                     continue
                 event = found[0]
                 if event.kind is EventKind.TERMS:
-                    boot = self._boot(event.reason, dict(event.counts).get("steady_ms", 0))
+                    boot = self._boot(event.reason, dict(event.counts).get("steady_ms"))
                     terms = self._term(event.detail)
                     self.stretch_ends.append((boot, 0))
                     stretch = len(self.stretch_ends) - 1
@@ -107,7 +107,7 @@ class Gathering:
             for unit in units(reader):
                 if unit[0].kind == "warcinfo":
                     fields = _fields(unit[0].block)
-                    boot = self._boot(fields.get("boot-id", ""), int(fields.get("steady-ms", "0") or 0))
+                    boot = self._boot(fields.get("boot-id", ""), _number(fields.get("steady-ms", "")))
                     terms = self._term(fields.get("terms", ""))
                     continue
                 request = self._exchange(unit, boot, terms)
@@ -139,7 +139,7 @@ class Gathering:
             return None
         if not steady or boot < 0:
             self._audit.wall_only += 1
-            boot, steady, elapsed = self._boot("", 0), sent_at, max(elapsed, ended_at - sent_at)
+            boot, steady, elapsed = self._boot("", None), sent_at, max(elapsed, ended_at - sent_at)
         status, headers = parse_head(answer.block[:head_bytes])
         request = Request(
             boot,
@@ -196,9 +196,10 @@ class Gathering:
 
     # -- parts
 
-    def _boot(self, name: str, up_ms: int) -> int:
+    def _boot(self, name: str, up_ms: int | None) -> int:
         boot = self._boots.setdefault(name, len(self._boots))
-        self.begun_ms[boot] = min(up_ms, self.begun_ms.get(boot, up_ms))
+        if up_ms is not None:
+            self.begun_ms[boot] = min(up_ms, self.begun_ms.get(boot, up_ms))
         return boot
 
     def _term(self, text: str) -> int:
@@ -254,6 +255,10 @@ def _came(status: int | None) -> Came:
 def _fields(block: bytes) -> dict[str, str]:
     lines = (line.partition(": ") for line in block.decode("utf-8", "replace").split("\r\n"))
     return {name: value for name, colon, value in lines if colon}
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def _host(url: str) -> str:

@@ -123,7 +123,7 @@ class Inquiry:
     def _on_the_line(self, request: Request) -> int:
         """When it was sent, on the line of time over all boots."""
         if request.boot != self._boot:
-            begun = min(self._begun_ms.get(request.boot) or request.sent_ms, request.sent_ms)
+            begun = min(self._begun_ms.get(request.boot, request.sent_ms), request.sent_ms)
             self._offset = self._latest_ms - begun
             self._boot = request.boot
         sent_ms = request.sent_ms + self._offset
