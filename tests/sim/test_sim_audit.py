@@ -1,4 +1,4 @@
-"""The audit of whole simulated crawls: clean where the servers saw nothing wrong, and of one mind with them where not."""
+"""The audit of whole simulated crawls: clean where the servers saw nothing wrong, else of one mind with them."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
     return simulate(standard_web(1), tmp_path_factory.mktemp("standard") / "crawl")
 
 
-def test_a_polite_crawl_is_clean_and_every_request_is_on_record(
-    crawled: Simulated, say: Callable[[str], None]
-) -> None:
+def test_a_polite_crawl_is_clean_and_every_request_is_on_record(crawled: Simulated, say: Callable[[str], None]) -> None:
     """K1, P5: as many requests to as many hosts as the servers saw, answered or not, all sealed."""
     found = audit(crawled.out)
     check_clean(found)
@@ -214,7 +212,9 @@ def test_a_crawler_without_patience_is_found_out(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(StandardPoliteness, "release", hasty)
     found, crawled = misbehave(tmp_path)
     seen = crawled.audit.by_kind
-    assert found.counts[FindingKind.HURRY] == seen[ViolationKind.HURRY] > 20
+    # Gaps are a round trip longer for a server: one that it takes for long enough may be short for us.
+    assert seen[ViolationKind.HURRY] <= found.counts[FindingKind.HURRY] <= seen[ViolationKind.HURRY] + 3
+    assert seen[ViolationKind.HURRY] > 100
     assert found.counts[FindingKind.RETRY_AFTER] == seen.get(ViolationKind.RETRY_AFTER, 0)
     first = found.findings[0]
     assert "ms were promised" in first.detail

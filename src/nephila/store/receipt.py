@@ -15,6 +15,7 @@ from nephila.model.errors import StorageError
 
 from .disk import Disk
 from .trail import Trail, digest_of
+from .trail_check import TrailCheck
 from .trail_line import Receipt
 
 
@@ -23,9 +24,13 @@ def replace_sealed(
 ) -> Receipt:
     """Put `draft` in the place of `file`, both named from the crawl directory, under a receipt.
 
-    Raises `StorageError` where the disk refuses; then the file is the old one or the new one, never a part of either.
+    Raises `StorageError` where the file is not what was sealed, for a receipt must not cover up what happened before;
+    and where the disk refuses: then the file is the old one or the new one, never a part of either.
     """
     try:
+        found = TrailCheck(root, disk, disk).run(only=file)
+        if wrong := [breach.what for breach in found.breaches if breach.file == file]:
+            raise StorageError(f"{file} is not rewritten, because {wrong[0]}.", hint="`nephila audit` tells more.")
         receipt = Receipt(
             file=file,
             was=_weighed(disk, root / file),
