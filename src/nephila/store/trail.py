@@ -37,7 +37,7 @@ FIRST = "w0"
 
 SEAL_MS = 1000
 """A line at most so often: 250 bytes and two syncs."""
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 18
 _WINDOW_BYTES = 1 << 16
 
 
