@@ -163,7 +163,9 @@ class TrailCheck:
 
     def _check_files(self, seals: LineSort) -> None:
         for file, stretches in _by_file(seals):
-            if file == self._only or not self._only:
+            if not _is_ours(file):
+                self._blame(file, "a chain seals what is no file of a crawl")
+            elif file == self._only or not self._only:
                 self._seen.add(file)
                 self._verdict.files += 1
                 self._check_file(file, stretches)
@@ -179,7 +181,7 @@ class TrailCheck:
                 file = f"{folder}/{name}"
                 if name.endswith(suffix) and file not in self._seen:
                     self._check_unsealed(file, disk)
-        for file in self._receipts.keys() - self._seen:
+        for file in filter(_is_ours, self._receipts.keys() - self._seen):
             self._check_receipt(file, self._disk, lambda: False)
         for file in sorted(self._before.keys() - self._seen):
             if not self._exists(file):
@@ -199,7 +201,7 @@ class TrailCheck:
     def _problems(self, file: str, disk: Disk, stretches: Iterator[_Stretch]) -> Iterator[str]:
         try:
             opened = disk.open(self._root / file)
-        except OSError:
+        except FileNotFoundError:
             yield "the file is missing"
             return
         try:
@@ -254,7 +256,7 @@ class TrailCheck:
     def _weight(self, file: str, disk: Disk) -> tuple[int, str] | None:
         try:
             opened = disk.open(self._root / file)
-        except OSError:
+        except FileNotFoundError:
             return None
         try:
             return opened.size(), digest_of(opened, 0, opened.size())
@@ -297,6 +299,13 @@ def _by_file(seals: LineSort) -> Iterator[tuple[str, Iterator[_Stretch]]]:
     while pending is not None:
         file = pending.decode().partition("\t")[0]
         yield file, of(file)
+
+
+def _is_ours(file: str) -> bool:
+    """Whether a name is that of an archive or an event file, and of nothing elsewhere."""
+    folder, slash, name = file.partition("/")
+    suffix = {ARCHIVES: WARC_SUFFIX, EVENTS: SUFFIX}.get(folder, "")
+    return bool(slash and suffix and name.endswith(suffix) and "/" not in name)
 
 
 def _broken_link(line: TrailLine, number: int) -> str:

@@ -36,6 +36,7 @@ _TELLS = (b'"sent_ms":', b'"event":"terms"')
 _CUT_OFF = frozenset({"time", "disconnect"})
 _BUSY = frozenset({429, 503})
 _MAX_RULES_BYTES = 64 << 20
+_END_OF_TIME_MS = 253_402_300_800_000
 
 
 class Gathering:
@@ -81,7 +82,7 @@ class Gathering:
                     terms = self._term(event.detail)
                     self.stretch_ends.append((boot, 0))
                     stretch = len(self.stretch_ends) - 1
-                elif event.sent_ms is not None and boot >= 0:
+                elif event.sent_ms is not None and boot >= 0 and min(event.sent_ms, event.elapsed_ms or 0) >= 0:
                     request = _told(event, boot, terms, stretch)
                     self.stretch_ends[stretch] = (boot, max(request.end_ms, self.stretch_ends[stretch][1]))
                     if self._wanted(request):
@@ -110,8 +111,16 @@ class Gathering:
                     boot = self._boot(fields.get("boot-id", ""), _number(fields.get("steady-ms", "")))
                     terms = self._term(fields.get("terms", ""))
                     continue
-                request = self._exchange(unit, boot, terms)
-                if request is not None and self._wanted(request):
+                try:
+                    request = self._exchange(unit, boot, terms if terms >= 0 else self._term(""))
+                except (KeyError, ValueError):
+                    detail = (
+                        f"the metadata record at byte {unit[-1].offset:,} of {name} lacks its times, or has wrong ones"
+                    )
+                    found = Finding(FindingKind.UNDATED, _host(unit[0].target), unit[0].target, 0, detail)
+                    self._audit.blame(found)
+                    continue
+                if self._wanted(request):
                     yield request
         except DamagedArchiveError as error:
             if finished:
@@ -121,22 +130,14 @@ class Gathering:
                     f"{name} ends with a capture that is not whole, from byte {error.offset:,} on."
                 )
 
-    def _exchange(self, unit: list[WarcRecord], boot: int, terms: int) -> Request | None:
-        """The request of one capture."""
+    def _exchange(self, unit: list[WarcRecord], boot: int, terms: int) -> Request:
+        """The request of one capture. KeyError or ValueError where its times are missing or make no sense."""
         kinds = {record.kind: record for record in unit}
         answer = unit[0]
         fields = _fields(kinds["metadata"].block.partition(_OUTLINKS)[0])
-        try:
-            sent_at, ended_at = int(fields["sent-at"]), int(fields["ended-at"])
-            steady = int(fields.get("sent-steady-ms", "0"))
-            elapsed = int(fields["fetchTimeMs"])
-            head_bytes = int(fields["head-bytes"])
-            claims = int(fields.get("note-robotsRules", "0").rpartition(" ")[2])
-            policy = int(fields.get("note-policyDelayMs", "-1"))
-        except (KeyError, ValueError):
-            detail = f"the metadata record at byte {unit[-1].offset:,} lacks its times, or has wrong ones"
-            self._audit.blame(Finding(FindingKind.UNDATED, _host(answer.target), answer.target, 0, detail))
-            return None
+        sent_at, ended_at = _whole(fields["sent-at"]), _whole(fields["ended-at"])
+        steady, elapsed = _whole(fields.get("sent-steady-ms", "0")), _whole(fields["fetchTimeMs"])
+        head_bytes = _whole(fields["head-bytes"])
         if not steady or boot < 0:
             self._audit.wall_only += 1
             boot, steady, elapsed = self._boot("", None), sent_at, max(elapsed, ended_at - sent_at)
@@ -153,9 +154,9 @@ class Gathering:
             address=answer.get("warc-ip-address"),
             status=status,
             agent=_agent(kinds["request"].block) if "request" in kinds else "",
-            policy_ms=policy,
+            policy_ms=_whole(fields["note-policyDelayMs"]) if "note-policyDelayMs" in fields else -1,
             ended_at=ended_at,
-            claims=claims,
+            claims=_whole(fields.get("note-robotsRules", "0").rpartition(" ")[2]),
         )
         if status in _BUSY and (asked := dict(headers).get("retry-after", "")):
             request.retry_after_ms = _retry_after_ms(asked, ended_at)
@@ -185,7 +186,7 @@ class Gathering:
                 self._audit.blame(found)
             request.rules = self._rules.keep(text)
         elif 300 <= status < 400:
-            hops = int(fields.get("hops", "0"))
+            hops = _whole(fields.get("hops", "0"))
             target = resolve_location(request.url, headers.get("location", "")) if headers.get("location") else None
             follows = target is not None and target.startswith(("http://", "https://"))
             request.came = Came.MOVED if follows and hops < self.terms[request.terms].robots_max_hops else Came.OPEN
@@ -257,8 +258,16 @@ def _fields(block: bytes) -> dict[str, str]:
     return {name: value for name, colon, value in lines if colon}
 
 
+def _whole(text: str) -> int:
+    """A number that a time, a length or a count can have: milliseconds up to the year 9999. Raises ValueError."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else -1
+    if not 0 <= number < _END_OF_TIME_MS:
+        raise ValueError(text)
+    return number
+
+
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
 
 
 def _host(url: str) -> str:
