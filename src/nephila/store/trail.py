@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -84,8 +85,8 @@ class Trail:
             self.grown(file, end, closed=True)
 
     def seal(self, *, now: bool = False) -> None:
-        """Write a line if one is due, or at once. Raises `StorageError` where the disk refuses."""
-        if not now and self._clock.steady_ms() < self._due_at:
+        """Write a line if one is due, or at once. Raises `StorageError` where the disk refuses; no line follows then."""
+        if self._broken or (not now and self._clock.steady_ms() < self._due_at):
             return
         with self._one_seal:
             for name, end in self.event_marks():
@@ -112,11 +113,13 @@ class Trail:
 
     def close(self) -> None:
         """Seal what there is; the first process also what others left, and says that the run has ended."""
-        if not self._broken:
+        try:
             self.seal(now=True)
-            if self._name == FIRST:
+            if self._name == FIRST and not self._broken:
                 self._end()
-        self._file.close()
+        finally:
+            with suppress(OSError):  # every line was synced when it was written
+                self._file.close()
 
     # -- the chain
 
@@ -190,7 +193,10 @@ class Trail:
         start = self._sealed.get(file, 0)
         if end <= start:
             return (file, end, end, sha256().hexdigest(), 1) if closed and end == start else None
-        return (file, start, end, self._digest(file, start, end), int(closed))
+        try:
+            return (file, start, end, self._digest(file, start, end), int(closed))
+        except FileNotFoundError:
+            return None  # somebody has taken it away: the crawl goes on, and whoever checks the trail misses it
 
     def _digest(self, file: str, start: int, end: int) -> str:
         is_event = file.startswith(EVENTS)

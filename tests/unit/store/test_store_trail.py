@@ -224,3 +224,14 @@ def test_what_was_there_before_is_told_and_not_sealed(ground: Ground) -> None:
     assert found.older_files == 2
     ground.disk.remove(ROOT / "warc/old.warc.gz")
     assert "was there when the chain was begun" in ground.check().breaches[0].what
+
+
+def test_a_file_that_somebody_takes_away_stops_nobody(ground: Ground) -> None:
+    """K1: the crawl goes on, and the check says what is missing."""
+    trail = ground.trail()
+    trail.grown(SEGMENT, ground.grow(SEGMENT, b"bytes"))
+    trail.seal(now=True)
+    trail.grown(SEGMENT, ground.grow(SEGMENT, b"more"))
+    ground.disk.remove(ROOT / SEGMENT)
+    trail.close()
+    assert [(breach.file, breach.what) for breach in ground.check().breaches] == [(SEGMENT, "the file is missing")]
