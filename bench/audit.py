@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import tempfile
 import time
 import zlib
@@ -31,7 +32,6 @@ from nephila.observe import JsonlEventSink
 from nephila.store import CrawlIdentity, LocalArchive, LocalDisk, Trail
 from nephila.testing.clock import VirtualClock
 from nephila.testing.contracts.archive import decode_sample, fetched_sample, page_capture
-from warc import html
 
 HOSTS = 2000
 PAGE_S = 0.002
@@ -41,6 +41,13 @@ SYNC_PAGES = 50
 ADDRESS = "93.184.216.34"
 RULES = b"User-agent: *\nDisallow: /private/\nCrawl-delay: 1\n"
 TEXTS = 40
+
+
+def text(number: int, size: int = 30_000) -> bytes:
+    """Words that compress about as well as pages do (four to one)."""
+    draw = random.Random(number)
+    words = ["".join(draw.choices("etaoinshrdlu", k=draw.randint(2, 9))) for _ in range(900)]
+    return " ".join(draw.choices(words, k=size // 4)).encode()[:size]
 
 
 class Writer:
@@ -64,7 +71,7 @@ class Writer:
         if self._trail is not None:
             self._trail.event_marks = self._sink.marks
             self._archive.trail = self._trail
-        bodies = [html(number) for number in range(TEXTS)]
+        bodies = [text(number) for number in range(TEXTS)]
         self._bodies = [(zlib.compress(body, 6, 31), body) for body in bodies]
         self._links = tuple(f"https://spiders.example/page/{link}?ref=list a" for link in range(80))
         self._written = 0

@@ -85,7 +85,7 @@ class Trail:
             self.grown(file, end, closed=True)
 
     def seal(self, *, now: bool = False) -> None:
-        """Write a line if one is due, or at once. Raises `StorageError` where the disk refuses; no line follows then."""
+        """Write a line if one is due, or at once. Raises `StorageError` where the disk refuses; that ends the chain."""
         if self._broken or (not now and self._clock.steady_ms() < self._due_at):
             return
         with self._one_seal:
