@@ -103,7 +103,7 @@ def test_a_bug_of_ours_leaves_the_request_on_record(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 20))])
 def test_after_any_crash_the_trail_is_whole_and_clean(
     tmp_path: Path, seed: int, power: bool, say: Callable[[str], None]
 ) -> None:
@@ -131,9 +131,10 @@ def test_after_any_crash_the_trail_is_whole_and_clean(
     )
 
 
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("power", [False, True], ids=["kill", "power"])
-def test_whatever_step_it_dies_at(tmp_path: Path, power: bool) -> None:
-    """K1, Q4: a tiny crawl that dies once, at every second step of its life in turn, writes of the chain included."""
+def test_whatever_step_it_dies_at(tmp_path: Path, power: bool, stride: int) -> None:
+    """K1, Q4: a tiny crawl that dies once, at steps all over its life in turn, writes of the chain included."""
     web = SimulatedWeb(WebSpec.plain(9, hosts=2, pages=6, page_bytes=300, links_per_page=4))
     step = 1 + power
     while True:
@@ -146,7 +147,7 @@ def test_whatever_step_it_dies_at(tmp_path: Path, power: bool) -> None:
         check_clean(found)
         assert found.trail.ended
         assert found.trail.unsealed_bytes == 0
-        step += 2
+        step += stride
     assert step > 70
 
 
