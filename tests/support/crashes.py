@@ -169,8 +169,9 @@ class World:
             for log in left.glob("catalogue.sqlite-*"):
                 log.unlink()
             survived, self.disk = self.disk.lose_power(self.power), ForgetfulDisk()
-            for name in survived.names(self.out / "warc"):
-                self.disk.overwrite(left / "warc" / name, survived.contents(self.out / "warc" / name))
+            for folder in ("warc", "chain"):
+                for name in survived.names(self.out / folder):
+                    self.disk.overwrite(left / folder / name, survived.contents(self.out / folder / name))
             self.clock.reboot()
 
     def archive(self) -> dict[str, bytes]:

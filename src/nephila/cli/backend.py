@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.model.alias import AliasRule
     from nephila.model.policy import Block, DomainPolicy
     from nephila.model.summary import CrawlSnapshot, CrawlSummary
+    from nephila.node.audit import Audit
     from nephila.node.standing import CrawlStatus
     from nephila.report import CrawlReport
     from nephila.seeds import SeedReport, SeedSource
@@ -197,6 +198,12 @@ def _open_operator(out: Path) -> Operator:
     return open_operator(out)
 
 
+def _audit(out: Path, host: str, expect: Sequence[str]) -> Audit:
+    from nephila.node.audit import audit  # noqa: PLC0415 - start-up
+
+    return audit(out, host=host, expect=expect)
+
+
 def _run_demo(out: Path, *, pages: int, listeners: Sequence[EventSink] = (), view: View | None = None) -> DemoResult:
     from .demonstration import demonstrate  # noqa: PLC0415 - start-up
 
@@ -213,6 +220,7 @@ class Backend:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     open_operator: Callable[[Path], Operator] = _open_operator
     report_on: Callable[[Path], CrawlReport] = _report_on
+    audit: Callable[[Path, str, Sequence[str]], Audit] = _audit
 
 
 def backend_of(ctx: click.Context) -> Backend:

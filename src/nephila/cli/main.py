@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "report": Entry("nephila.cli.report", "report", "Tell what a crawl came to, with charts, or as HTML."),
         "pages": Entry("nephila.cli.pages", "pages", "List the pages that were stored."),
         "why": Entry("nephila.cli.why", "why", "Tell what became of a URL, and which rule decided."),
+        "audit": Entry("nephila.cli.audit", "audit", "Check what was sent and sealed against what was promised."),
         "dead": Entry("nephila.cli.dead", "dead", "List URLs that were given up, or put them back."),
         "traps": Entry("nephila.cli.traps", "traps", "List URLs of endless kinds that are held back, or let them go."),
         "aliases": Entry(

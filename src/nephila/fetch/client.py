@@ -81,6 +81,7 @@ class HttpFetcher:
                 self._clock.wall_ms(),
                 self._clock.steady_ms() - started_ms,
                 outcome.wait_ms,
+                started_ms,
             )
         reader, connection = outcome.reader, outcome.connection
         if reader.reusable:
@@ -160,6 +161,7 @@ class HttpFetcher:
                 exchange.sent_at,
                 ended_at,
                 elapsed_ms,
+                sent_ms=exchange.sent_ms,
             )
         return Fetched(
             request.url,
@@ -176,4 +178,5 @@ class HttpFetcher:
             truncated,
             reader.unwanted,
             exchange.connection.bad_certificate,
+            exchange.sent_ms,
         )

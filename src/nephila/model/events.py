@@ -25,6 +25,10 @@ class EventKind(StrEnum):
     RETRY = "retry"
     DEFERRED = "deferred"
     DEAD_LETTER = "dead_letter"
+    BROKEN_OFF = "broken_off"
+    """A request that may have been sent and of which nothing else tells: we ended it, or broke on it."""
+    TERMS = "terms"
+    """What binds the lines below it in its file: the settings in force (`model.terms`), the clock they are told by."""
     LATE_RESULT = "late_result"
     """A result came after its lease was lost and was dropped (F3)."""
     HEARTBEAT = "heartbeat"
@@ -58,6 +62,10 @@ class Event:
     elapsed_ms: int | None = None
     counts: tuple[tuple[str, int], ...] = ()
     """The figures of a heartbeat or a summary."""
+    address: str = ""
+    """The IP address that was asked."""
+    sent_ms: int | None = None
+    """When a request left, on the clock that does not jump; it ended `elapsed_ms` later."""
 
     def is_page(self) -> bool:
         """Whether this is a page that was stored and is done with: a whole 2xx answer of a wanted type, or a 304."""

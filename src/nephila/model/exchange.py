@@ -98,6 +98,8 @@ class Fetched:
     """The type is not one of `accept_types`: the body was not read."""
     bad_certificate: str = ""
     """Why the certificate or the protocol would have been refused, where the settings allowed it all the same."""
+    sent_ms: int = 0
+    """When the request left, on the clock that does not jump: milliseconds since the machine booted."""
 
     def header(self, name: str) -> str:
         """The first value of a header by its lower-case name, or an empty string."""
@@ -123,6 +125,8 @@ class FetchFailed:
     elapsed_ms: int = 0
     wait_ms: int = 0
     """When to come back, where `kind` is ADDRESS_BUSY."""
+    sent_ms: int = 0
+    """When it was begun, on the clock that does not jump."""
 
 
 Answer = Fetched | FetchFailed

@@ -12,6 +12,7 @@
     events/            JSON lines
     figures.json       figures over time, for charts
     changes.jsonl      what people changed while it ran or stood still: who, when, what
+    chain/             hashes that seal archive and events
 
 One `crawl` at a time holds the lock; readers need none.
 """
@@ -66,6 +67,7 @@ class CrawlDirectory:
         self.events = root / "events"
         self.figures = root / "figures.json"
         self.changes = root / "changes.jsonl"
+        self.chain = root / "chain"
 
     def check(self) -> None:
         """Raise `CrawlDirectoryError` unless this is a crawl of a format that we read."""
@@ -176,7 +178,7 @@ class CrawlDirectory:
 
     def discard(self) -> None:
         """Take back a crawl that came to nothing: what was made for it, and nothing else."""
-        for folder in (self.frontier, self.warc, self.duplicates, self.near, self.aliases, self.events):
+        for folder in (self.frontier, self.warc, self.duplicates, self.near, self.aliases, self.events, self.chain):
             shutil.rmtree(folder, ignore_errors=True)
         logs = (self.catalogue.with_name(self.catalogue.name + end) for end in ("-wal", "-shm"))
         drafts = (self.figures, self.figures.with_name(self.figures.name + ".new"), self.changes)

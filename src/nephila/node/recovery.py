@@ -131,6 +131,7 @@ class Recovery:
     async def _settle(self, capture: Capture, stored: StoredCapture) -> bool:
         """Settle a capture whose lease still waits for it; its host rests from now on as the answer asks for."""
         lease = self._lease(capture)
+        capture = replace(capture, fetched=replace(capture.fetched, sent_ms=0))  # on a clock that may have begun anew
         match capture.task:
             case RobotsTask() as task:
                 if not self._frontier.view.holds(capture.token, None, task.origin):

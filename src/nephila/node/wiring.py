@@ -39,7 +39,7 @@ from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.network import Dialer, Resolver
 from nephila.interfaces.sieve import LinkSieve
-from nephila.model.errors import NephilaError, UsageError
+from nephila.model.errors import NephilaError, StorageError, UsageError
 from nephila.model.events import Event, EventKind
 from nephila.model.exchange import FailureKind, Fetched
 from nephila.model.page import Page
@@ -47,11 +47,12 @@ from nephila.model.record import SegmentId
 from nephila.model.settings import DedupSettings, Settings
 from nephila.model.summary import CrawlSnapshot
 from nephila.model.task import Candidate, Lease, Token
+from nephila.model.terms import Terms
 from nephila.observe import Fanout, JsonlEventSink, Tally
 from nephila.parse import MAX_BYTES, links_that_matter, media_type, parse_html
 from nephila.pipeline import Conduct, CrawledPage, Judge, Learning, MissingPages, NearPages, Pipeline, Stages
 from nephila.politeness import StandardPoliteness, address_ledger
-from nephila.store import CrawlIdentity, Disk, LocalArchive, LocalDisk, SqliteCatalogue
+from nephila.store import CrawlIdentity, Disk, LocalArchive, LocalDisk, SqliteCatalogue, Trail
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
 
 from .allowance import PageAllowance
@@ -240,13 +241,9 @@ def assemble(
     )
     heard = Fanout(listeners)
 
-    def tell(sentence: str) -> None:
-        heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="events_lost", detail=sentence))
-
-    sink = JsonlEventSink(directory.events, settings.observe, clock.wall_ms(), str(seat.number), tell)
+    sink, trail = _told(directory, settings, ground, seat, stack, heard)
     tally = Tally(clock, settings.limits, distinct=joining or seat.supervises)
     events = Fanout([sink, tally, *listeners])
-    stack.callback(sink.close)
     policy = policy_of(settings, seat.sharing)
     frontier = LmdbFrontier(directory.frontier, clock, policy, threaded=ground.threaded, joining=joining)
     stack.push_async_callback(frontier.close)
@@ -258,7 +255,7 @@ def assemble(
         stack.callback(near.close)
     catalogue = SqliteCatalogue(directory.catalogue)
     stack.callback(catalogue.close)
-    archive = _archive(directory, settings, ground, frontier.secret, seat.number)
+    archive = _archive(directory, settings, ground, frontier.secret, seat.number, trail)
     aliases, absences = _learned(directory, settings, identifier, clock, stack)
     indexer = _indexer(archive, catalogue)
     bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, indexer, near, (aliases, absences))
@@ -349,7 +346,40 @@ def heartbeat_figures(snapshot: CrawlSnapshot) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _archive(directory: CrawlDirectory, settings: Settings, ground: Ground, secret: int, writer: int) -> LocalArchive:
+def _told(
+    directory: CrawlDirectory, settings: Settings, ground: Ground, seat: Seat, stack: AsyncExitStack, heard: EventSink
+) -> tuple[JsonlEventSink, Trail]:
+    """The event files of a process, and the chain that seals them together with its archive."""
+    clock = ground.clock
+
+    def tell(sentence: str) -> None:
+        heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="events_lost", detail=sentence))
+
+    begun = (("steady_ms", clock.steady_ms()),)
+
+    def terms() -> Event:
+        detail = Terms.of(settings).to_json()
+        return Event(EventKind.TERMS, clock.wall_ms(), reason=clock.boot_id(), detail=detail, counts=begun)
+
+    trail = Trail(directory.root, seat.number, ground.disk or LocalDisk(), clock)
+    stack.callback(_close_trail, trail, heard, clock)  # the last of all: after the events
+    sink = JsonlEventSink(directory.events, settings.observe, clock.wall_ms(), str(seat.number), tell, terms)
+    trail.event_marks = sink.marks
+    stack.callback(sink.close)
+    return sink, trail
+
+
+def _close_trail(trail: Trail, heard: EventSink, clock: Clock) -> None:
+    """What is left unsealed on a full disk is sealed by the next run; it must not hide how this one ended."""
+    try:
+        trail.close()
+    except StorageError as error:
+        heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="trail", detail=str(error)))
+
+
+def _archive(
+    directory: CrawlDirectory, settings: Settings, ground: Ground, secret: int, writer: int, trail: Trail
+) -> LocalArchive:
     identity = CrawlIdentity(
         secret=secret,
         software=f"Nephila/{VERSION}",
@@ -357,6 +387,7 @@ def _archive(directory: CrawlDirectory, settings: Settings, ground: Ground, secr
         robots="obey" if settings.robots.obey else "ignore",
         crawl=directory.root.name,
         writer=writer,
+        terms=Terms.of(settings).to_json(),
     )
     limit = settings.fetch.max_decoded_bytes
 
@@ -364,7 +395,7 @@ def _archive(directory: CrawlDirectory, settings: Settings, ground: Ground, secr
         return decode_payload(head, payload, limit)
 
     disk = ground.disk or LocalDisk()
-    return LocalArchive(
+    archive = LocalArchive(
         directory.warc,
         settings.archive,
         ground.clock,
@@ -374,6 +405,8 @@ def _archive(directory: CrawlDirectory, settings: Settings, ground: Ground, secr
         registrable_domain,
         archive_files(),
     )
+    archive.trail = trail
+    return archive
 
 
 def _near_index(directory: CrawlDirectory, settings: DedupSettings, boot_id: str) -> LmdbNearIndex | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 _NAME = re.compile(r"events-([0-9]{6,})\.jsonl")
@@ -31,7 +32,11 @@ def event_files(directory: Path) -> list[Path]:
 class EventFile:
     """The file that is being written. Every method may raise OSError, after which it can be called again."""
 
-    def __init__(self, directory: Path, max_bytes: int) -> None:
+    def __init__(self, directory: Path, max_bytes: int, opening: Callable[[], bytes] = bytes) -> None:
+        """`opening` gives the line with which this process begins in a file."""
+        self._opening = opening
+        self._begun = False
+        self._grown: dict[str, int] = {}
         self._directory = directory
         self._max_bytes = max_bytes
         self._descriptor = -1
@@ -46,6 +51,8 @@ class EventFile:
             self._open_last()
         if self._size and self._size + len(block) > self._max_bytes:
             self._open_next(self._number + 1)
+        if not self._begun:
+            block = self._opening() + block
         try:
             written = 0
             with memoryview(block) as view:
@@ -55,6 +62,13 @@ class EventFile:
             self._take_back()
             raise
         self._size += written
+        self._begun = True
+        self._grown[self._name(self._number)] = self._size
+
+    def marks(self) -> list[tuple[str, int]]:
+        """Names and lengths of the files that have grown since this was last asked."""
+        grown, self._grown = self._grown, {}
+        return list(grown.items())
 
     def close(self) -> None:
         """Let go of the file; a later `append` opens one again."""
@@ -89,7 +103,7 @@ class EventFile:
     def _open_next(self, number: int) -> None:
         """A file of our own, from `number` on: numbers that others have taken meanwhile are passed over."""
         while True:
-            path = self._directory / f"events-{number:06d}.jsonl"
+            path = self._directory / self._name(number)
             try:
                 descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, 0o644)
             except FileExistsError:
@@ -104,6 +118,11 @@ class EventFile:
     def _use(self, descriptor: int, number: int, size: int) -> None:
         self.close()
         self._descriptor, self._number, self._size = descriptor, number, size
+        self._begun = False
+
+    @staticmethod
+    def _name(number: int) -> str:
+        return f"events-{number:06d}.jsonl"
 
 
 def _lock(descriptor: int) -> bool:

@@ -27,10 +27,17 @@ class JsonlEventSink:
     """An `EventSink` that keeps events in numbered files of `directory`."""
 
     def __init__(
-        self, directory: Path, settings: ObserveSettings, started_at: int, worker: str, tell: Callable[[str], None]
+        self,
+        directory: Path,
+        settings: ObserveSettings,
+        started_at: int,
+        worker: str,
+        tell: Callable[[str], None],
+        opening: Callable[[], Event] | None = None,
     ) -> None:
         """`started_at` is in UTC milliseconds. `tell` is given one sentence, once, should the disk refuse later.
 
+        `opening` makes the line that stands before the first line of this process in every file.
         StorageError when there cannot be events in that directory at all.
         """
         self.lost = 0
@@ -44,8 +51,13 @@ class JsonlEventSink:
         self._unmentioned = 0
         self._last_at = started_at
         self._closed = False
+        self._opening = opening
         try:
-            self._file = EventFile(directory, settings.event_max_bytes)
+            self._file = EventFile(directory, settings.event_max_bytes, self._first_line)
+            if opening is not None:
+                self._file.append(
+                    b""
+                )  # at once: since when a process runs is known even if it dies in its first second
         except OSError as error:
             raise StorageError(
                 f"events cannot be written in {directory}: {error.strerror or error}",
@@ -96,6 +108,16 @@ class JsonlEventSink:
             )
         self.lost += self._waiting
         self._unmentioned += self._waiting
+
+    def marks(self) -> list[tuple[str, int]]:
+        """Files that have grown since this was last asked, each with its length as the operating system has it."""
+        return self._file.marks()
+
+    def _first_line(self) -> bytes:
+        line = bytearray()
+        if self._opening is not None:
+            self._encoder.append(self._opening(), line)
+        return bytes(line)
 
     def _gap_line(self) -> bytearray:
         line = bytearray()

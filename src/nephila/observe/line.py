@@ -41,6 +41,8 @@ class EventLine(msgspec.Struct, omit_defaults=True, gc=False):
     detail: str = ""
     via: str = ""
     elapsed_ms: int | None = None
+    address: str = ""
+    sent_ms: int | None = None
 
 
 _FIELDS = EventLine.__struct_fields__
@@ -91,6 +93,8 @@ class LineEncoder:
             mask_text(event.detail) if event.detail else "",
             mask_secrets(event.via) if event.via else "",
             event.elapsed_ms,
+            event.address,
+            event.sent_ms,
         )
 
     def _add_counts(self, counts: tuple[tuple[str, int], ...], line: EventLine, buffer: bytearray) -> None:
@@ -131,5 +135,7 @@ def decode_line(line: bytes) -> tuple[Event, str, int] | None:
         via=known.via,
         elapsed_ms=known.elapsed_ms,
         counts=tuple((k, v) for k, v in fields.items() if k not in _FIELDS and isinstance(v, int)),
+        address=known.address,
+        sent_ms=known.sent_ms,
     )
     return event, known.worker, known.t_ms_from_start

@@ -31,16 +31,27 @@ class Narrator:
         at = self._clock.wall_ms()
         self._events.emit(Event(kind=kind, at=at, url=task.url, host=lease.host, **known, **fields))  # type: ignore[arg-type]
 
-    def late(self, lease: Lease, task: Task) -> None:
+    def late(self, lease: Lease, task: Task, answer: Answer | None = None) -> None:
         """A result came after its lease was lost, and was dropped (F3)."""
-        self._tell(EventKind.LATE_RESULT, lease, task)
+        self._tell(EventKind.LATE_RESULT, lease, task, **_trace(lease, task, answer))
+
+    def broken_off(self, lease: Lease, task: Task, sent_ms: int, answer: Answer | None) -> None:
+        """An exchange ended by our hand, or under our feet: the host may have been asked (K1)."""
+        if isinstance(answer, FetchFailed) and not answer.sent:
+            return
+        traced = _trace(lease, task, answer) or {
+            "sent_ms": sent_ms,
+            "elapsed_ms": self._clock.steady_ms() - sent_ms,
+            "counts": _bound_by(lease),
+        }
+        self._tell(EventKind.BROKEN_OFF, lease, task, **traced)
 
     def answer(
         self, lease: Lease, task: PageTask, answer: Fetched, judged: Judgement, settled: Settled, outcome: Outcome
     ) -> None:
         """An answer was stored and settled."""
         if not settled.accepted:
-            self.late(lease, task)
+            self.late(lease, task, answer)
             return
         self._tell(
             EventKind.FETCH_OK,
@@ -53,7 +64,9 @@ class Narrator:
             via=task.via,
             reason=UNWANTED_TYPE if answer.unwanted else judged.error,
             detail=f"bad certificate: {answer.bad_certificate}" if answer.bad_certificate else "",
-            counts=(("added", settled.admission.added), ("known", settled.admission.known)),
+            counts=(("added", settled.admission.added), ("known", settled.admission.known), *_policy(lease)),
+            address=answer.address,
+            sent_ms=answer.sent_ms or None,
         )
         if judged.location:
             self._tell(EventKind.REDIRECT, lease, task, status=answer.status, detail=judged.location)
@@ -101,10 +114,10 @@ class Narrator:
         """Failures, refusals and retries; an ordinary end has been told already."""
         match outcome:
             case Retry(wait_ms, kind, detail):
-                self._error(lease, task, kind, detail, dead=False)
+                self._error(lease, task, kind, detail, dead=False, answer=answer)
                 self._tell(EventKind.RETRY, lease, task, reason=kind, counts=(("wait_ms", wait_ms),))
             case Dead(kind, detail):
-                self._error(lease, task, kind, detail, dead=True)
+                self._error(lease, task, kind, detail, dead=True, answer=answer)
                 self._tell(EventKind.DEAD_LETTER, lease, task, reason=kind, detail=detail)
             case Dropped("robots", detail):
                 self._tell(EventKind.ROBOTS_DISALLOW, lease, task, reason="robots", detail=detail, via=task.via)
@@ -114,25 +127,29 @@ class Narrator:
                 self._error(lease, task, "redirect", detail, dead=False)
                 self._tell(EventKind.TRAP, lease, task, reason=reason, detail=detail)
             case Dropped(reason, detail):
-                self._error(lease, task, reason, detail, dead=False)
+                self._error(lease, task, reason, detail, dead=False, answer=answer)
                 self._tell(EventKind.EXCLUDED_BY_RULE, lease, task, reason=reason, detail=detail, via=task.via)
             case Deferred(wait_ms, reason):
                 if isinstance(answer, FetchFailed):
-                    self._error(lease, task, answer.kind, answer.detail, dead=False)
+                    self._error(lease, task, answer.kind, answer.detail, dead=False, answer=answer)
                 self._tell(EventKind.DEFERRED, lease, task, reason=reason, counts=(("wait_ms", wait_ms),))
             case _:
                 if isinstance(answer, Fetched) and 400 <= answer.status < 500:
                     self._error(lease, task, "http_4xx", f"HTTP {answer.status}", dead=False)
 
-    def _error(self, lease: Lease, task: PageTask, kind: str, detail: str, *, dead: bool) -> None:
+    def _error(
+        self, lease: Lease, task: PageTask, kind: str, detail: str, *, dead: bool, answer: Answer | None = None
+    ) -> None:
+        """Tell a failure; where a request was sent and brought nothing for the archive, also when and where."""
         at = self._clock.wall_ms()
         self._ledger.failed(ErrorRow(task.url, task.fingerprint, lease.host, kind, detail, at, task.retries, dead))
-        self._tell(EventKind.ERROR, lease, task, reason=kind, detail=detail)
+        traced = _trace(lease, task, answer) if isinstance(answer, FetchFailed) else {}
+        self._tell(EventKind.ERROR, lease, task, reason=kind, detail=detail, **traced)
 
     def robots(self, lease: Lease, task: RobotsTask, answer: Answer, outcome: Outcome, settled: Settled) -> None:
         """A robots.txt came to something."""
         if not settled.accepted:
-            self.late(lease, task)
+            self.late(lease, task, answer)
             return
         status = answer.status if isinstance(answer, Fetched) else None
         size = len(answer.head) + len(answer.payload) if isinstance(answer, Fetched) else None
@@ -143,7 +160,10 @@ class Narrator:
                 reason, detail = "redirect", address.url
             case _:
                 reason, detail = "", ""
-        self._tell(EventKind.ROBOTS_FETCHED, lease, task, status=status, bytes=size, reason=reason, detail=detail)
+        traced = _trace(lease, task, answer)
+        self._tell(
+            EventKind.ROBOTS_FETCHED, lease, task, status=status, bytes=size, reason=reason, detail=detail, **traced
+        )
         if isinstance(answer, FetchFailed):
             self._tell(EventKind.ERROR, lease, task, reason=answer.kind, detail=answer.detail)
 
@@ -152,3 +172,29 @@ class Narrator:
         where = traceback.extract_tb(error.__traceback__)[-1]
         detail = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
         self._tell(EventKind.WARNING, lease, lease.tasks[0], reason="bug", detail=detail)
+
+
+def _policy(lease: Lease) -> tuple[tuple[str, int], ...]:
+    """The delay that a policy of the domain sets (R4), for whoever checks it afterwards."""
+    return (("policy_delay_ms", lease.pace.base_ms),) if lease.pace.base_ms >= 0 else ()
+
+
+def _bound_by(lease: Lease) -> tuple[tuple[str, int], ...]:
+    """Delay and rules of a request that leaves no record in the archive to name them."""
+    return (*_policy(lease), ("rules_at", lease.rules_at)) if lease.rules_at else _policy(lease)
+
+
+def _trace(lease: Lease, task: Task, answer: Answer | None) -> dict[str, object]:
+    """When and where a request went (K1); nothing of one that was not sent. A robots.txt speaks for its origin."""
+    if answer is None:
+        return {}
+    asker: dict[str, object] = {"via": task.origin} if isinstance(task, RobotsTask) else {}
+    if isinstance(answer, FetchFailed) and not answer.sent:
+        return asker
+    return {
+        **asker,
+        "address": answer.address,
+        "sent_ms": answer.sent_ms or None,
+        "elapsed_ms": answer.elapsed_ms,
+        "counts": _bound_by(lease),
+    }

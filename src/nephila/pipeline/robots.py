@@ -48,7 +48,8 @@ class RobotsClause:
             return
         rules = outcome.rules if isinstance(outcome, RulesLearned) else None
         body = rules.body if rules and rules.kind is RulesKind.RULES and answer.status < 300 else None
-        stored = self._to.archive.append(Capture(task, lease.token, 0, answer, rules=body))
+        capture = Capture(task, lease.token, 0, answer, notes=tuple(policy_notes(lease)), rules=body)
+        stored = self._to.archive.append(capture)
         await self.settle_stored(lease, task, answer, outcome, stored, release)
 
     def learn(self, lease: Lease, task: RobotsTask, answer: Answer) -> tuple[RulesLearned | RulesMoved, Release]:
@@ -104,3 +105,8 @@ class RobotsClause:
             fresh = self._conduct.now() + NOWHERE_MS
             return RulesLearned(OriginRules(task.origin, RulesKind.ALLOW_ALL, b"", wall, fresh, detail=detail))
         return learned
+
+
+def policy_notes(lease: Lease) -> list[tuple[str, str]]:
+    """What a policy of the domain changed of the pace (R4): `audit` holds the gaps against it."""
+    return [("policyDelayMs", str(lease.pace.base_ms))] if lease.pace.base_ms >= 0 else []

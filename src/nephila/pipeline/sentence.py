@@ -44,7 +44,7 @@ from .near import NOTE_SIMHASH, notes_of
 from .notfound import PROBE, SOFT_404
 from .outlinks import outlinks
 from .parts import Conduct, CrawledPage, Stages
-from .robots import RobotsClause
+from .robots import RobotsClause, policy_notes
 
 T = TypeVar("T")
 
@@ -76,6 +76,14 @@ class _UnderWay:
     task: Task | None = None
     sent: bool = False
     """Whether the host was asked for `task`."""
+    sent_ms: int = 0
+    """When, at the earliest, on the clock that does not jump."""
+    answer: Answer | None = None
+    """What came of it, as long as nobody else has told of it."""
+
+    def ask(self, sent_ms: int) -> None:
+        """The host is being asked."""
+        self.sent, self.sent_ms, self.answer = True, sent_ms, None
 
     def rest(self, pace: Pace, not_before: int) -> None:
         """One task is done with; the host rests."""
@@ -145,8 +153,9 @@ class Pipeline:
 
     async def _do_robots(self, lease: Lease, under_way: _UnderWay, task: RobotsTask) -> None:
         """One robots.txt; the lease ends with it."""
-        under_way.sent = True
+        under_way.ask(self._to.clock.steady_ms())
         answer = await self._interruptibly(self._robots.fetch(lease, task))
+        under_way.answer = answer
         if is_put_off(answer):
             await self._put_off(lease, under_way, task, answer)
         else:
@@ -156,8 +165,9 @@ class Pipeline:
         self, lease: Lease, under_way: _UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
     ) -> Release | None:
         """One page; how the host rests until the next task of the lease, None when the lease has ended."""
-        under_way.sent = True
+        under_way.ask(self._to.clock.steady_ms())
         answer = await self._interruptibly(self._fetch(lease, task))
+        under_way.answer = answer
         if is_put_off(answer):
             await self._put_off(lease, under_way, task, answer)
             return None
@@ -311,6 +321,7 @@ class Pipeline:
     ) -> Capture:
         page = judged.page
         notes = [("robotsRules", f"{rules.kind} {rules.stored_at}")] if rules else []
+        notes += policy_notes(lease)
         if page is not None:
             directives = page.directives
             flags = [name for name in ("nofollow", "noindex", "noarchive") if getattr(directives, name)]
@@ -386,12 +397,13 @@ class Pipeline:
     ) -> None:
         settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
         if not settled.accepted:
-            self._narrator.late(lease, task)
+            self._narrator.late(lease, task, answer)
             return
         self._narrator.ending(lease, task, outcome, answer)
 
     async def _give_back(self, lease: Lease, under_way: _UnderWay) -> None:
         """Return what is left of a lease; the host rests as long as it must."""
+        self._tell_broken_off(lease, under_way)
         await self._to.frontier.settle(lease.token, [], self._unsent(under_way))
 
     async def _put_off(self, lease: Lease, under_way: _UnderWay, task: Task, answer: FetchFailed) -> None:
@@ -404,6 +416,7 @@ class Pipeline:
 
     async def _give_up(self, lease: Lease, under_way: _UnderWay, error: Exception) -> None:
         """End a lease on which we broke: its page is given up, a robots.txt waits before it is tried again."""
+        self._tell_broken_off(lease, under_way)
         release = self._unsent(under_way)
         settlements: list[Settlement] = []
         if isinstance(under_way.task, PageTask):
@@ -413,6 +426,11 @@ class Pipeline:
         settled = await self._to.frontier.settle(lease.token, settlements, release)
         if not settled.accepted:  # the task was settled already, or the lease is lost
             await self._to.frontier.settle(lease.token, [], release)
+
+    def _tell_broken_off(self, lease: Lease, under_way: _UnderWay) -> None:
+        """A request that may have left is told of, whatever became of it (K1)."""
+        if under_way.sent and under_way.task is not None:
+            self._narrator.broken_off(lease, under_way.task, under_way.sent_ms, under_way.answer)
 
     def _unsent(self, under_way: _UnderWay) -> Release:
         """How long a host rests whose next task is not finished: a full delay if it was asked, else what was due."""

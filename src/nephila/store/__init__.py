@@ -9,6 +9,7 @@ from .catalogue import SqliteCatalogue
 from .disk import Disk, LocalDisk
 from .local import LocalArchive
 from .rotation import writer_of
+from .trail import Trail
 from .warc import CrawlIdentity
 
-__all__ = ["CrawlIdentity", "Disk", "LocalArchive", "LocalDisk", "SqliteCatalogue", "writer_of"]
+__all__ = ["CrawlIdentity", "Disk", "LocalArchive", "LocalDisk", "SqliteCatalogue", "Trail", "writer_of"]

@@ -130,3 +130,15 @@ class LocalDisk:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+class LookingDisk(LocalDisk):
+    """The same for those who only look: nothing is made, nothing is opened for writing."""
+
+    def open(self, path: Path) -> DiskFile:
+        """For reading."""
+        return LocalFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def names(self, directory: Path) -> list[str]:
+        """File names in order; none where there is no such directory."""
+        return sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []

@@ -36,6 +36,7 @@ from .reader import WarcReader
 from .recovery import recover
 from .rotation import HOUR_MS, WARC_SUFFIX, RollLimits, SegmentKey, index_name, next_serial, segment_name
 from .segment import MAX_DESCRIPTORS, Segment, SegmentFiles, TornSegmentError, refused
+from .trail import Trail
 from .warc import CrawlIdentity, RecordKind
 
 
@@ -54,6 +55,8 @@ class LocalArchive:
         max_descriptors: int = MAX_DESCRIPTORS,
     ) -> None:
         """`domain_of` gives the registrable domain of a host, for the layout domain-hour."""
+        self.trail: Trail | None = None
+        """Where given, what was synced is sealed."""
         self._directory = directory
         self._settings = settings
         self._clock = clock
@@ -115,7 +118,10 @@ class LocalArchive:
             with self._lock:
                 for segment, end in work:
                     segment.synced = end
+                    self._tell_trail(segment.name, end)
                 self._forget_retired()
+            if self.trail is not None:
+                self.trail.seal()
         return [(segment.name, end) for segment, end in work]
 
     def on_roll(self, listener: Callable[[SegmentId], None]) -> None:
@@ -167,6 +173,8 @@ class LocalArchive:
                 self._disk.sync_directory(self._directory)
             except OSError as error:
                 raise refused(segment, error) from error
+        elif self.trail is not None:
+            self.trail.left(f"{self._directory.name}/{segment}", end)
         return end
 
     def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
@@ -233,6 +241,11 @@ class LocalArchive:
         for segment in [one for one in self._retired if one.synced == one.end]:
             self._files.release(segment)
             self._retired.remove(segment)
+            self._tell_trail(segment.name, segment.end, closed=True)
+
+    def _tell_trail(self, name: SegmentId, end: int, *, closed: bool = False) -> None:
+        if self.trail is not None and end:
+            self.trail.grown(f"{self._directory.name}/{name}", end, closed=closed)
 
     def _tell(self, segments: Iterable[SegmentId]) -> None:
         for segment in segments:
@@ -249,6 +262,9 @@ class LocalArchive:
             ("operator", self._settings.operator),
             ("http-header-user-agent", identity.user_agent),
             ("robots", identity.robots),
+            ("terms", identity.terms),
+            ("boot-id", self._clock.boot_id()),
+            ("steady-ms", str(self._clock.steady_ms())),
         ]
         record_id = identity.file_ids(name).urn(RecordKind.WARCINFO)
         told = [(field, value) for field, value in fields if value]

@@ -88,6 +88,8 @@ def _fetched_fields(fetched: Fetched) -> list[tuple[str, str]]:
         ("fetchTimeMs", str(fetched.elapsed_ms)),
         ("head-bytes", str(len(fetched.head))),
     ]
+    if fetched.sent_ms:
+        fields.append(("sent-steady-ms", str(fetched.sent_ms)))
     if fetched.truncated is not None:
         fields.append(("truncated", fetched.truncated.value))
     if fetched.unwanted:

@@ -117,6 +117,7 @@ def _fetched(answer: WarcRecord, request: bytes, fields: MetadataFields, decode:
         truncated=fields.truncated,
         unwanted=unwanted,
         bad_certificate=fields.text("bad-certificate"),
+        sent_ms=int(fields.text("sent-steady-ms") or 0),
     )
 
 

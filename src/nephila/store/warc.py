@@ -66,6 +66,8 @@ class CrawlIdentity:
     """The name of the crawl, the `isPartOf` of warcinfo."""
     writer: int = 0
     """Which of several processes that share a directory: part of every file name."""
+    terms: str = ""
+    """What the run has undertaken towards the sites (`model.terms`), on one line."""
 
     def lease_ids(self, token: int, attempt: int) -> RecordIds:
         """The ids of one capture's records."""

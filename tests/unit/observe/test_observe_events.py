@@ -297,3 +297,41 @@ class TestFullDisk:
         with pytest.raises(StorageError, match="events") as caught:
             a_sink(tmp_path / "events")
         assert caught.value.hint
+
+
+def test_every_file_begins_with_the_line_of_its_process(tmp_path: Path) -> None:
+    """K1, O1: whoever reads one file knows the terms of the lines in it, after rotation and after a restart too."""
+
+    def opened(worker: str) -> JsonlEventSink:
+        terms = Event(EventKind.TERMS, STARTED_AT, reason="boot", detail="{}", counts=(("steady_ms", 5),))
+        return JsonlEventSink(
+            tmp_path, ObserveSettings(event_max_bytes=2000), STARTED_AT, worker, lambda _: None, lambda: terms
+        )
+
+    for worker in ("0", "0"):
+        sink = opened(worker)
+        for _ in range(20):
+            sink.emit(Event(EventKind.FETCH_OK, STARTED_AT, "https://example.org/", address="192.0.2.1", sent_ms=7))
+            sink.flush()
+        sink.close()
+    files = sorted(tmp_path.iterdir())
+    assert len(files) > 2
+    assert all(b'"event":"terms"' in path.read_bytes().splitlines()[0] for path in files)
+    found = [logged.event for logged in read_events(tmp_path)]
+    assert sum(event.kind is EventKind.TERMS for event in found) > len(files) - 1
+    last = found[-1]
+    assert (last.address, last.sent_ms) == ("192.0.2.1", 7)
+
+
+def test_files_that_have_grown_are_told_once(tmp_path: Path) -> None:
+    """K1: what is to be sealed: names and lengths as the operating system has them."""
+    sink = JsonlEventSink(tmp_path, ObserveSettings(event_max_bytes=1024), STARTED_AT, "0", lambda _: None)
+    assert sink.marks() == []
+    for _ in range(12):
+        sink.emit(Event(EventKind.FETCH_OK, STARTED_AT, "https://example.org/"))
+        sink.flush()
+    marks = sink.marks()
+    assert dict(marks) == {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert len(marks) > 1
+    assert sink.marks() == []
+    sink.close()

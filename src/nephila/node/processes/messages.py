@@ -19,7 +19,7 @@ Number: TypeAlias = int | None
 
 # fmt: off
 EventFields: TypeAlias = tuple[
-    str, int, str, bytes, str, Number, Number, Number, str, str, str, str, Number, Counts
+    str, int, str, bytes, str, Number, Number, Number, str, str, str, str, Number, Counts, str, Number
 ]
 # fmt: on
 """An `Event` as the tuple of its fields, in their order."""

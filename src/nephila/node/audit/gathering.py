@@ -1,0 +1,296 @@
+"""Reading a trail: every request of archives and event log, each once, in the order in which they were sent.
+
+The archive has what was answered, the event log what was not, and both have most. They are read one file after the
+other, laid down as lines, sorted by boot and time in bounded memory, and given out merged: a request that both tell of
+is one. Times are those of the boot-time clock, which does not jump; each file says of which boot it is. Only archives
+of an earlier version have nothing but wall time, and count as one boot of their own.
+
+Torn ends are passed over, as they are everywhere else: the crawl may be running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from email.utils import mktime_tz, parsedate_tz
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from nephila.fetch import decode_payload
+from nephila.model.events import Event, EventKind
+from nephila.model.terms import Terms
+from nephila.observe.line import decode_line
+from nephila.store.disk import Disk
+from nephila.store.line_sort import LineSort
+from nephila.store.readback import parse_head, units
+from nephila.store.reader import DamagedArchiveError, WarcReader, WarcRecord
+from nephila.store.rotation import WARC_SUFFIX, index_name
+from nephila.store.trail import ARCHIVES, EVENTS, SUFFIX, raw_lines
+from nephila.urls import origin_of, resolve_location
+
+from .findings import Audit, Finding, FindingKind
+from .request import Came, Request, sortable
+from .rulebook import RuleBook
+
+_OUTLINKS = b"\r\noutlink: "
+_TELLS = (b'"sent_ms":', b'"event":"terms"')
+_CUT_OFF = frozenset({"time", "disconnect"})
+_BUSY = frozenset({429, 503})
+_MAX_RULES_BYTES = 64 << 20
+_END_OF_TIME_MS = 253_402_300_800_000
+
+
+class Gathering:
+    """Collects the requests of one directory into a `LineSort`."""
+
+    def __init__(self, root: Path, disk: Disk, event_disk: Disk, audit: Audit, rules: RuleBook, host: str = "") -> None:
+        """`host`: only what concerns this one."""
+        self._root = root
+        self._disk = disk
+        self._event_disk = event_disk
+        self._audit = audit
+        self._rules = rules
+        self._host = host
+        self._boots: dict[str, int] = {}
+        self.terms: list[Terms] = []
+        self._known_terms: dict[Terms, int] = {}
+        self.begun_ms: dict[int, int] = {}
+        """The earliest time that each boot is known to have been up, on its own clock."""
+        self.boots = self._boots.keys()
+        self.stretch_ends: list[tuple[int, int]] = []
+        """Of each process in the event log, boot and time of the last request that it told of."""
+
+    def gather(self, into: LineSort) -> None:
+        """Read everything: events first, for their files have the order of the boots."""
+        for request in self._events():
+            into.add(sortable(request))
+        for request in self._archives():
+            into.add(sortable(request))
+
+    # -- events
+
+    def _events(self) -> Iterator[Request]:
+        folder = self._root / EVENTS
+        names = [name for name in self._event_disk.names(folder) if name.endswith(SUFFIX)]
+        for name in sorted(names, key=lambda name: (len(name), name)):
+            boot = terms = stretch = -1
+            for _, line in raw_lines(self._event_disk, folder / name):
+                if not any(tell in line for tell in _TELLS) or (found := decode_line(line)) is None:
+                    continue
+                event = found[0]
+                if event.kind is EventKind.TERMS:
+                    boot = self._boot(event.reason, dict(event.counts).get("steady_ms"))
+                    terms = self._term(event.detail)
+                    self.stretch_ends.append((boot, 0))
+                    stretch = len(self.stretch_ends) - 1
+                elif event.sent_ms is not None and boot >= 0 and min(event.sent_ms, event.elapsed_ms or 0) >= 0:
+                    request = _told(event, boot, terms, stretch)
+                    self.stretch_ends[stretch] = (boot, max(request.end_ms, self.stretch_ends[stretch][1]))
+                    if self._wanted(request):
+                        yield request
+
+    # -- archives
+
+    def _archives(self) -> Iterator[Request]:
+        folder = self._root / ARCHIVES
+        names = self._disk.names(folder)
+        for name in names:
+            if not name.endswith(WARC_SUFFIX):
+                continue
+            file = self._disk.open(folder / name)
+            try:
+                yield from self._archive(WarcReader(file, name), name, finished=index_name(name) in names)
+            finally:
+                file.close()
+
+    def _archive(self, reader: WarcReader, name: str, *, finished: bool) -> Iterator[Request]:
+        boot, terms = -1, -1
+        try:
+            for unit in units(reader):
+                if unit[0].kind == "warcinfo":
+                    fields = _fields(unit[0].block)
+                    boot = self._boot(fields.get("boot-id", ""), _number(fields.get("steady-ms", "")))
+                    terms = self._term(fields.get("terms", ""))
+                    continue
+                try:
+                    request = self._exchange(unit, boot, terms if terms >= 0 else self._term(""))
+                except (KeyError, ValueError):
+                    detail = (
+                        f"the metadata record at byte {unit[-1].offset:,} of {name} lacks its times, or has wrong ones"
+                    )
+                    found = Finding(FindingKind.UNDATED, _host(unit[0].target), unit[0].target, 0, detail)
+                    self._audit.blame(found)
+                    continue
+                if self._wanted(request):
+                    yield request
+        except DamagedArchiveError as error:
+            if finished:
+                self._audit.blame(Finding(FindingKind.DAMAGED, "", name, 0, str(error)))
+            else:
+                self._audit.notes.append(
+                    f"{name} ends with a capture that is not whole, from byte {error.offset:,} on."
+                )
+
+    def _exchange(self, unit: list[WarcRecord], boot: int, terms: int) -> Request:
+        """The request of one capture. KeyError or ValueError where its times are missing or make no sense."""
+        kinds = {record.kind: record for record in unit}
+        answer = unit[0]
+        fields = _fields(kinds["metadata"].block.partition(_OUTLINKS)[0])
+        sent_at, ended_at = _whole(fields["sent-at"]), _whole(fields["ended-at"])
+        steady, elapsed = _whole(fields.get("sent-steady-ms", "0")), _whole(fields["fetchTimeMs"])
+        head_bytes = _whole(fields["head-bytes"])
+        if not steady or boot < 0:
+            self._audit.wall_only += 1
+            boot, steady, elapsed = self._boot("", None), sent_at, max(elapsed, ended_at - sent_at)
+        status, headers = parse_head(answer.block[:head_bytes])
+        request = Request(
+            boot,
+            steady,
+            elapsed,
+            sent_at,
+            _host(answer.target),
+            fields.get("robots-origin") or origin_of(answer.target),
+            answer.target,
+            terms,
+            address=answer.get("warc-ip-address"),
+            status=status,
+            agent=_agent(kinds["request"].block) if "request" in kinds else "",
+            policy_ms=_whole(fields["note-policyDelayMs"]) if "note-policyDelayMs" in fields else -1,
+            ended_at=ended_at,
+            claims=_whole(fields.get("note-robotsRules", "0").rpartition(" ")[2]),
+        )
+        if status in _BUSY and (asked := dict(headers).get("retry-after", "")):
+            request.retry_after_ms = _retry_after_ms(asked, ended_at)
+        if "robots-origin" in fields:
+            request.is_robots = True
+            self._robots(request, answer, kinds.get("resource"), fields, dict(headers), head_bytes)
+        return request
+
+    def _robots(
+        self,
+        request: Request,
+        answer: WarcRecord,
+        resource: WarcRecord | None,
+        fields: dict[str, str],
+        headers: dict[str, str],
+        head_bytes: int,
+    ) -> None:
+        """What the answer to a robots.txt means (RFC 9309, 2.3.1)."""
+        status = request.status
+        if 200 <= status < 300 and fields.get("truncated", "") not in _CUT_OFF:
+            request.came = Came.RULES
+            text = resource.block if resource is not None else b""
+            served = decode_payload(answer.block[:head_bytes], answer.block[head_bytes:], _MAX_RULES_BYTES)
+            if resource is None or not served.startswith(text):
+                detail = "the rules on record are not those that the server sent"
+                found = Finding(FindingKind.WRONG_RULES, request.host, request.url, request.wall_at, detail)
+                self._audit.blame(found)
+            request.rules = self._rules.keep(text)
+        elif 300 <= status < 400:
+            hops = _whole(fields.get("hops", "0"))
+            target = resolve_location(request.url, headers.get("location", "")) if headers.get("location") else None
+            follows = target is not None and target.startswith(("http://", "https://"))
+            request.came = Came.MOVED if follows and hops < self.terms[request.terms].robots_max_hops else Came.OPEN
+        elif 400 <= status < 500 and status != 429:
+            request.came = Came.OPEN
+        else:
+            request.came = Came.FAILING
+
+    # -- parts
+
+    def _boot(self, name: str, up_ms: int | None) -> int:
+        boot = self._boots.setdefault(name, len(self._boots))
+        if up_ms is not None:
+            self.begun_ms[boot] = min(up_ms, self.begun_ms.get(boot, up_ms))
+        return boot
+
+    def _term(self, text: str) -> int:
+        terms = Terms.from_json(text) or Terms()
+        if terms not in self._known_terms:
+            self._known_terms[terms] = len(self.terms)
+            self.terms.append(terms)
+        return self._known_terms[terms]
+
+    def _wanted(self, request: Request) -> bool:
+        return not self._host or self._host in (request.host, _host(request.origin))
+
+
+def _told(event: Event, boot: int, terms: int, stretch: int) -> Request:
+    """A request that the event log tells of."""
+    is_robots = not event.fingerprint
+    counts = dict(event.counts)
+    came = Came.NOTHING
+    if is_robots and event.kind is EventKind.ROBOTS_FETCHED:
+        came = _came(event.status)
+    return Request(
+        boot,
+        event.sent_ms or 0,
+        event.elapsed_ms or 0,
+        event.at - (event.elapsed_ms or 0),
+        _host(event.url) or event.host,
+        event.via if is_robots and event.via else origin_of(event.url),
+        event.url,
+        terms,
+        archived=False,
+        is_robots=is_robots,
+        came=came,
+        address=event.address,
+        status=event.status or 0,
+        policy_ms=counts.get("policy_delay_ms", -1),
+        claims=counts.get("rules_at", 0),
+        stretch=stretch,
+        answered=event.status is not None,
+        ended_at=event.at,
+        late=event.kind is EventKind.LATE_RESULT,
+    )
+
+
+def _came(status: int | None) -> Came:
+    """What a robots.txt came to of which only the event log tells."""
+    if status is None or status == 429 or status >= 500:
+        return Came.FAILING
+    if 200 <= status < 300:
+        return Came.LOST
+    return Came.MOVED if status < 400 else Came.OPEN
+
+
+def _fields(block: bytes) -> dict[str, str]:
+    lines = (line.partition(": ") for line in block.decode("utf-8", "replace").split("\r\n"))
+    return {name: value for name, colon, value in lines if colon}
+
+
+def _whole(text: str) -> int:
+    """A number that a time, a length or a count can have: milliseconds up to the year 9999. Raises ValueError."""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else -1
+    if not 0 <= number < _END_OF_TIME_MS:
+        raise ValueError(text)
+    return number
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _agent(request: bytes) -> str:
+    for line in request.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"user-agent":
+            return value.strip().decode("latin-1")
+    return ""
+
+
+def _retry_after_ms(value: str, ended_at: int) -> int:
+    """What Retry-After asks for, in seconds or as a date; 0 where it makes no sense."""
+    if value.isascii() and value.isdigit():
+        return int(value[:9]) * 1000
+    try:
+        date = parsedate_tz(value)
+        return 0 if date is None else max(0, mktime_tz((*date[:9], date[9] or 0)) * 1000 - ended_at)
+    except (ValueError, OverflowError, IndexError):
+        return 0

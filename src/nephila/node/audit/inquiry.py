@@ -1,0 +1,326 @@
+"""Holding each request against what was in force when it was sent: rules, delays, limits, addresses (P1, P2, P3, H6).
+
+Requests come in the order of their sending. Time is a line of its own, laid over the boots of the machine: within a
+boot it is the clock that does not jump; from one boot to the next nothing is added, because nobody can say how long the
+machine was down. So a distance on this line is the least that has really passed, and no jump of a wall clock makes a
+short one of a long one or hides one. Where the least is not enough and a boot lies in between, the wall clock is asked;
+where that has gone backwards, the distance counts as not measured, and is told.
+
+Clocks count whole milliseconds: one of tolerance.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from nephila.model.terms import Terms
+
+from .destinations import limit_of, refusal
+from .findings import Audit, Finding, FindingKind
+from .request import Came, Request
+from .rulebook import RuleBook, Standing, after
+
+TOLERANCE_MS = 1
+LATE_RULES_MS = 300_000
+"""How much older than a day rules may be when a request leaves, on top of a lease: they are looked at on claiming."""
+LOST_MS = 15_000
+"""What a process did so shortly before its end may be missing in the archive: unsynced bytes go with the power."""
+
+
+@dataclass(slots=True)
+class _Past:
+    """The last request to a host or an origin."""
+
+    end_ms: int = 0
+    boot: int = 0
+    wall_end: int = 0
+    base_ms: int = 0
+    url: str = ""
+
+
+@dataclass(slots=True)
+class _Host(_Past):
+    not_before_ms: int = 0
+    """By Retry-After."""
+    busy_at: int = 0
+
+
+@dataclass(slots=True)
+class _Address:
+    ends: list[int] = field(default_factory=list)
+    sent: deque[int] = field(default_factory=deque)
+
+
+class Inquiry:
+    """Judges a stream of requests; what it finds goes into the audit."""
+
+    def __init__(
+        self,
+        audit: Audit,
+        rules: RuleBook,
+        terms: list[Terms],
+        begun_ms: dict[int, int],
+        stretch_ends: list[tuple[int, int]],
+        *,
+        whole: bool = True,
+        lossy: bool = False,
+    ) -> None:
+        """`whole`: all hosts are here, so that limits per address can be judged.
+
+        `lossy`: a run has not ended well, or the machine has booted meanwhile, so that records may have been lost.
+        """
+        self._lossy = lossy
+        self._audit = audit
+        self._rules = rules
+        self._terms = terms
+        self._begun_ms = begun_ms
+        self._stretch_ends = stretch_ends
+        self._whole = whole
+        self._hosts: dict[str, _Host] = {}
+        self._origins: dict[str, _Past] = {}
+        self._standings: dict[str, Standing] = {}
+        self._texts: set[str] = set()
+        self._coming: list[tuple[int, int, Request]] = []
+        """Answers to robots.txt that have not ended yet."""
+        self._addresses: dict[str, _Address] = {}
+        self._boot = -1
+        self._offset = 0
+        self._latest_ms = 0
+
+    def hear(self, requests: Iterable[Request]) -> None:
+        """Judge all of them."""
+        for number, request in enumerate(merged(requests, self._audit)):
+            self._judge(request, number)
+        self._audit.hosts = len(self._hosts)
+        self._audit.rules = len(self._texts)
+        self._audit.delays_ms = sorted({terms.delay_ms for terms in self._terms})
+
+    def _judge(self, request: Request, number: int) -> None:
+        audit, terms = self._audit, self._terms[request.terms] if request.terms >= 0 else Terms()
+        audit.requests += 1
+        audit.robots += request.is_robots
+        audit.pages += not request.is_robots
+        audit.unanswered += not request.archived
+        audit.first_at = min(request.wall_at, audit.first_at or request.wall_at)
+        audit.last_at = max(request.wall_at, audit.last_at)
+        if not request.archived and request.answered:
+            self._judge_missing(request)
+        sent_ms = self._on_the_line(request)
+        while self._coming and self._coming[0][0] <= sent_ms:
+            self._learn(*heapq.heappop(self._coming))
+        self._judge_pace(request, sent_ms, terms)
+        if request.is_robots:
+            if request.came is not Came.NOTHING and not request.late:
+                heapq.heappush(self._coming, (sent_ms + request.elapsed_ms, number, request))
+        else:
+            self._judge_rules(request, sent_ms, terms)
+        self._judge_address(request, sent_ms, terms)
+
+    def _on_the_line(self, request: Request) -> int:
+        """When it was sent, on the line of time over all boots."""
+        if request.boot != self._boot:
+            begun = min(self._begun_ms.get(request.boot, request.sent_ms), request.sent_ms)
+            self._offset = self._latest_ms - begun
+            self._boot = request.boot
+        sent_ms = request.sent_ms + self._offset
+        self._latest_ms = max(self._latest_ms, sent_ms + request.elapsed_ms)
+        return sent_ms
+
+    # -- pace
+
+    def _judge_pace(self, request: Request, sent_ms: int, terms: Terms) -> None:
+        base_ms = request.policy_ms if request.policy_ms >= 0 else terms.delay_ms
+        if request.policy_ms >= 0:
+            self._audit.policies[request.host] = request.policy_ms
+        host = self._hosts.get(request.host)
+        if host is None:
+            host = self._hosts[request.host] = _Host()
+        elif sent_ms < host.end_ms and request.boot == host.boot:
+            detail = f"{host.end_ms - sent_ms:,} ms before the answer to {host.url} had ended"
+            self._blame(FindingKind.OVERLAP, request, detail)
+        else:
+            self._judge_gap(request, sent_ms, host, base_ms, terms)
+        end_ms = sent_ms + request.elapsed_ms
+        wall_end = request.wall_at + request.elapsed_ms
+        if end_ms >= host.end_ms:
+            host.end_ms, host.boot, host.wall_end, host.url = end_ms, request.boot, wall_end, request.url
+        host.base_ms = base_ms
+        if request.retry_after_ms:
+            asked = min(request.retry_after_ms, terms.max_retry_after_ms)
+            host.not_before_ms, host.busy_at = end_ms + asked, request.status
+        origin = self._origins.setdefault(request.origin if not request.is_robots else _origin(request.url), _Past())
+        if end_ms >= origin.end_ms:
+            origin.end_ms, origin.boot, origin.wall_end, origin.url = end_ms, request.boot, wall_end, request.url
+
+    def _judge_gap(self, request: Request, sent_ms: int, host: _Host, base_ms: int, terms: Terms) -> None:
+        """Base delay towards the host, Crawl-delay towards the origin, Retry-After."""
+        base_ms = min(base_ms, host.base_ms)
+        self._audit.gaps += 1
+        gap_ms = sent_ms - host.end_ms
+        if base_ms and request.boot == host.boot:
+            shortest = self._audit.shortest_gap_ms
+            if shortest is None or gap_ms < shortest:
+                self._audit.shortest_gap_ms, self._audit.shortest_host = gap_ms, request.host
+        origin = self._origins.get(_origin(request.url))
+        asked_ms = self._crawl_delay_ms(request, terms) if origin is not None else 0
+        if origin is not None and asked_ms > base_ms and self._is_short(request, sent_ms, origin, asked_ms):
+            detail = f"{sent_ms - origin.end_ms:,} ms after {origin.url}; its robots.txt asks for {asked_ms:,} ms"
+            self._blame(FindingKind.HURRY, request, detail)
+        elif base_ms and self._is_short(request, sent_ms, host, base_ms):
+            detail = f"{gap_ms:,} ms after {host.url}; {base_ms:,} ms were promised"
+            self._blame(FindingKind.HURRY, request, detail)
+        if sent_ms + TOLERANCE_MS < host.not_before_ms and request.boot == host.boot:
+            early = host.not_before_ms - sent_ms
+            detail = f"{early:,} ms before the time that a {host.busy_at} of {request.host} had asked for"
+            self._blame(FindingKind.RETRY_AFTER, request, detail)
+
+    def _is_short(self, request: Request, sent_ms: int, past: _Past, required_ms: int) -> bool:
+        if sent_ms - past.end_ms + TOLERANCE_MS >= required_ms:
+            return False
+        if request.boot == past.boot:
+            return True
+        by_wall = request.wall_at - past.wall_end
+        if by_wall < 0:
+            self._audit.unmeasured += 1
+            return False
+        return by_wall + TOLERANCE_MS < required_ms
+
+    def _crawl_delay_ms(self, request: Request, terms: Terms) -> int:
+        standing = self._standings.get(_origin(request.url))
+        if not terms.obey_robots or standing is None or standing.came is not Came.RULES:
+            return 0
+        return self._rules.reading(standing.rules, _token(request.agent or terms.user_agent)).crawl_delay_ms
+
+    # -- rules
+
+    def _learn(self, end_ms: int, _number: int, request: Request) -> None:
+        terms = self._terms[request.terms]
+        standing = after(self._standings.get(request.origin), request, end_ms, terms)
+        if standing is not None:
+            self._standings[request.origin] = standing
+        if request.rules:
+            self._texts.add(request.rules)
+
+    def _judge_rules(self, request: Request, sent_ms: int, terms: Terms) -> None:
+        if not terms.obey_robots:
+            self._blame(FindingKind.ROBOTS_OFF, request, "this run was told to ignore robots.txt")
+            return
+        standing = self._standings.get(request.origin)
+        if self._lossy and request.claims and (standing is None or request.claims != standing.ended_at):
+            self._audit.unjudged += 1  # it names rules that are not on record: they went with the power
+            return
+        if standing is None:
+            self._blame(FindingKind.NO_RULES, request, f"nobody had asked for {request.origin}/robots.txt")
+            return
+        if standing.came is Came.FAILING:
+            detail = f"{request.origin}/robots.txt could not be had, and nothing is known of earlier rules"
+            self._blame(FindingKind.NO_RULES, request, detail)
+            return
+        age_ms = sent_ms - standing.since_ms
+        if standing.failing_since_ms is None and age_ms > terms.robots_fresh_ms + terms.lease_ms + LATE_RULES_MS:
+            detail = f"the rules of {request.origin} were {age_ms // 3_600_000} hours old"
+            self._blame(FindingKind.STALE_RULES, request, detail)
+        if standing.came is Came.LOST:
+            self._audit.unjudged += 1
+            return
+        self._audit.judged += 1
+        if standing.came is Came.OPEN:
+            return
+        agent = _token(request.agent or terms.user_agent)
+        rule = self._rules.reading(standing.rules, agent).forbids(request.url[len(_origin(request.url)) :] or "/")
+        if rule is not None:
+            self._blame(
+                FindingKind.FORBIDDEN,
+                request,
+                f"line {rule.line} of {request.origin}/robots.txt, for {agent}: Disallow: {rule.text[:200]}",
+            )
+
+    # -- addresses
+
+    def _judge_address(self, request: Request, sent_ms: int, terms: Terms) -> None:
+        if terms.proxied:
+            self._audit.proxied += 1
+            return
+        if not request.address:
+            return
+        if reason := refusal(request.address, terms.allow_addresses):
+            self._blame(FindingKind.ADDRESS, request, f"{request.address} is {reason}, and no setting opened it")
+        if not (self._whole and terms.address_limited):
+            return
+        limit = limit_of(request.address, terms)
+        known = self._addresses.setdefault(limit.key, _Address())
+        while known.ends and known.ends[0] <= sent_ms:
+            heapq.heappop(known.ends)
+        if len(known.ends) >= limit.at_once:
+            detail = f"{len(known.ends)} other requests were under way at {request.address}; {limit.at_once} may be"
+            self._blame(FindingKind.CROWD, request, detail)
+        heapq.heappush(known.ends, sent_ms + request.elapsed_ms)
+        # A turn is granted before its connection is made: those under way may leave a little closer together.
+        most = limit.burst + limit.at_once
+        known.sent.append(sent_ms)
+        while known.sent[0] <= sent_ms - limit.span_ms:
+            known.sent.popleft()
+        if len(known.sent) > most:
+            detail = f"{len(known.sent)} requests at {request.address} within {limit.span_ms:,} ms; {most} may be"
+            self._blame(FindingKind.CROWD, request, detail)
+
+    # -- records
+
+    def _judge_missing(self, request: Request) -> None:
+        """An answer that the event log tells of: near the end of its process it may have gone with the power."""
+        boot, end_ms = self._stretch_ends[request.stretch]
+        if self._audit.trail.receipts or (boot == request.boot and end_ms - request.end_ms <= LOST_MS):
+            self._audit.lost += 1
+            return
+        detail = f"the event log tells of an answer ({request.status}) that the archive does not hold"
+        self._blame(FindingKind.MISSING, request, detail)
+
+    def _blame(self, kind: FindingKind, request: Request, detail: str) -> None:
+        self._audit.blame(Finding(kind, request.host, request.url, request.wall_at, detail))
+
+
+def merged(requests: Iterable[Request], audit: Audit) -> Iterator[Request]:
+    """Each request once: what both archive and event log tell of is the archive's."""
+    group: list[Request] = []
+    for request in requests:
+        if group and (group[0].boot, group[0].sent_ms, group[0].host) != (request.boot, request.sent_ms, request.host):
+            yield from _merged_group(group, audit)
+            group = []
+        group.append(request)
+    yield from _merged_group(group, audit)
+
+
+def _merged_group(group: list[Request], audit: Audit) -> Iterator[Request]:
+    """Of requests that left for one host in the same millisecond: the archive's, and what it lacks of the events'."""
+    by_length: dict[int, list[Request]] = {}
+    for request in group:
+        by_length.setdefault(request.elapsed_ms, []).append(request)
+    for same in by_length.values():
+        archived = [request for request in same if request.archived]
+        told = [request for request in same if not request.archived]
+        for request in archived:
+            request.late = any(one.late for one in told)
+            audit.untold += not told
+        if archived:
+            yield from archived
+        elif told:
+            yield max(told, key=lambda one: (one.came is not Came.NOTHING, one.answered))
+
+
+def _origin(url: str) -> str:
+    end = url.find("/", 8)
+    return url if end < 0 else url[:end]
+
+
+def _token(user_agent: str) -> str:
+    """The product token of a User-Agent: the first word, up to its version."""
+    return user_agent.partition("/")[0].split(" ")[0].strip() if user_agent else ""
+
+
+def host_of(text: str) -> str:
+    """The host that somebody names, as a URL or bare."""
+    return (urlsplit(text).hostname or "") if "://" in text else text.lower().rstrip(".")

@@ -1,0 +1,330 @@
+"""Checking the chains of a crawl directory: whether archive and events are still what was sealed (K1).
+
+Every chain is read line by line: numbers, links, hashes. The seals are then sorted by file and place, and each file is
+hashed once from its first byte on. What is found is told as sentences that name the file, the bytes and the time at
+which they were sealed. What is *not sealed yet* (a run that goes on, a crash that no later run has tidied up) is no
+finding, but it is told.
+
+What a chain cannot show: that files, chains and all were written anew from the beginning by somebody who may write in
+the directory. Against that only a head helps that was noted elsewhere (`expect`).
+
+Memory holds the names of files, and a bounded part of the seals.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from .disk import Disk, LocalDisk
+from .line_sort import LineSort
+from .rotation import WARC_SUFFIX
+from .trail import ARCHIVES, CHAINS, EVENTS, FIRST, SUFFIX, digest_of, raw_lines
+from .trail_line import NO_HASH, Receipt, TrailLine, read_line
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """Something is not as it was sealed."""
+
+    file: str
+    what: str
+    """One sentence."""
+
+
+@dataclass(slots=True)
+class TrailVerdict:
+    """What the chains say of the files."""
+
+    sealed: bool = False
+    """Whether there are chains at all."""
+    heads: dict[str, str] = field(default_factory=dict)
+    """The hash of the last line of each chain; that of `w0` stands for the whole trail."""
+    head_at: str = ""
+    """When the last line of `w0` was written."""
+    lines: int = 0
+    files: int = 0
+    sealed_bytes: int = 0
+    unsealed_bytes: int = 0
+    older_files: int = 0
+    """Files that were there before the chain was begun."""
+    ended: bool = False
+    """Whether the last run ended well."""
+    receipts: list[tuple[str, Receipt]] = field(default_factory=list)
+    """Files that were rewritten on purpose, with the time."""
+    breaches: list[Breach] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    """Hashes that were expected and are not there."""
+
+    @property
+    def head(self) -> str:
+        """What an operator may note or publish."""
+        return self.heads.get(FIRST, "")
+
+
+class TrailCheck:
+    """One check of one directory."""
+
+    def __init__(self, root: Path, disk: Disk, event_disk: Disk | None = None) -> None:
+        self._root = root
+        self._disk = disk
+        self._event_disk = event_disk or disk
+        self._verdict = TrailVerdict()
+        self._before: dict[str, int] = {}
+        self._closed: set[str] = set()
+        self._receipts: dict[str, list[Receipt]] = {}
+        self._noted: dict[tuple[str, int], str] = {}
+        self._seen: set[str] = set()
+        self._only = ""
+
+    def run(self, expect: tuple[str, ...] = (), only: str = "") -> TrailVerdict:
+        """Check everything, or of the files `only` one; `expect` are hashes of lines that must be there."""
+        self._only = only
+        verdict = self._verdict
+        chains = [name for name in self._disk.names(self._root / CHAINS) if name.endswith(SUFFIX)]
+        verdict.sealed = bool(chains)
+        wanted = {text.lower() for text in expect}
+        with (
+            tempfile.TemporaryDirectory(prefix="nephila-audit-") as folder,
+            LineSort(LocalDisk(), Path(folder) / "seals") as seals,
+        ):
+            for name in chains:
+                self._read_chain(name.removesuffix(SUFFIX), seals, wanted)
+            self._check_noted_heads(chains)
+            if verdict.sealed and FIRST + SUFFIX not in chains:
+                self._blame(f"{CHAINS}/{FIRST}{SUFFIX}", "the first chain is missing")
+            if verdict.sealed:
+                self._check_files(seals)
+        verdict.missing = sorted(wanted)
+        return verdict
+
+    # -- chains
+
+    def _read_chain(self, chain: str, seals: LineSort, wanted: set[str]) -> None:
+        verdict, name = self._verdict, f"{CHAINS}/{chain}{SUFFIX}"
+        number, prev, ended, at = 0, NO_HASH, False, ""
+        for offset, data in raw_lines(self._disk, self._root / name):
+            line = read_line(data)
+            if line is None:
+                if not data.endswith(b"\n"):
+                    verdict.notes.append(f"{name} ends with {len(data)} bytes of a line that was never finished.")
+                else:
+                    self._blame(name, f"the line at byte {offset}, the {_nth(number + 1)}, was changed")
+                    number, prev = number + 1, ""
+                continue
+            wanted.discard(line.hash)
+            if line.n != number or (prev and line.prev != prev):
+                self._blame(name, _broken_link(line, number))
+            if line.n == 0 and line.chain != chain:
+                self._blame(name, f"it is the chain {line.chain!r} under another name")
+            self._take(line, chain, seals)
+            number, prev, ended, at = line.n + 1, line.hash, line.end, line.at
+            verdict.lines += 1
+            verdict.heads[chain] = line.hash
+        if chain == FIRST:
+            verdict.ended, verdict.head_at = ended, at
+        if not number:
+            verdict.notes.append(f"{name} has no lines.")
+
+    def _take(self, line: TrailLine, chain: str, seals: LineSort) -> None:
+        self._before.update(line.before)
+        for name, (number, digest) in line.heads.items():
+            self._noted[name, number] = digest
+        if line.receipt is not None:
+            self._verdict.receipts.append((line.at, line.receipt))
+            self._receipts.setdefault(line.receipt.file, []).append(line.receipt)
+        for file, start, end, digest, closed in line.seals:
+            if closed:
+                self._closed.add(file)
+            place = f"{chain} line {line.n}"
+            seals.add(f"{file}\t{start:015d}\t{end:015d}\t{digest}\t{line.at}\t{place}\n".encode())
+
+    def _check_noted_heads(self, chains: list[str]) -> None:
+        """Chains of other processes must still hold the lines that the first one has noted."""
+        names = {name for name, _ in self._noted}
+        for name in sorted(names):
+            file = f"{CHAINS}/{name}{SUFFIX}"
+            if name + SUFFIX not in chains:
+                self._blame(file, "the chain is missing, though another one has noted its head")
+                continue
+            wanted = {number: digest for (of, number), digest in self._noted.items() if of == name}
+            for _, data in raw_lines(self._disk, self._root / file):
+                line = read_line(data)
+                if line is not None and wanted.get(line.n) == line.hash:
+                    del wanted[line.n]
+            for number in sorted(wanted):
+                self._blame(file, f"line {number} is not the one that the chain {FIRST} has noted")
+
+    # -- files
+
+    def _check_files(self, seals: LineSort) -> None:
+        for file, stretches in _by_file(seals):
+            if not _is_ours(file):
+                self._blame(file, "a chain seals what is no file of a crawl")
+            elif file == self._only or not self._only:
+                self._seen.add(file)
+                self._verdict.files += 1
+                self._check_file(file, stretches)
+            for _ in stretches:  # whatever was not looked at
+                pass
+        if not self._only:
+            self._check_others()
+
+    def _check_others(self) -> None:
+        """Files that no seal names."""
+        for folder, suffix, disk in ((ARCHIVES, WARC_SUFFIX, self._disk), (EVENTS, SUFFIX, self._event_disk)):
+            for name in disk.names(self._root / folder):
+                file = f"{folder}/{name}"
+                if name.endswith(suffix) and file not in self._seen:
+                    self._check_unsealed(file, disk)
+        for file in filter(_is_ours, self._receipts.keys() - self._seen):
+            self._check_receipt(file, self._disk, lambda: False)
+        for file in sorted(self._before.keys() - self._seen):
+            if not self._exists(file):
+                self._blame(file, "it is missing, and was there when the chain was begun")
+
+    def _check_file(self, file: str, stretches: Iterator[_Stretch]) -> None:
+        disk = self._event_disk if file.startswith(f"{EVENTS}/") else self._disk
+        if file in self._receipts:
+            self._check_receipt(file, disk, lambda: self._holds(file, disk, stretches))
+            return
+        for problem in self._problems(file, disk, stretches):
+            self._blame(file, problem)
+
+    def _holds(self, file: str, disk: Disk, stretches: Iterator[_Stretch]) -> bool:
+        return not any(self._problems(file, disk, stretches))
+
+    def _problems(self, file: str, disk: Disk, stretches: Iterator[_Stretch]) -> Iterator[str]:
+        try:
+            opened = disk.open(self._root / file)
+        except FileNotFoundError:
+            yield "the file is missing"
+            return
+        try:
+            size, end = opened.size(), self._before.get(file, 0)
+            self._verdict.older_files += bool(end)
+            for stretch in stretches:
+                if stretch.start != end:
+                    yield _not_tiled(stretch, end)
+                if stretch.end > size:
+                    yield f"it has {size:,} bytes, but bytes up to {stretch.end:,} were sealed {stretch.when}"
+                    return
+                if digest_of(opened, stretch.start, stretch.end) != stretch.digest:
+                    yield f"bytes {stretch.start:,} to {stretch.end:,} are not those that were sealed {stretch.when}"
+                self._verdict.sealed_bytes += stretch.end - stretch.start
+                end = max(end, stretch.end)
+            if size > end and (file in self._closed or self._verdict.ended):
+                yield f"{size - end:,} bytes were added after the file was sealed to its end"
+            elif size > end:
+                self._verdict.unsealed_bytes += size - end
+        finally:
+            opened.close()
+
+    def _check_unsealed(self, file: str, disk: Disk) -> None:
+        """A file that no seal names."""
+        if file in self._before:
+            self._verdict.older_files += 1
+            return
+        if self._verdict.ended:
+            self._blame(file, "the file was added: no chain knows it, and the last run left nothing unsealed")
+            return
+        opened = disk.open(self._root / file)
+        try:
+            self._verdict.unsealed_bytes += opened.size()
+        finally:
+            opened.close()
+
+    def _check_receipt(self, file: str, disk: Disk, old_holds: Callable[[], bool]) -> None:
+        """A rewritten file is the one that the last receipt announced, or the one before it, not yet replaced."""
+        receipts = self._receipts[file]
+        for earlier, later in pairwise(receipts):
+            if earlier.now != later.was:
+                self._blame(file, "it was changed between two receipts")
+        last = receipts[-1]
+        found = self._weight(file, disk)
+        if found == last.now or (found is None and last.now[0] == 0):
+            return
+        if found == last.was and (len(receipts) > 1 or old_holds()):
+            self._verdict.notes.append(f"{file} was to be rewritten ({last.why}), and was not.")
+        else:
+            self._blame(file, "it is not the file that its receipt announced")
+
+    def _weight(self, file: str, disk: Disk) -> tuple[int, str] | None:
+        try:
+            opened = disk.open(self._root / file)
+        except FileNotFoundError:
+            return None
+        try:
+            return opened.size(), digest_of(opened, 0, opened.size())
+        finally:
+            opened.close()
+
+    def _exists(self, file: str) -> bool:
+        folder, _, name = file.partition("/")
+        disk = self._event_disk if folder == EVENTS else self._disk
+        return name in disk.names(self._root / folder)
+
+    def _blame(self, file: str, what: str) -> None:
+        self._verdict.breaches.append(Breach(file, what))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A seal on its way back from being sorted."""
+
+    start: int
+    end: int
+    digest: str
+    when: str
+
+
+def _by_file(seals: LineSort) -> Iterator[tuple[str, Iterator[_Stretch]]]:
+    """The seals of each file in the order of their places; a file's must be taken before the next file's."""
+    lines = (line for block in seals.blocks() for line in block.splitlines())
+    pending = next(lines, None)
+
+    def of(file: str) -> Iterator[_Stretch]:
+        nonlocal pending
+        while pending is not None:
+            fields = pending.decode().split("\t")
+            if fields[0] != file:
+                return
+            pending = next(lines, None)
+            yield _Stretch(int(fields[1]), int(fields[2]), fields[3], f"at {fields[4]} ({fields[5]})")
+
+    while pending is not None:
+        file = pending.decode().partition("\t")[0]
+        yield file, of(file)
+
+
+def _is_ours(file: str) -> bool:
+    """Whether a name is that of an archive or an event file, and of nothing elsewhere."""
+    folder, slash, name = file.partition("/")
+    suffix = {ARCHIVES: WARC_SUFFIX, EVENTS: SUFFIX}.get(folder, "")
+    return bool(slash and suffix and name.endswith(suffix) and "/" not in name)
+
+
+def _broken_link(line: TrailLine, number: int) -> str:
+    if line.n > number:
+        return f"lines are missing before line {line.n} of {line.at}"
+    if line.n < number:
+        return f"line {line.n} of {line.at} was put in or stands twice"
+    return f"line {line.n} of {line.at} does not follow from the line before it"
+
+
+def _not_tiled(stretch: _Stretch, end: int) -> str:
+    if stretch.start > end:
+        return f"nothing seals bytes {end:,} to {stretch.start:,}, though those after them were sealed {stretch.when}"
+    return f"bytes {stretch.start:,} to {end:,} were sealed twice, the second time {stretch.when}"
+
+
+def _nth(number: int) -> str:
+    return (
+        f"{number}th"
+        if number % 10 not in (1, 2, 3) or number % 100 in (11, 12, 13)
+        else (f"{number}{('st', 'nd', 'rd')[number % 10 - 1]}")
+    )
