@@ -82,8 +82,9 @@ class Listed:
 class Roster:
     """The domains of a crawl, searched and sorted."""
 
-    def __init__(self, census: Census) -> None:
+    def __init__(self, census: Census, now: Callable[[], float] = time.monotonic) -> None:
         self._census = census
+        self._now = now
         self._entries = Entries()
         self._walking: asyncio.Task[None] | None = None
         self._took_s = 0.0
@@ -102,7 +103,7 @@ class Roster:
                 await self._walking
 
     async def _freshen(self) -> None:
-        age_s = time.monotonic() - self._entries.at
+        age_s = self._now() - self._entries.at
         if self._walking is None or self._walking.done():
             if self._entries.at and age_s < max(LEAST_AGE_S, AGE_FACTOR * self._took_s):
                 return
@@ -126,7 +127,7 @@ class Roster:
             if not mark or found.truncated:
                 break
             await asyncio.sleep(took_s * REST_SHARE if self._entries.at else 0.0)
-        found.at, self._took_s = time.monotonic(), busy_s
+        found.at, self._took_s = self._now(), busy_s
         self._entries = found
 
 

@@ -33,6 +33,15 @@ def test_the_service_level_holds() -> None:
     assert report["saved"]["text/html"] == 2000
 
 
+def test_the_api_answers_in_time_and_costs_little() -> None:
+    """C1, O2: every endpoint, on a small crawl; none breaks."""
+    report = document("api", "--json", "--size", "3000:300:600")
+    statuses = {status for row in report["endpoints"] for status in row["statuses"]}
+    assert statuses == {200, 201, 404}  # a block can be taken back once
+    assert report["slowest_median_ms"] < report["budgets"]["answer_ms"]
+    assert report["core_share"] < report["budgets"]["core_share"]
+
+
 def test_pages_tell_what_they_cost() -> None:
     """Q1: one row a size and kind of connection, counted by the server."""
     report = document("pages", "--quick", "--json", "--sizes", "3", "--pages", "150", "--tls", "on")
