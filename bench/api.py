@@ -6,10 +6,10 @@ connection, the first time included. The budget is 300 ms for each, by the media
 work to do, so the largest is told beside it.
 
 What it costs a crawl in the same process is told as the share of one core that a dashboard takes which asks for all
-that it shows every five seconds while Prometheus scrapes as often: the processor time of the server for a hundred such
+that it shows every five seconds while Prometheus scrapes as often: the processor time of the server for many such
 rounds, and of the look that every crawl takes at itself every five seconds (`node/watching.py`).
 
-    nephila bench api [--json] [--quick] [--size URLS:HOSTS:CAPTURES]
+    nephila bench api [--json] [--quick] [--size URLS:HOSTS:CAPTURES] [--times N]
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ SIZE, QUICK = (10_000_000, 100_000, 500_000), (200_000, 20_000, 20_000)
 BUDGETS = {"answer_ms": 300.0, "core_share": 0.02}
 ORDERS = 500
 """Policies and blocks."""
-TIMES = 15
-ROUNDS = 100
+TIMES, QUICK_TIMES = 15, 5
+ROUNDS_FOR_EACH = 7
+"""Rounds of the dashboard for each time that an endpoint is asked."""
 EVERY_S = 5.0
 TICKS = os.sysconf("SC_CLK_TCK")
 LISTS = (
@@ -216,9 +217,10 @@ def look_cpu_s(out: Path) -> float:
     return (time.process_time() - began) / 1000
 
 
-def run(size: tuple[int, int, int], say: Callable[[str], None]) -> dict[str, Any]:
+def run(size: tuple[int, int, int], times: int, say: Callable[[str], None]) -> dict[str, Any]:
     """Fill, serve, ask."""
     urls, hosts, captures = size
+    rounds = ROUNDS_FOR_EACH * times
     with tempfile.TemporaryDirectory(prefix="nephila-bench-") as place:
         out = Path(place) / "crawl"
         say(f"filling {urls:,} URLs on {hosts:,} hosts, {captures:,} captures ...")
@@ -228,18 +230,18 @@ def run(size: tuple[int, int, int], say: Callable[[str], None]) -> dict[str, Any
         try:
             rows = []
             for method, path, body in paths():
-                asked = [served.ask(method, path, body) for _ in range(TIMES)]
+                asked = [served.ask(method, path, body) for _ in range(times)]
                 statuses = sorted({status for _, status in asked})
                 rows.append(_row(method, path, statuses, [took for took, _ in asked]))
             waited_s = served.wait_for_roster()
             for path in LISTS:
-                times = [served.ask("GET", path)[0] for _ in range(TIMES)]
-                rows.append(_row("GET", path, [200], times, "complete"))
+                took = [served.ask("GET", path)[0] for _ in range(times)]
+                rows.append(_row("GET", path, [200], took, "complete"))
             before = served.cpu_s()
-            for _ in range(ROUNDS):
+            for _ in range(rounds):
                 for path in DASHBOARD:
                     served.ask("GET", path)
-            round_s = (served.cpu_s() - before) / ROUNDS
+            round_s = (served.cpu_s() - before) / rounds
         finally:
             served.close()
     return {
@@ -289,9 +291,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="a small crawl; ends within 45 s")
     parser.add_argument("--size", default="", metavar="URLS:HOSTS:CAPTURES", help="another size than the usual one")
+    parser.add_argument("--times", type=int, default=0, metavar="N", help="ask each endpoint so often")
     given = parser.parse_args()
     size = tuple(int(number) for number in given.size.split(":")) if given.size else QUICK if given.quick else SIZE
-    report = run(size, lambda sentence: None if given.json else print(sentence, file=sys.stderr, flush=True))
+    times = given.times or (QUICK_TIMES if given.quick else TIMES)
+    report = run(size, times, lambda sentence: None if given.json else print(sentence, file=sys.stderr, flush=True))
     if given.json:
         print(json.dumps(report))
     else:

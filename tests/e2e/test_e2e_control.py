@@ -54,8 +54,8 @@ def running(log: Path, *arguments: str | Path, code: int = 130, env: Mapping[str
     with log.open("wb") as stream:
         process = subprocess.Popen(nephila(*arguments), stdout=stream, stderr=stream, env=env)
     try:
-        until(lambda: b"answers at" in log.read_bytes() or process.poll() is not None, "that it answers")
-        found = re.search(r"answers at (http\S+)/api/v1", log.read_text())
+        until(lambda: b"API: " in log.read_bytes() or process.poll() is not None, "that it answers")
+        found = re.search(r"API: (http\S+)/api/v1", log.read_text())
         assert found is not None, log.read_text()
         yield found[1]
     finally:

@@ -20,13 +20,15 @@ from nephila.frontier.embedded.census import Census, DomainFigures
 
 STEP = 500
 """Domains that are read in one step: some five milliseconds, in a thread."""
-REST_SHARE = 2.0
-"""After each step as many times its length is rested: a crawl in the same process goes first."""
+REST_SHARE, FIRST_REST_SHARE = 2.0, 0.5
+"""After each step as many times its length is rested: a crawl in the same process, and whoever asks, go first."""
+GROWN = 1.5
+"""An order of a list that is still growing is used until there are so many times as many."""
 MOST = 1_000_000
 """Domains that are kept, some 150 MB; a crawl with more of them is listed in part, and the list says so."""
 LEAST_AGE_S = 5.0
 AGE_FACTOR = 100.0
-PATIENCE_S = 0.2
+PATIENCE_S = 0.1
 """How long a request waits for the first walk to end before it is answered with what there is."""
 
 
@@ -82,8 +84,9 @@ class Listed:
 class Roster:
     """The domains of a crawl, searched and sorted."""
 
-    def __init__(self, census: Census) -> None:
+    def __init__(self, census: Census, now: Callable[[], float] = time.monotonic) -> None:
         self._census = census
+        self._now = now
         self._entries = Entries()
         self._walking: asyncio.Task[None] | None = None
         self._took_s = 0.0
@@ -102,7 +105,7 @@ class Roster:
                 await self._walking
 
     async def _freshen(self) -> None:
-        age_s = time.monotonic() - self._entries.at
+        age_s = self._now() - self._entries.at
         if self._walking is None or self._walking.done():
             if self._entries.at and age_s < max(LEAST_AGE_S, AGE_FACTOR * self._took_s):
                 return
@@ -125,8 +128,8 @@ class Roster:
             found.truncated = bool(mark) and len(found.names) >= MOST
             if not mark or found.truncated:
                 break
-            await asyncio.sleep(took_s * REST_SHARE if self._entries.at else 0.0)
-        found.at, self._took_s = time.monotonic(), busy_s
+            await asyncio.sleep(took_s * (REST_SHARE if self._entries.at else FIRST_REST_SHARE))
+        found.at, self._took_s = self._now(), busy_s
         self._entries = found
 
 
@@ -140,18 +143,16 @@ def _chosen(entries: Entries, search: str, sort: str, descending: bool, offset: 
 
 
 def _ordered(entries: Entries, sort: str, *, descending: bool) -> Sequence[int]:
-    """All places in an order, equals by name; remembered once the walk has ended."""
+    """All places in an order, equals by name; while the first walk goes on, as it was a little earlier."""
     known = entries.orders.get((sort, descending))
-    if known is not None:
-        return known
     count = len(entries.hosts)  # the last column to grow: the first walk may go on meanwhile
+    if known is not None and (count == len(known) or (not entries.at and count <= GROWN * len(known))):
+        return known
     if sort == "domain":
         found = sorted(range(count), key=entries.names.__getitem__, reverse=descending)
     else:
         values = SORTS[sort](entries)
         by_name = _ordered(entries, "domain", descending=False)
         found = sorted(by_name[:count], key=values.__getitem__, reverse=descending)
-    order = array("L", found)
-    if entries.at:
-        entries.orders[sort, descending] = order
+    order = entries.orders[sort, descending] = array("L", found)
     return order

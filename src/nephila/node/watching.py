@@ -42,6 +42,8 @@ SAMPLES = 5
 """Pages of one look of which it is asked how long ago they were discovered."""
 STORED_BOUNDS_S = (60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
 EXCHANGES_AT_ONCE = 20_000
+DELAYS_REMEMBERED = 4
+"""Looks: an exchange is recorded within seconds, and was sent under the policy of that time."""
 
 
 class Overhearing:
@@ -101,6 +103,8 @@ class Watch:
         self._logbook = Logbook(self._directory.figures, machinery.clock.wall_ms())
         self._logbook.figures.present.workers = workers
         self._conscience = Conscience(self._least_delay_ms)
+        self._delays: deque[dict[str, float]] = deque(({},), maxlen=DELAYS_REMEMBERED)
+        """Delays by the policies of domains, as of the last looks."""
         self._read: dict[int, int] | None = None
         """Up to where the exchanges of each segment were looked at."""
         self._webhook = _webhook(self._settings)
@@ -130,6 +134,8 @@ class Watch:
         present.longest_wait_s = self._census.longest_wait_s()
         present.busy_hosts = self._overhearing.busy_hosts(present.at)
         self._sample()
+        known = self._m.frontier.view.policies()
+        self._delays.append({domain: one.delay_s for domain, one in known.items() if one.delay_s is not None})
         await asyncio.to_thread(self._look_at_exchanges)
         present.violations = self._conscience.violations
         await self._judge(figures)
@@ -176,9 +182,10 @@ class Watch:
             catalogue.close()
 
     def _least_delay_ms(self, host: str) -> int:
-        policy = self._m.frontier.view.policy(registrable_domain(host))
-        wanted = None if policy is None else policy.delay_s
-        return int(1000 * (self._settings.politeness.delay_s if wanted is None else wanted))
+        """The shortest delay that was in force in the last looks: what is longer by a policy since may be new."""
+        usual_s = self._settings.politeness.delay_s
+        domain = registrable_domain(host)
+        return int(1000 * min(usual_s, *(delays.get(domain, usual_s) for delays in self._delays)))
 
     async def _judge(self, figures: Figures) -> None:
         """Judge, and tell of what has begun and what has ended."""

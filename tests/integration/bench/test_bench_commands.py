@@ -39,9 +39,18 @@ def test_a_polite_crawl_uses_its_delays_and_breaks_none() -> None:
     report = json.loads(done.stdout)
     assert (report["violations"], report["broken"]) == (0, [])
     assert report["hosts_asked"] == report["hosts"] == 300
-    assert report["share"] > 0.5, report
+    assert report["share"] > 0.25, report
     assert report["late_ms"]["median"] > 0
     assert done.returncode == (0 if report["ok"] else 1)
+
+
+def test_the_api_tells_what_it_takes() -> None:
+    """C1, O2: every endpoint, on a small crawl; none breaks."""
+    report = document("api", "--json", "--size", "3000:300:600", "--times", "3")
+    statuses = {status for row in report["endpoints"] for status in row["statuses"]}
+    assert statuses == {200, 201, 404}  # a block can be taken back once
+    assert report["slowest_median_ms"] > 0
+    assert 0 < report["core_share"] < 1
 
 
 def test_pages_tell_what_they_cost() -> None:
