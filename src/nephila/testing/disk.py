@@ -186,8 +186,8 @@ class ForgetfulDisk:
         self.powered_off = True
         after = ForgetfulDisk(self.capacity)
         copies = {id(one): _Content(bytearray(one.data), one.durable) for one in self._files.values()}
-        after._files = {path: copies[id(one)] for path, one in self._files.items()}  # noqa: SLF001 - of its own kind
-        after._durable_names = {  # noqa: SLF001 - of its own kind
+        after._files = {path: copies[id(one)] for path, one in self._files.items()}
+        after._durable_names = {
             path: copies.get(id(one)) or _Content(bytearray(one.data), one.durable)
             for path, one in self._durable_names.items()
         }

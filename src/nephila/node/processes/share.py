@@ -16,7 +16,7 @@ CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 @dataclass(frozen=True, slots=True)
 class Rhythm:
-    """How often who looks at what, in seconds. Under virtual time, where waiting costs nothing but looking does, less."""
+    """How often who looks at what, in seconds. Under virtual time looking is all that costs: less often."""
 
     worker_s: float = 0.025
     """A worker with places free looks for what others may have brought."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.model.record import SegmentId
 from nephila.model.task import PageTask
-from nephila.node.wiring import Ground, _archive
 from nephila.node.directory import CrawlDirectory
+from nephila.node.wiring import Ground, _archive
 from nephila.store import SqliteCatalogue
 from nephila.store.reader import DamagedArchiveError, WarcReader
 from nephila.store.verify import digest_problems
@@ -20,42 +20,46 @@ if TYPE_CHECKING:
     from .world import World
 
 Place = tuple[str, int]
-WARC, INDEX = ".warc.gz", ".cdxj"
+WARC, INDEX, DRAFT = ".warc.gz", ".cdxj", ".part"
+"""After a power loss the name of a draft may be there beside that of the index which it became."""
 FOREIGN_EVERY = 10
 """Of so many seeds one has its archive read by another program, too."""
 
 
-def check_books(world: World, frontier: LmdbFrontier) -> list[str]:
-    """All that does not agree."""
-    try:
-        return _Books(world, frontier).check()
-    except DamagedArchiveError as error:
-        return [f"an archive file is damaged: {error}"]
+class Books:
+    """What a crawl directory holds, by each of its books."""
 
-
-class _Books:
     def __init__(self, world: World, frontier: LmdbFrontier) -> None:
         self._world = world
         self._frontier = frontier
         self._folder = world.out / "warc"
         self._names = world.disk.names(self._folder)
-        self._answers: set[Place] = set()
+        self.answers: set[Place] = set()
         """Response and revisit records that somebody owns."""
+        self.cut: set[Place] = set()
+        """Those whose body did not come whole."""
         self._unlisted: set[Place] = set()
         """Those of them that the index leaves out: 304."""
         self._pages: Counter[str] = Counter()
         """Pages stored whole, by identity."""
 
     def check(self) -> list[str]:
-        """Read all three."""
+        """Read all three; whatever does not agree."""
+        try:
+            return self._check()
+        except DamagedArchiveError as error:
+            return [f"an archive file is damaged: {error}"]
+
+    def _check(self) -> list[str]:
         segments = [SegmentId(name) for name in self._names if name.endswith(WARC)]
-        told = [f"{name} is neither archive nor index" for name in self._names if not name.endswith((WARC, INDEX))]
+        told = [f"{name} is nothing that we write" for name in self._names if not name.endswith((WARC, INDEX, DRAFT))]
         for segment in segments:
             told += self._read_records(segment)
         told += self._read_captures(segments)
         told += self._compare_catalogue(segments)
         told += self._compare_index()
-        told += self._compare_frontier()
+        if self._frontier.snapshot().states["pending"]:
+            told.append(f"{self._frontier.snapshot().states['pending']} page(s) wait for their bytes to be synced")
         twice = {url: count for url, count in self._pages.items() if count > 1}
         told += [f"stored {count} times: {url}" for url, count in sorted(twice.items())]
         if self._world.scenario.seed % FOREIGN_EVERY == 0:
@@ -88,7 +92,9 @@ class _Books:
                 place = (segment, stored.ref.offset)
                 if place[1] in orphans:
                     continue
-                self._answers.add(place)
+                self.answers.add(place)
+                if capture.fetched.truncated is not None:
+                    self.cut.add(place)
                 if capture.not_modified:
                     self._unlisted.add(place)
                 if capture.revisit_of is not None:
@@ -100,17 +106,19 @@ class _Books:
                     kept = capture.revisit_of is None and not capture.body_left_out and not fetched.unwanted
                     if kept and expected is not None and fetched.body != expected:
                         told.append(f"the body of {fetched.url} is not what was sent")
-        told += [f"{place} refers to a record that is not there: {one}" for place, one in referred if one not in originals]
+        told += [
+            f"{place} refers to a record that is not there: {one}" for place, one in referred if one not in originals
+        ]
         return told
 
     def _compare_catalogue(self, segments: list[SegmentId]) -> list[str]:
         catalogue = SqliteCatalogue(self._world.out / "catalogue.sqlite", read_only=True)
         try:
-            listed = [(row.segment, row.offset) for segment in segments for row in catalogue.captures(segment)]
+            listed = [(str(row.segment), row.offset) for segment in segments for row in catalogue.captures(segment)]
             rows = catalogue.capture_count()
         finally:
             catalogue.close()
-        return _differences("the catalogue", listed, self._answers) + (
+        return _differences("the catalogue", listed, self.answers) + (
             [f"the catalogue has {rows} rows, {len(listed)} of files that are there"] if rows != len(listed) else []
         )
 
@@ -123,29 +131,15 @@ class _Books:
         ]
         fields = [json.loads(line.split(" ", 2)[2]) for line in lines]
         listed = [(str(one["filename"]), int(one["offset"])) for one in fields]
-        mine = [place for place in listed if place in self._answers]
-        return _differences("the index", mine, self._answers - self._unlisted)
-
-    def _compare_frontier(self) -> list[str]:
-        """What the frontier takes for completed lies where it says."""
-        told, snapshot = [], self._frontier.snapshot()
-        if snapshot.states["pending"]:
-            told.append(f"{snapshot.states['pending']} page(s) wait for their bytes to be synced")
-        for url, story in self._world_stories():
-            place = (story.segment, story.offset)
-            if story.segment and story.state == "completed" and place not in self._answers:
-                told.append(f"{url} is completed, and its capture is not in the archive")
-        return told
-
-    def _world_stories(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 - pairs of URL and story
-        from .reached import stories  # noqa: PLC0415 - it looks at the same things
-
-        return stories(self._world, self._frontier)
+        mine = [place for place in listed if place in self.answers]
+        return _differences("the index", mine, self.answers - self._unlisted)
 
     def _read_with_another_program(self, segments: list[SegmentId]) -> list[str]:
         """Where warcio is installed, it must find the same records."""
         try:
-            from warcio.archiveiterator import ArchiveIterator  # noqa: PLC0415 - a test tool, not ours
+            from warcio.archiveiterator import (  # type: ignore[import-untyped]  # noqa: PLC0415 - a test tool, not ours
+                ArchiveIterator,
+            )
         except ImportError:
             return []
         places: set[Place] = set()
@@ -156,7 +150,7 @@ class _Books:
                 if record.rec_type in {"response", "revisit"}:
                     places.add((segment, iterator.get_record_offset()))
                 record.raw_stream.read()
-        missing = self._answers - places
+        missing = self.answers - places
         return [f"warcio does not find {place}" for place in sorted(missing)]
 
 

@@ -11,8 +11,9 @@ from nephila.model.summary import CrawlSummary, StoppedBy
 from nephila.node.wiring import policy_of
 from nephila.testing.loop import run_virtual
 from nephila.testing.recount import check_tables
+from nephila.testing.web import Violation, ViolationKind
 
-from .books import check_books
+from .books import Books
 from .reached import check_reached
 from .world import World
 
@@ -32,8 +33,9 @@ def findings(world: World, summary: CrawlSummary) -> list[str]:
         frontier = LmdbFrontier(world.out / "frontier", world.clock, policy_of(settings), threaded=False)
         try:
             told = _recount(frontier)
-            told += check_books(world, frontier)
-            told += check_reached(world, frontier)
+            books = Books(world, frontier)
+            told += books.check()
+            told += check_reached(world, frontier, books.answers, books.cut)
         finally:
             await frontier.close()
         return told
@@ -43,11 +45,20 @@ def findings(world: World, summary: CrawlSummary) -> list[str]:
 
 def _politeness(world: World) -> list[str]:
     """What the servers say."""
-    violations = world.auditor.report().violations
+    violations = [one for one in world.auditor.report().violations if not _is_borrowed(world, one)]
     told = [
-        f"{one.kind}: {one.host}{one.target} at {one.at_ms / 1000:.3f} s, {one.detail}" for one in violations[:MOST_TOLD]
+        f"{one.kind}: {one.host}{one.target} at {one.at_ms / 1000:.3f} s, {one.detail}"
+        for one in violations[:MOST_TOLD]
     ]
     return told + ([f"and {len(violations) - MOST_TOLD} more violations"] if len(violations) > MOST_TOLD else [])
+
+
+def _is_borrowed(world: World, violation: Violation) -> bool:
+    """Whether a robots.txt was asked for again that is a redirect, or the end of one: the other part may have failed."""
+    if violation.kind is not ViolationKind.REPEAT or violation.target != "/robots.txt":
+        return False
+    host = violation.host
+    return world.web.robots_source(host) != host or world.web.robots_borrowers(host) > 0
 
 
 def _ending(world: World, summary: CrawlSummary) -> list[str]:

@@ -2,7 +2,8 @@
 
 Every callback of asyncio carries a context, and a task hands its own on to all that it begins. So a process is a value
 in that context. What belongs to a frozen process is kept back, in order, until it goes on; what belongs to a dead one,
-until the simulation is over and everything is unwound. The network lies outside: what was sent arrives, and what arrives at a frozen process waits for it.
+until the simulation is over and everything is unwound. The network lies outside: what was sent arrives, and what
+arrives at a frozen process waits for it.
 
 A crash of everything at once is planned by the turn of the loop, and comes between any two callbacks of that turn.
 """
@@ -40,6 +41,7 @@ class ProcessLoop(VirtualLoop):
         self._crash_at = 0
         self._crash_place = 0.0
         self._crash: Callable[[], None] = lambda: None
+        self._over = False
         self._frozen: dict[int, list[asyncio.Handle]] = {}
         self._dead: dict[int, list[asyncio.Handle]] = {}
 
@@ -49,7 +51,8 @@ class ProcessLoop(VirtualLoop):
 
     def freeze(self, owner: int) -> None:
         """Run nothing of that process until it is thawed."""
-        self._frozen.setdefault(owner, [])
+        if not self._over:
+            self._frozen.setdefault(owner, [])
 
     def thaw(self, owner: int) -> None:
         """Let it go on with all that has come meanwhile."""
@@ -61,10 +64,12 @@ class ProcessLoop(VirtualLoop):
 
     def kill(self, owner: int) -> None:
         """Never run anything of that process again."""
-        self._dead[owner] = self._frozen.pop(owner, [])
+        if not self._over:
+            self._dead[owner] = self._frozen.pop(owner, [])
 
     def wake_all(self) -> None:
-        """The simulation is over for this loop: let everything be unwound."""
+        """The simulation is over for this loop: let everything be unwound, and hold nothing back any more."""
+        self._over = True
         for kept in (*self._frozen.values(), *self._dead.values()):
             self._ready.extend(kept)
         self._frozen.clear()

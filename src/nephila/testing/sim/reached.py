@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from nephila.frontier.embedded import LmdbFrontier
@@ -19,6 +20,7 @@ from nephila.testing.web.links import family_links, links_of
 from nephila.testing.web.roles import Role
 from nephila.urls import Address
 
+from .books import Place
 from .scenario import MAX_WAIT_S
 
 if TYPE_CHECKING:
@@ -27,13 +29,18 @@ if TYPE_CHECKING:
 _EXPLAINED = frozenset({"dead_letter", "dropped", "refused", "parked"})
 
 
-def check_reached(world: World, frontier: LmdbFrontier) -> list[str]:
-    """URLs that nobody can explain."""
-    told = []
-    for url, story in stories(world, frontier, lost := []):
+def check_reached(
+    world: World, frontier: LmdbFrontier, answers: AbstractSet[Place], cut: AbstractSet[Place]
+) -> list[str]:
+    """URLs that nobody can explain. `answers` and `cut`: where the archive has captures, and such of half a body."""
+    told: list[str] = []
+    lost: list[str] = []
+    for url, story in stories(world, frontier, cut, lost):
         problem = _unexplained(story)
         if problem:
             told.append(f"{url}: {problem}")
+        if story.state == "completed" and (story.segment, story.offset) not in answers:
+            told.append(f"{url} is completed, and its capture is not in the archive")
     return told + ([] if world.scenario.learns else [f"{url} was never admitted" for url in lost])
 
 
@@ -49,7 +56,9 @@ def _unexplained(story: UrlStory) -> str:
     return f"is {story.state} ({story.reason or 'no reason'}), and could be asked for in {wait_ms / 1000:.0f} s"
 
 
-def stories(world: World, frontier: LmdbFrontier, lost: list[str] | None = None) -> Iterator[tuple[str, UrlStory]]:
+def stories(
+    world: World, frontier: LmdbFrontier, cut: AbstractSet[Place], lost: list[str]
+) -> Iterator[tuple[str, UrlStory]]:
     """Every URL of the web that the crawl has or must have met, with what became of it; `lost` gets the others."""
     identifier = identifier_of(world.scenario.settings, frontier.secret)
     web = world.web
@@ -67,11 +76,11 @@ def stories(world: World, frontier: LmdbFrontier, lost: list[str] | None = None)
             continue
         story = frontier.story(address.host, address.fingerprint)
         if story is None:
-            if lost is not None:
-                lost.append(url)
+            lost.append(url)
             continue
         yield url, story
-        queue.extend(_next(world, spot, story))
+        if (story.segment, story.offset) not in cut:
+            queue.extend(_next(world, spot, story))
 
 
 def _next(world: World, spot: Spot, story: UrlStory) -> list[Spot]:
@@ -87,6 +96,5 @@ def _next(world: World, spot: Spot, story: UrlStory) -> list[Spot]:
     if story.status != 200 or role in {Role.PDF, Role.PNG, Role.JSON} or (role is Role.NOFOLLOW and spot.step == 0):
         return []
     if role is Role.DUPLICATE:
-        family = world.web.documents.family(spot)
-        return [link.spot for link in family_links(atlas, family)] if family is not None else []
+        return [link.spot for link in family_links(atlas, world.web.documents.family(spot))]
     return [link.spot for link in links_of(atlas, spot) if not link.nofollow]

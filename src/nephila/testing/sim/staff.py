@@ -36,7 +36,7 @@ from .scenario import Scenario
 from .trouble import TroubledDisk
 from .weather import StormyNetwork
 
-RHYTHM = Rhythm(worker_s=0.4, supervisor_s=0.5, beat_s=2.0)
+RHYTHM = Rhythm(worker_s=1.0, supervisor_s=1.0, beat_s=4.0)
 FIRST_OWNER = 10
 KILLED = -9
 
@@ -183,7 +183,9 @@ class Staff:
         channel = LineChannel(to_supervisor, to_worker)
         self.descriptors.append(os.dup(addresses))
         task = self._loop.create_task(
-            work(cast("Any", channel), self.descriptors[-1], self._ground, RHYTHM), name=f"worker-{owner}", context=context
+            work(cast("Any", channel), self.descriptors[-1], self._ground, RHYTHM),
+            name=f"worker-{owner}",
+            context=context,
         )
         task.add_done_callback(lambda done: self._ended(owner, done), context=contextvars.Context())
         return Child(number, cast("Any", process), cast("Any", LineChannel(to_worker, to_supervisor)), hear)

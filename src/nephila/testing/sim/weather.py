@@ -11,6 +11,7 @@ import contextvars
 import errno
 import hashlib
 import random
+import re
 import ssl
 from collections import deque
 from collections.abc import Callable
@@ -105,7 +106,8 @@ class StormyService(WebService):
         if host in self._loaded:
             answer = self._under_load(host, answer, now_ms)
         if self._sky.draw.random() < self._storm.answers:
-            answer = self._spoil(answer)
+            # Of a robots.txt that is not 200 the head says all: one that is cut behind it is as good as a whole one.
+            answer = self._spoil(answer, within_body=target != "/robots.txt" or answer.status == 200)
         return answer
 
     def answered(self, ticket: Ticket | None, exchange: Exchange, *, complete: bool) -> None:
@@ -143,7 +145,7 @@ class StormyService(WebService):
         self._sky.happened[_H.OVERLOADED] += 1
         return replace(answer, delay_s=min(answer.delay_s + 0.3 * len(lately), 0.7 * self._timeout_s))
 
-    def _spoil(self, answer: ServedAnswer) -> ServedAnswer:
+    def _spoil(self, answer: ServedAnswer, *, within_body: bool) -> ServedAnswer:
         """Let something go wrong with an answer."""
         draw = self._sky.draw
         kind = draw.choice(
@@ -152,8 +154,10 @@ class StormyService(WebService):
                 *(_H.HANG_BEFORE_HEAD, _H.HANG_IN_HEAD, _H.HANG_IN_BODY, _H.SLOW),
             )
         )
-        if answer.fault is not None or (kind in _IN_BODY and len(answer.payload) < 2):
+        if answer.fault is not None or (kind in _IN_BODY and (len(answer.payload) < 2 or not within_body)):
             return answer
+        if kind is _H.CUT_IN_BODY and not _LENGTH_TOLD.search(answer.head):
+            return answer  # an answer that ends with its connection is whole wherever that ends
         self._sky.happened[kind] += 1
         if kind is _H.SLOW:
             return replace(answer, delay_s=answer.delay_s + draw.uniform(0.1, 0.6) * self._timeout_s)
@@ -164,6 +168,7 @@ class StormyService(WebService):
         return replace(answer, fault=_FAULT_OF[kind], fault_after=after, close=True)
 
 
+_LENGTH_TOLD = re.compile(rb"content-length:|chunked", re.IGNORECASE)
 _IN_BODY = frozenset({_H.RESET_IN_BODY, _H.CUT_IN_BODY, _H.HANG_IN_BODY})
 _FAULT_OF = {
     **dict.fromkeys((_H.RESET_BEFORE_HEAD, _H.RESET_IN_HEAD, _H.RESET_IN_BODY), Fault.RESET),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import math
 import os
 import random
 import shutil
@@ -32,6 +33,7 @@ from nephila.seeds import ArgumentSeeds
 from nephila.testing.clock import VirtualClock
 from nephila.testing.disk import ForgetfulDisk
 from nephila.testing.web import Auditor, SimulatedWeb
+from nephila.testing.web.words import SentenceBank
 
 from .environments import shared_environments
 from .happenings import Happened, Happening
@@ -46,6 +48,8 @@ CRAWLER = 1
 """The process that crawls, or supervises."""
 CALM = Life()
 
+_SENTENCES = SentenceBank(1)
+"""Texts are all the same to the faults: one bank serves all webs."""
 _POWER = frozenset({Ending.POWER, Ending.POWER_IN_WRITE})
 _IN_WRITE = frozenset({Ending.KILL_IN_WRITE, Ending.POWER_IN_WRITE})
 _SETTLING_MS = 20.0
@@ -83,6 +87,7 @@ class World:
         self.clock = VirtualClock()
         self.happened: Happened = Happened()
         self.web = SimulatedWeb(scenario.web)
+        self.web.documents.lend(_SENTENCES)
         self._draw = random.Random(f"{scenario.seed} world")
         self.sky = Sky(self.clock, random.Random(f"{scenario.seed} sky"), self.happened, scenario.storm)
         self.rules = Rulebook(self.web, self._draw, scenario.storm.flapping, scenario.storm.lasts_s)
@@ -103,6 +108,7 @@ class World:
         """What a crawl that ended still held in memory."""
         self._alive: Crawl | Supervisor | None = None
         self._descriptors: list[int] = []
+        self._stopped_at_ms: float | None = None
 
     def live(self) -> CrawlSummary:
         """All lives of the scenario, then a calm one to the end."""
@@ -133,6 +139,7 @@ class World:
         self._plan_trouble(life, trouble)
         began_s = self.clock.elapsed_s()
         loop: list[ProcessLoop] = []
+        summary: CrawlSummary | None = None
 
         def make_loop() -> ProcessLoop:
             loop.append(ProcessLoop(self.clock))
@@ -144,6 +151,7 @@ class World:
         trouble.crash = crash
         self.sky.dark = False
         self._alive = None
+        self._stopped_at_ms = None
         try:
             with shared_environments(), asyncio.Runner(loop_factory=make_loop) as runner:
                 runner.get_loop()
@@ -152,16 +160,27 @@ class World:
                 summary = runner.run(self._run(life, trouble))
         except (Crash, StorageError):  # killed, or the disk refused before the crawl could begin
             summary = None
+        except OSError:  # the dead cannot even close their files
+            if not self.sky.dark:
+                raise
+        self._tidy_up(life, trouble, began_s)
+        if summary is not None and self.sky.calm:
+            self._look_at_leftovers()
+        return summary
+
+    def _tidy_up(self, life: Life, trouble: Trouble, began_s: float) -> None:
+        """The directory as the next life finds it, and for the auditor what cannot be known in it."""
         while self._descriptors:
             os.close(self._descriptors.pop())
         left = self.folder / "left"
         if left.exists():
             shutil.rmtree(self.out)
             left.rename(self.out)
-        self._forgive_trouble(trouble, began_s, power=life.unplugged or life.ending in _POWER)
-        if summary is not None and self.sky.calm:
-            self._look_at_leftovers()
-        return summary
+        if self._stopped_at_ms is not None:  # what was on the wire was cut off and given back
+            self.auditor.forgive(self._stopped_at_ms - self._unread_ms(), math.inf)
+        if trouble.since_s is not None:  # what arrived after the disk failed could not be kept
+            power = life.unplugged or life.ending in _POWER
+            self.forgive(power=power, since_ms=max(began_s, trouble.since_s) * 1000)
 
     def _plan_trouble(self, life: Life, trouble: Trouble) -> None:
         self.disk.capacity = None
@@ -283,6 +302,7 @@ class World:
     def _stop(self) -> None:
         if self._alive is not None and self._alive._stopped_by is None:
             self.happened[Happening.STOPPED] += 1
+            self._stopped_at_ms = self.sky.now_ms()
             self._alive.stop(StoppedBy.INTERRUPT)
 
     # Ends
@@ -301,7 +321,7 @@ class World:
         self.sky.dark = True
         shutil.copytree(self.out, self.folder / "left", ignore=shutil.ignore_patterns("lock.mdb"))
         self.disk = self._unplugged(self.folder / "left") if power else self.disk.hand_over()
-        self.forgive(power=power)
+        self.forgive(power=power or life.unplugged)
         loop.wake_all()
         loop.clock = copy.copy(loop.clock)
         raise Crash
@@ -329,11 +349,6 @@ class World:
         kept_ms = known_ms - (self.scenario.settings.archive.sync_ms + 100.0 if power else 0.0)
         self.auditor.forgive(kept_ms, known_ms)
         self.rules.doubt(known_ms)
-
-    def _forgive_trouble(self, trouble: Trouble, began_s: float, *, power: bool) -> None:
-        """What arrived after the disk failed could not be kept."""
-        if trouble.since_s is not None:
-            self.forgive(power=power, since_ms=max(began_s, trouble.since_s) * 1000)
 
     def _between(self, life: Life) -> None:
         """What happens until the next life begins."""

@@ -113,7 +113,7 @@ class _HostLedger:
 class Auditor:
     """Judges requests one after the other; `report` may be asked for at any time."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each has a default, and is a rule of its own
         self,
         rules: HouseRules,
         *,
