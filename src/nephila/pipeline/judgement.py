@@ -61,6 +61,10 @@ class Judgement:
     """Where it redirects to."""
 
 
+_CUT = frozenset({Truncation.TIME, Truncation.DISCONNECT})
+"""What was cut by chance, and may come whole another time."""
+
+
 class Judge:
     """Judges answers for one crawl."""
 
@@ -118,6 +122,10 @@ class Judge:
             return self._unchanged(task, fetched)
         if status in REDIRECTS and fetched.header("location"):
             return self._redirected(task, fetched)
+        if 300 <= status < 400 and fetched.truncated in _CUT:
+            ending = self._politeness.retry(task, _cut_kind(fetched), "redirect cut off before its target")
+            if isinstance(ending, Retry):
+                return Judgement(_ends(ending), error=_cut_kind(fetched))
         if status == 429 or status >= 500:
             kind = "http_429" if status == 429 else HTTP_5XX
             ending = self._politeness.retry(task, kind, f"HTTP {status}")
@@ -197,7 +205,7 @@ class Judge:
         if fetched.unwanted:
             return Judgement(_done(fetched))
         cut = fetched.truncated
-        if cut in {Truncation.TIME, Truncation.DISCONNECT}:
+        if cut in _CUT:
             ending = self._politeness.retry(task, _cut_kind(fetched), f"answer cut ({cut})")
             if isinstance(ending, Retry):
                 return Judgement(_ends(ending), error=_cut_kind(fetched))

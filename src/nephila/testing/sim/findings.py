@@ -15,6 +15,7 @@ from nephila.testing.web import Violation, ViolationKind
 
 from .books import Books
 from .reached import check_reached
+from .scenario import TIGHT_BYTES
 from .world import World
 
 SEGMENT_BYTES = 16_384
@@ -45,7 +46,7 @@ def findings(world: World, summary: CrawlSummary) -> list[str]:
 
 def _politeness(world: World) -> list[str]:
     """What the servers say."""
-    violations = [one for one in world.auditor.report().violations if not _is_borrowed(world, one)]
+    violations = [one for one in world.auditor.report().violations if not _is_excused(world, one)]
     told = [
         f"{one.kind}: {one.host}{one.target} at {one.at_ms / 1000:.3f} s, {one.detail}"
         for one in violations[:MOST_TOLD]
@@ -53,11 +54,17 @@ def _politeness(world: World) -> list[str]:
     return told + ([f"and {len(violations) - MOST_TOLD} more violations"] if len(violations) > MOST_TOLD else [])
 
 
-def _is_borrowed(world: World, violation: Violation) -> bool:
-    """Whether a robots.txt was asked for again that is a redirect, or the end of one: the other part may have failed."""
-    if violation.kind is not ViolationKind.REPEAT or violation.target != "/robots.txt":
-        return False
+def _is_excused(world: World, violation: Violation) -> bool:
+    """Whether something was asked for again for a reason that its server cannot see.
+
+    A robots.txt that is one end of a redirect: the other may have failed. A page under a tight budget: the server had
+    sent all of it, and we ran out of time while we held it back.
+    """
     host = violation.host
+    if violation.kind is not ViolationKind.REPEAT:
+        return False
+    if violation.target != "/robots.txt":
+        return world.scenario.settings.fetch.max_in_flight_bytes == TIGHT_BYTES
     return world.web.robots_source(host) != host or world.web.robots_borrowers(host) > 0
 
 

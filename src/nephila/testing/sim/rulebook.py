@@ -62,6 +62,8 @@ class Rulebook:
     def __init__(self, web: SimulatedWeb, draw: random.Random, share: float, lasts_s: float) -> None:
         self._web = web
         self._flapping: dict[str, _Flapping] = {}
+        self._read_ms: dict[str, float] = {}
+        """When the robots.txt of a host was sent whole for the first time, and understood."""
         self._doubt_ms = (0.0, 0.0)
         """Answers that end within this span may not be understood, either."""
         lenders = {host.robots_source for host in web.hosts if host.robots_source != host.number}
@@ -89,9 +91,14 @@ class Rulebook:
         book.sent.append((now_ms, version))
         return before is not None and before is not version
 
+    def was_read(self, host: str, now_ms: float) -> None:
+        """A robots.txt was sent whole."""
+        self._read_ms.setdefault(host, now_ms)
+
     def doubt(self, since_ms: float, until_ms: float = 0.0) -> None:
         """Whatever was or will be sent between these may not have been understood."""
         self._doubt_ms = (since_ms, until_ms)
+        self._read_ms = {host: at_ms for host, at_ms in self._read_ms.items() if at_ms < since_ms}
         for book in self._flapping.values():
             recent = [version for at_ms, version in book.sent if at_ms >= since_ms]
             earlier = [version for at_ms, version in book.sent if at_ms < since_ms][-1:]
@@ -108,8 +115,8 @@ class Rulebook:
         return any(version.allows(target) for version in {*book.doubted, *(one for _, one in book.sent[-1:])})
 
     def required_delay_ms(self, host: str) -> float:
-        """As the web says."""
-        return self._web.required_delay_ms(host)
+        """As the web says, to who has read it."""
+        return self._web.required_delay_ms(host) if host in self._read_ms else 0.0
 
     def canonical_target(self, host: str, target: str) -> str:
         """As the web says."""

@@ -20,6 +20,10 @@ NEVER_AGAIN_S = 1000.0
 """How long a robots.txt that cannot be read is left alone at last."""
 
 
+TIGHT_BYTES = 4_000
+"""Bodies in flight: less than one page, so that connections are held back all the time."""
+
+
 class Ending(StrEnum):
     """How one life of a crawl is to end, unless it comes to its own end before."""
 
@@ -189,7 +193,7 @@ def _settings(draw: random.Random, workers: int, *, learns: bool, negligent: boo
             connect_timeout_s=min(timeout_s, 3.0),
             concurrency=draw.choice((2, 8, 256)) if workers > 1 else draw.choice((1, 4, 16, 256)),
             keep_alive_s=draw.choice((0.0, 5.0, 60.0)),
-            max_in_flight_bytes=draw.choice((4_000, 100_000)),
+            max_in_flight_bytes=draw.choice((TIGHT_BYTES, 100_000, 100_000, 100_000)),
         ),
         frontier=replace(
             base.frontier,

@@ -106,13 +106,14 @@ class StormyService(WebService):
         if host in self._loaded:
             answer = self._under_load(host, answer, now_ms)
         if self._sky.draw.random() < self._storm.answers:
-            # Of a robots.txt that is not 200 the head says all: one that is cut behind it is as good as a whole one.
-            answer = self._spoil(answer, within_body=target != "/robots.txt" or answer.status == 200)
+            answer = self._spoil(answer, is_robots=target == "/robots.txt")
         return answer
 
     def answered(self, ticket: Ticket | None, exchange: Exchange, *, complete: bool) -> None:
         """Remember which rules were sent whole, then as ever."""
         arrival = exchange.arrival
+        if ticket is not None and complete and arrival.target == "/robots.txt":
+            self._rules.was_read(arrival.host, self.now_ms())
         if ticket is not None and complete and arrival.target == "/robots.txt" and self._rules.flaps(arrival.host):
             version = self._given.get(arrival.host)
             if version is not None and exchange.answer.status in (200, 404):
@@ -145,7 +146,7 @@ class StormyService(WebService):
         self._sky.happened[_H.OVERLOADED] += 1
         return replace(answer, delay_s=min(answer.delay_s + 0.3 * len(lately), 0.7 * self._timeout_s))
 
-    def _spoil(self, answer: ServedAnswer, *, within_body: bool) -> ServedAnswer:
+    def _spoil(self, answer: ServedAnswer, *, is_robots: bool) -> ServedAnswer:
         """Let something go wrong with an answer."""
         draw = self._sky.draw
         kind = draw.choice(
@@ -154,17 +155,21 @@ class StormyService(WebService):
                 *(_H.HANG_BEFORE_HEAD, _H.HANG_IN_HEAD, _H.HANG_IN_BODY, _H.SLOW),
             )
         )
-        if answer.fault is not None or (kind in _IN_BODY and (len(answer.payload) < 2 or not within_body)):
+        if answer.fault is not None or _is_harmless(kind, answer, is_robots=is_robots):
             return answer
-        if kind is _H.CUT_IN_BODY and not _LENGTH_TOLD.search(answer.head):
-            return answer  # an answer that ends with its connection is whole wherever that ends
         self._sky.happened[kind] += 1
         if kind is _H.SLOW:
-            return replace(answer, delay_s=answer.delay_s + draw.uniform(0.1, 0.6) * self._timeout_s)
+            slow_s = answer.delay_s + draw.uniform(0.1, 0.6) * self._timeout_s
+            return replace(answer, delay_s=min(slow_s, 0.8 * self._timeout_s))
         if kind in _IN_BODY:
             after = len(answer.head) + draw.randint(1, len(answer.payload) - 1)
         else:
-            after = 0 if kind in (_H.RESET_BEFORE_HEAD, _H.HANG_BEFORE_HEAD) else draw.randint(1, len(answer.head) - 1)
+            # Not in the last empty line: who leaves a part of that away has said all that matters, as has a robots.txt
+            # whose redirect is told.
+            most = answer.head.find(b"Location") if is_robots and answer.status < 400 else -1
+            most = most if most > 0 else len(answer.head) - 5
+            after = 0 if kind in (_H.RESET_BEFORE_HEAD, _H.HANG_BEFORE_HEAD) else draw.randint(1, most)
+            answer = replace(answer, retry_after_ms=0)
         return replace(answer, fault=_FAULT_OF[kind], fault_after=after, close=True)
 
 
@@ -175,6 +180,17 @@ _FAULT_OF = {
     **dict.fromkeys((_H.CUT_IN_HEAD, _H.CUT_IN_BODY), Fault.CUT),
     **dict.fromkeys((_H.HANG_BEFORE_HEAD, _H.HANG_IN_HEAD, _H.HANG_IN_BODY), Fault.HANG),
 }
+
+
+def _is_harmless(kind: Happening, answer: ServedAnswer, *, is_robots: bool) -> bool:
+    """Whether an answer says as much as it would without that fault."""
+    if is_robots and answer.status != 200 and kind in _IN_BODY:
+        return True  # its head says all
+    if is_robots and answer.status >= 400 and kind is _H.CUT_IN_HEAD:
+        return True  # its status does
+    if kind is _H.CUT_IN_BODY and not _LENGTH_TOLD.search(answer.head):
+        return True  # an answer that ends with its connection is whole wherever that ends
+    return kind in _IN_BODY and len(answer.payload) < 2
 
 
 def _refusal(status: int, retry_after_s: int, ordinary: ServedAnswer) -> ServedAnswer:

@@ -39,7 +39,7 @@ from .environments import shared_environments
 from .happenings import Happened, Happening
 from .owners import OWNER, Crash, ProcessLoop
 from .rulebook import Rulebook
-from .scenario import Ending, Life, Scenario
+from .scenario import TIGHT_BYTES, Ending, Life, Scenario
 from .staff import Staff
 from .trouble import Trouble, TroubledDisk
 from .weather import Sky, StormyNetwork
@@ -109,6 +109,8 @@ class World:
         self._alive: Crawl | Supervisor | None = None
         self._descriptors: list[int] = []
         self._stopped_at_ms: float | None = None
+        self._unsynced_since_ms = math.inf
+        """Since when something may lie in the archive that no life has synced."""
 
     def live(self) -> CrawlSummary:
         """All lives of the scenario, then a calm one to the end."""
@@ -158,8 +160,11 @@ class World:
                 if life.ending in (Ending.KILL, Ending.POWER):
                     loop[0].plan_crash(life.at, life.place, crash)
                 summary = runner.run(self._run(life, trouble))
-        except (Crash, StorageError):  # killed, or the disk refused before the crawl could begin
+        except Crash:
             summary = None
+        except StorageError:  # the disk refused before the crawl could begin
+            if self.sky.calm:
+                raise
         except OSError:  # the dead cannot even close their files
             if not self.sky.dark:
                 raise
@@ -340,14 +345,17 @@ class World:
 
     def _unread_ms(self) -> float:
         """How long ago an answer may have ended for its server that the crawler has not got in its hands yet."""
-        tight = self.scenario.settings.fetch.max_in_flight_bytes < 10_000
+        tight = self.scenario.settings.fetch.max_in_flight_bytes == TIGHT_BYTES
         return _SETTLING_MS + (self.scenario.settings.fetch.timeout_s * 1000 if tight else 0.0)
 
     def forgive(self, *, power: bool, since_ms: float | None = None) -> None:
         """Let the auditor know what the crawler cannot know any more."""
         known_ms = (self.sky.now_ms() if since_ms is None else since_ms) - self._unread_ms()
-        kept_ms = known_ms - (self.scenario.settings.archive.sync_ms + 100.0 if power else 0.0)
-        self.auditor.forgive(kept_ms, known_ms)
+        if self._alive is not None and self._alive.recovered is not None:
+            self._unsynced_since_ms = math.inf  # what earlier lives had left was synced
+        unsynced_ms = min(self._unsynced_since_ms, known_ms - self.scenario.settings.archive.sync_ms - 100.0)
+        self._unsynced_since_ms = math.inf if power else unsynced_ms
+        self.auditor.forgive(unsynced_ms if power else known_ms, known_ms)
         self.rules.doubt(known_ms)
 
     def _between(self, life: Life) -> None:
