@@ -122,17 +122,21 @@ class Judge:
             return self._unchanged(task, fetched)
         if status in REDIRECTS and fetched.header("location"):
             return self._redirected(task, fetched)
-        if 300 <= status < 400 and fetched.truncated in _CUT:
-            ending = self._politeness.retry(task, _cut_kind(fetched), "redirect cut off before its target")
-            if isinstance(ending, Retry):
-                return Judgement(_ends(ending), error=_cut_kind(fetched))
         if status == 429 or status >= 500:
             kind = "http_429" if status == 429 else HTTP_5XX
             ending = self._politeness.retry(task, kind, f"HTTP {status}")
             return Judgement(_ends(ending), error=kind)
         if 200 <= status < 300:
             return self._answered(task, fetched, compare)
-        return Judgement(_done(fetched), error=HTTP_4XX if 400 <= status < 500 else "")
+        return self._final(task, fetched)
+
+    def _final(self, task: PageTask, fetched: Fetched) -> Judgement:
+        """An answer that is no page; a redirect that lost its target on the way may tell it another time."""
+        if 300 <= fetched.status < 400 and fetched.truncated in _CUT:
+            ending = self._politeness.retry(task, _cut_kind(fetched), "redirect cut off before its target")
+            if isinstance(ending, Retry):
+                return Judgement(_ends(ending), error=_cut_kind(fetched))
+        return Judgement(_done(fetched), error=HTTP_4XX if 400 <= fetched.status < 500 else "")
 
     def _unchanged(self, task: PageTask, fetched: Fetched) -> Judgement:
         if not task.validators:  # nobody asked whether it has changed: there is no page behind this answer

@@ -116,7 +116,16 @@ def draw_scenario(seed: int) -> Scenario:
         settings = _at_ease(settings)
     count = 1 if large else draw.choice((0, 1, 1, 2, 2, 3, 4))
     lives = tuple(_life(draw, number, workers, settings) for number in range(count))
+    if negligent:
+        lives = (_slow_life(draw, settings), *lives[:2])
     return Scenario(seed, web, settings, _storm(draw), lives, workers, negligent, learns)
+
+
+def _slow_life(draw: random.Random, settings: Settings) -> Life:
+    """A life in which workers are frozen past their leases, and go on."""
+    lease_s = settings.frontier.lease_s
+    freezes = tuple((draw.uniform(0.0, 10.0), draw.uniform(1.0, 2.5) * lease_s) for _ in range(draw.choice((1, 2, 3))))
+    return Life(freezes=freezes, pause_s=draw.choice((0.0, 0.3)))
 
 
 def _at_ease(settings: Settings) -> Settings:
@@ -182,7 +191,7 @@ def _settings(draw: random.Random, workers: int, *, learns: bool, negligent: boo
         ),
         robots=replace(
             base.robots,
-            fresh_s=draw.choice((15.0, 60.0, DAY_S)),
+            fresh_s=draw.choice((15.0, 15.0, 60.0, DAY_S)),
             retry_s=draw.choice((5.0, 15.0)),
             retry_max_s=NEVER_AGAIN_S,
         ),
@@ -230,8 +239,8 @@ def _storm(draw: random.Random) -> Storm:
         connects=share(0.1),
         names=share(0.1),
         dribbles=share(0.05),
-        walls=share(0.2),
-        flapping=share(0.4),
+        walls=share(0.3),
+        flapping=share(0.7),
         moving=share(0.2),
         overloaded=share(0.2),
         lasts_s=draw.choice((20.0, 60.0, 180.0)),

@@ -278,6 +278,15 @@ class StormyNetwork(SimulatedNetwork):
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"Connect call failed ('{address}', {port})")
         return await super().open(factory, address, port, tls=tls, server_name=server_name, source=source)
 
+    def busy_owner(self) -> int:
+        """A process that waits for an answer now; 0 where none does."""
+        holders = {id(transport): holder for holder, transport in self._held}
+        for connection in sorted(self.service.connections, key=lambda one: one._connection):
+            if connection._exchange is not None:
+                far = connection._transport
+                return holders.get(id(far._far), 0) if isinstance(far, PipeTransport) else 0
+        return 0
+
     def hang_up(self, owner: int) -> None:
         """A process is dead: its connections are reset."""
         for holder, transport in self._held:

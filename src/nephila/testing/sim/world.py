@@ -52,8 +52,9 @@ _SENTENCES = SentenceBank(1)
 """Texts are all the same to the faults: one bank serves all webs."""
 _POWER = frozenset({Ending.POWER, Ending.POWER_IN_WRITE})
 _IN_WRITE = frozenset({Ending.KILL_IN_WRITE, Ending.POWER_IN_WRITE})
-_SETTLING_MS = 20.0
+_SETTLING_MS = 50.0
 """From the end of an answer to its capture and its settle: a way over the cable and a group commit."""
+_LOOKS, _LOOK_S = 200, 0.02
 
 
 @dataclass(slots=True)
@@ -67,7 +68,7 @@ class Listener:
         """Look at one."""
         if event.kind is EventKind.WARNING:
             self.warnings.append(f"{event.reason} {event.url} {event.detail}")
-        if event.reason == "late":
+        if event.kind is EventKind.LATE_RESULT:
             self.happened[Happening.LATE_RESULT] += 1
 
     def flush(self) -> None:
@@ -272,11 +273,25 @@ class World:
             plan.append((life.at / 100, self._stop))
         for at_s, act in sorted(plan, key=lambda one: one[0]):
             await asyncio.sleep(max(0.0, begun + at_s - loop.time()))
+            if staff.owners and self._draw.random() < 0.8:
+                await self._wait_for_a_request()
             act()
+
+    async def _wait_for_a_request(self) -> None:
+        """Let a worker be in the middle of something."""
+        for _ in range(_LOOKS):
+            if self.network.busy_owner():
+                return
+            await asyncio.sleep(_LOOK_S)
+
+    def _victim(self, staff: Staff) -> int:
+        """The process that something happens to: one that is busy, if there is one."""
+        busy = self.network.busy_owner()
+        return busy if busy in staff.owners else self._draw.choice(staff.owners)
 
     def _freezing(self, loop: ProcessLoop, staff: Staff, lasts_s: float) -> Callable[[], None]:
         def freeze() -> None:
-            owner = self._draw.choice(staff.owners) if staff.owners else CRAWLER
+            owner = self._victim(staff) if staff.owners else CRAWLER
             if loop.is_frozen(owner):
                 return
             self.happened[Happening.FROZEN] += 1
@@ -298,7 +313,7 @@ class World:
     def _kill_worker(self, staff: Staff) -> None:
         if staff.owners:
             self.happened[Happening.WORKER_KILLED] += 1
-            staff.kill(self._draw.choice(staff.owners))
+            staff.kill(self._victim(staff))
 
     def _jump(self, by_s: float) -> None:
         self.happened[Happening.CLOCK_FORWARD if by_s > 0 else Happening.CLOCK_BACK] += 1
