@@ -1,0 +1,35 @@
+"""Is the simulation worth its time? The crawler is broken on purpose, and it must notice, within a few seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from mutants import MUTANTS, Mutant
+
+from nephila.testing.sim import run_seed
+
+KNOWN: dict[str, tuple[int, ...]] = {}
+"""Seeds that were found to catch a mutant; a range of others is searched as well, because drawing changes with time."""
+MOST = 60
+"""Seeds at most until a mutant must have been caught."""
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.__name__)
+def test_a_broken_crawler_is_caught(
+    mutant: Mutant, monkeypatch: pytest.MonkeyPatch, say: Callable[[str], None]
+) -> None:
+    """Q4, F3, F10, P1, P2, W2, W3: each way of breaking it is found by some seed, which says so."""
+    mutant(monkeypatch)
+    known = KNOWN.get(mutant.__name__, ())
+    for tried, seed in enumerate([*known, *(seed for seed in range(MOST) if seed not in known)][:MOST], 1):
+        verdict = run_seed(seed)
+        if verdict.found:
+            say(f"caught by seed {seed}, the {tried}. that was tried: {verdict.found[0][:100]}")
+            return
+    pytest.fail(f"{MOST} seeds did not notice: {mutant.__doc__}")
+
+
+def test_there_are_enough_mutants() -> None:
+    """Q4: ten at least, and no two of them the same."""
+    assert len({one.__doc__ for one in MUTANTS}) == len(MUTANTS) >= 10
