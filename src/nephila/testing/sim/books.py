@@ -100,6 +100,8 @@ class Books:
                 if capture.revisit_of is not None:
                     referred.append((place, capture.revisit_of.record_id))
                 fetched = capture.fetched
+                if isinstance(capture.task, PageTask) and fetched.truncated is None and _is_final(fetched.status):
+                    self._pages[f"{fetched.status} {fetched.url}"] += 1
                 if isinstance(capture.task, PageTask) and 200 <= fetched.status < 300 and fetched.truncated is None:
                     self._pages[world.web.identify(fetched.url) or fetched.url] += 1
                     expected = world.web.expected_body(fetched.url)
@@ -152,6 +154,11 @@ class Books:
                 record.raw_stream.read()
         missing = self.answers - places
         return [f"warcio does not find {place}" for place in sorted(missing)]
+
+
+def _is_final(status: int) -> bool:
+    """Whether an answer that is no page ends its URL."""
+    return 300 <= status < 500 and status != 429
 
 
 def _differences(book: str, listed: list[Place], answers: set[Place]) -> list[str]:
