@@ -291,7 +291,7 @@ class StormyNetwork(SimulatedNetwork):
         """A process is dead: its connections are reset."""
         for holder, transport in self._held:
             if holder == owner:
-                transport.vanish()
+                transport.sever()
         self._held = [(holder, transport) for holder, transport in self._held if holder != owner]
 
     def hang_up_all(self) -> None:

@@ -53,6 +53,7 @@ class PipeTransport(asyncio.Transport):
         self._reading = True
         self._closing = False
         self._lost = False
+        self._severed = False
         self._eof_written = False
         self._eof_shipped = False
         self._writer_paused = False
@@ -75,7 +76,7 @@ class PipeTransport(asyncio.Transport):
 
     def is_closing(self) -> bool:
         """Whether it was closed or is about to be."""
-        return self._closing
+        return self._closing or self._severed
 
     def is_reading(self) -> bool:
         """Whether data is being delivered."""
@@ -114,7 +115,7 @@ class PipeTransport(asyncio.Transport):
         """Send, or keep until the far end has room."""
         if self._eof_written:
             raise RuntimeError("Cannot call write() after write_eof()")
-        if not data or self._closing:
+        if not data or self._closing or self._severed:
             return
         copy = bytes(data)
         size = self._segment_bytes
@@ -152,11 +153,15 @@ class PipeTransport(asyncio.Transport):
         self._ship(ConnectionResetError(104, "Connection reset by peer"))
         self._lose(None)
 
-    def vanish(self) -> None:
-        """The process at this end was killed: it is told nothing, and the far end is reset."""
-        if not self._lost:
-            self._closing = self._lost = True
+    def sever(self) -> None:
+        """The process at this end was killed, or is out of reach: the far end is reset, and this one told nothing.
+
+        What has arrived can still be read; nothing more comes, and nothing can be sent.
+        """
+        if not self._lost and not self._severed:
+            self._severed = True
             self._unsent.clear()
+            self._unsent_bytes = 0
             self._ship(ConnectionResetError(104, "Connection reset by peer"))
 
     # The way to the far end.
@@ -177,6 +182,8 @@ class PipeTransport(asyncio.Transport):
                 self._lose(None)
 
     def _ship(self, item: _Item) -> None:
+        if self._severed and isinstance(item, bytes):
+            return
         self._on_the_way.append(item)
         self._loop.call_later(self._latency_s, self._land, context=NOWHERE)
 
@@ -197,6 +204,8 @@ class PipeTransport(asyncio.Transport):
     # What comes from the far end.
 
     def _arrive(self, item: _Item) -> None:
+        if self._severed:
+            return
         if self._lost:
             if item and isinstance(item, bytes):  # nobody is here any more: the kernel answers with a reset
                 self._ship(ConnectionResetError(104, "Connection reset by peer"))
