@@ -39,6 +39,7 @@ from .weather import StormyNetwork
 RHYTHM = Rhythm(worker_s=1.0, supervisor_s=1.0, beat_s=4.0)
 FIRST_OWNER = 10
 KILLED = -9
+NOTICE_S = 0.05
 
 M = TypeVar("M")
 
@@ -209,7 +210,10 @@ class Staff:
             process, line = self._processes.pop(owner)
             self._loop.kill(owner)
             self._network.hang_up(owner)
-            self._forgive(self.frozen_at_ms.pop(owner, self._network.service.now_ms()))
+            since_ms = self.frozen_at_ms.pop(owner, self._network.service.now_ms())
+            self._forgive(since_ms)
+            # An answer may be sent whole in the moment that it takes its server to notice.
+            self._loop.call_later(NOTICE_S, self._forgive, since_ms, context=contextvars.Context())
             self.deaths += 1
             process.end(KILLED)
             line.put(None)

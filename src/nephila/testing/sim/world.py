@@ -110,6 +110,7 @@ class World:
         self._alive: Crawl | Supervisor | None = None
         self._descriptors: list[int] = []
         self._stopped_at_ms: float | None = None
+        self._frozen_at_ms: dict[int, float] = {}
         self._unsynced_since_ms = math.inf
         """Since when something may lie in the archive that no life has synced."""
 
@@ -211,6 +212,7 @@ class World:
             self.scenario, self.network, self.clock, disk, loop, lambda since: self.forgive(power=False, since_ms=since)
         )
         self._descriptors = staff.descriptors
+        self._frozen_at_ms = staff.frozen_at_ms
         context = OWNER.get()
         OWNER.set(CRAWLER)
         main = loop.create_task(self._crawl(staff, trouble), name="crawl")
@@ -365,7 +367,8 @@ class World:
 
     def forgive(self, *, power: bool, since_ms: float | None = None) -> None:
         """Let the auditor know what the crawler cannot know any more."""
-        known_ms = (self.sky.now_ms() if since_ms is None else since_ms) - self._unread_ms()
+        since_ms = min(self.sky.now_ms(), *self._frozen_at_ms.values(), math.inf) if since_ms is None else since_ms
+        known_ms = since_ms - self._unread_ms()
         if self._alive is not None and self._alive.recovered is not None:
             self._unsynced_since_ms = math.inf  # what earlier lives had left was synced
         unsynced_ms = min(self._unsynced_since_ms, known_ms - self.scenario.settings.archive.sync_ms - 100.0)

@@ -218,7 +218,8 @@ class Auditor:
         """
         for page in self._cycle.values():
             if page.tries and page.ended_ms > kept_until_ms:
-                page.tries -= 1
+                # What was lost with its bytes begins anew; what was only on its way has used up its tries.
+                page.tries = page.tries - 1 if kept_until_ms == known_until_ms else 0
                 page.open_to_retry = True
         for ledger in self._hosts.values():
             ledger.rules_ended_ms = [ended for ended in ledger.rules_ended_ms if ended <= known_until_ms]
