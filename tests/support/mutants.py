@@ -19,7 +19,6 @@ from nephila.frontier.embedded import LmdbFrontier, settling, upkeep
 from nephila.frontier.embedded.book import Book
 from nephila.interfaces.frontier import Admission, Settled
 from nephila.model.outcome import RulesKind, RulesLearned
-from nephila.node.bookkeeper import Bookkeeper
 from nephila.pipeline import Pipeline
 from nephila.politeness import StandardPoliteness, conduct
 from nephila.store import LocalArchive, local, recovery
@@ -87,11 +86,6 @@ def old_rules_kept(patch: pytest.MonkeyPatch) -> None:
         return learned
 
     patch.setattr(conduct, "judge_robots", judged)
-
-
-def confirmed_past_the_unsettled(patch: pytest.MonkeyPatch) -> None:
-    """The mark moves over captures whose settle was not answered."""
-    patch.setattr(Bookkeeper, "appended", lambda self, segment, _offset: self._outstanding.setdefault(segment, set()))
 
 
 def rest_from_the_start(patch: pytest.MonkeyPatch) -> None:
@@ -167,20 +161,6 @@ def rules_not_asked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Pipeline, "_forbidden", lambda *_: None)
 
 
-def catalogue_first(patch: pytest.MonkeyPatch) -> None:
-    """The catalogue is written before the bytes are durable."""
-    record = Bookkeeper.record
-
-    async def early(self: Bookkeeper) -> None:
-        confirmed, self._confirmed = self._confirmed, {row.segment: 1 << 62 for row in self._rows}
-        try:
-            await record(self)
-        finally:
-            self._confirmed = confirmed
-
-    patch.setattr(Bookkeeper, "record", early)
-
-
 def contents_trusted_after_failure(patch: pytest.MonkeyPatch) -> None:
     """The index of contents is closed as if all that it refers to were durable, though a sync had failed."""
     patch.setattr(LmdbDigestIndex, "distrust", lambda _: None)
@@ -226,7 +206,6 @@ MUTANTS: tuple[Mutant, ...] = (
     any_token_settles,
     no_rest_after_reaping,
     old_rules_kept,
-    confirmed_past_the_unsettled,
     rest_from_the_start,
     retry_after_forgotten,
     two_at_once,
@@ -236,7 +215,6 @@ MUTANTS: tuple[Mutant, ...] = (
     no_deadline_check,
     refused_not_disowned,
     rules_not_asked,
-    catalogue_first,
     contents_trusted_after_failure,
     recovered_name_not_synced,
     addresses_not_counted,
