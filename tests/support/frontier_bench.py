@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from recount import check_tables
-
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Policy
 from nephila.interfaces.frontier import UrlStory
@@ -19,6 +17,7 @@ from nephila.model.settings import FrontierSettings
 from nephila.model.task import Candidate, Lease, Pace
 from nephila.testing.clock import VirtualClock
 from nephila.testing.contracts.frontier import addresses, candidates
+from nephila.testing.recount import check_tables
 
 SETTINGS = FrontierSettings(sync=False, linger_ms=0, look_ahead_ms=0, map_bytes=1 << 28)
 PLAIN = Policy(SETTINGS, base_delay_ms=0, robots=False)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.node.standing import CrawlStatus
     from nephila.report import CrawlReport
     from nephila.seeds import SeedReport, SeedSource
+    from nephila.testing.sim.campaign import Campaign
+    from nephila.testing.sim.runner import Verdict
 
 
 class RunningCrawl(Protocol):
@@ -165,6 +167,21 @@ class RunDemo(Protocol):
         """Start the web in a process of its own, crawl it, end it, ask its auditor."""
 
 
+class RunSimulation(Protocol):
+    """Lives through the scenarios of seeds."""
+
+    def __call__(
+        self, state: Path | None, runs: int, start: int, tell: Callable[[Verdict, Campaign], None]
+    ) -> Campaign:
+        """So many seeds that were not lived through yet, from `start` on; `tell` hears of each."""
+
+
+def _run_simulation(state: Path | None, runs: int, start: int, tell: Callable[[Verdict, Campaign], None]) -> Campaign:
+    from nephila.testing.sim.campaign import go_on  # noqa: PLC0415 - start-up
+
+    return go_on(state, runs, start, tell)
+
+
 def _run_crawl(
     out: Path,
     configured: Configured,
@@ -221,6 +238,7 @@ class Backend:
     open_operator: Callable[[Path], Operator] = _open_operator
     report_on: Callable[[Path], CrawlReport] = _report_on
     audit: Callable[[Path, str, Sequence[str]], Audit] = _audit
+    run_simulation: RunSimulation = _run_simulation
 
 
 def backend_of(ctx: click.Context) -> Backend:

@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "serve": Entry("nephila.cli.serve", "serve", "Serve the control API of a crawl."),
         "config": Entry("nephila.cli.config", "config", "Show settings and where they came from."),
         "completion": Entry("nephila.cli.completion", "completion", "Print the script that completes commands."),
+        "sim": Entry("nephila.cli.sim", "sim", "Simulate crawls under faults, and judge them."),
         "bench": Entry("nephila.cli.bench", "bench", "Measure what things cost here (in a checkout)."),
         "test": Entry("nephila.cli.check", "test", "Run the project's own tests (in a checkout)."),
     }

@@ -59,6 +59,9 @@ class MemoryDigestIndex:
     def flush(self) -> None:
         """Nothing to do."""
 
+    def distrust(self) -> None:
+        """Nothing to do: it outlives nothing."""
+
     def close(self) -> None:
         """Nothing to do."""
 
@@ -77,6 +80,7 @@ class LmdbDigestIndex:
         self._marker = path / "open-since-boot"
         self._lock = threading.Lock()
         self._recent: dict[bytes, Original] = {}
+        self._trusted = True
         try:
             path.mkdir(parents=True, exist_ok=True)
             if not joining and self._left_open_by_another_boot(boot_id):
@@ -130,6 +134,10 @@ class LmdbDigestIndex:
         for first in range(0, len(batch), FLUSH_ENTRIES):
             self._write(batch[first : first + FLUSH_ENTRIES])
 
+    def distrust(self) -> None:
+        """As the interface: the marker stays when it is closed, as if the machine had gone down before."""
+        self._trusted = False
+
     def close(self) -> None:
         """As the interface; a power loss afterwards takes nothing.
 
@@ -138,7 +146,7 @@ class LmdbDigestIndex:
         """
         with suppress(StorageError):
             self.flush()
-        if not self._joining:
+        if not self._joining and self._trusted:
             with suppress(lmdb.Error):
                 self._environment.sync(True)
                 self._marker.unlink(missing_ok=True)

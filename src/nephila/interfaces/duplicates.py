@@ -22,5 +22,8 @@ class DigestIndex(Protocol):
     def flush(self) -> None:
         """Write what was remembered to disk."""
 
+    def distrust(self) -> None:
+        """Captures that it knows may never have become durable: a power loss that takes them must take it as well."""
+
     def close(self) -> None:
         """Flush and close."""

@@ -140,6 +140,10 @@ class Bookkeeper:
         self._outstanding.pop(segment, None)
         return taken
 
+    def distrust(self) -> None:
+        """The disk has failed: what was appended last may never become durable."""
+        self._duplicates.distrust()
+
     async def finish(self) -> None:
         """Everything is settled: close the archive, whatever the disk says, and leave nothing unwritten."""
         try:

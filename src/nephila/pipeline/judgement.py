@@ -61,6 +61,10 @@ class Judgement:
     """Where it redirects to."""
 
 
+_CUT = frozenset({Truncation.TIME, Truncation.DISCONNECT})
+"""What was cut by chance, and may come whole another time."""
+
+
 class Judge:
     """Judges answers for one crawl."""
 
@@ -124,7 +128,15 @@ class Judge:
             return Judgement(_ends(ending), error=kind)
         if 200 <= status < 300:
             return self._answered(task, fetched, compare)
-        return Judgement(_done(fetched), error=HTTP_4XX if 400 <= status < 500 else "")
+        return self._final(task, fetched)
+
+    def _final(self, task: PageTask, fetched: Fetched) -> Judgement:
+        """An answer that is no page; a redirect that lost its target on the way may tell it another time."""
+        if 300 <= fetched.status < 400 and fetched.truncated in _CUT:
+            ending = self._politeness.retry(task, _cut_kind(fetched), "redirect cut off before its target")
+            if isinstance(ending, Retry):
+                return Judgement(_ends(ending), error=_cut_kind(fetched))
+        return Judgement(_done(fetched), error=HTTP_4XX if 400 <= fetched.status < 500 else "")
 
     def _unchanged(self, task: PageTask, fetched: Fetched) -> Judgement:
         if not task.validators:  # nobody asked whether it has changed: there is no page behind this answer
@@ -197,7 +209,7 @@ class Judge:
         if fetched.unwanted:
             return Judgement(_done(fetched))
         cut = fetched.truncated
-        if cut in {Truncation.TIME, Truncation.DISCONNECT}:
+        if cut in _CUT:
             ending = self._politeness.retry(task, _cut_kind(fetched), f"answer cut ({cut})")
             if isinstance(ending, Retry):
                 return Judgement(_ends(ending), error=_cut_kind(fetched))

@@ -54,12 +54,14 @@ def judge_robots(
     if isinstance(answer, FetchFailed):
         return _failing(task, f"{answer.kind}: {answer.detail}", last, settings, now, failure=answer.kind)
     status = answer.status
-    if 200 <= status < 300 and answer.truncated in {Truncation.TIME, Truncation.DISCONNECT}:
+    moved = _redirect(task, answer, settings) if 300 <= status < 400 else None
+    # A redirect that lost its target on the way is no redirect to nowhere: that would open the site.
+    if 200 <= status < 400 and moved is None and answer.truncated in {Truncation.TIME, Truncation.DISCONNECT}:
         return _failing(task, f"cut off ({answer.truncated})", last, settings, now, status=status)
     if 200 <= status < 300:
         return _learned(task, RulesKind.RULES, _whole_lines(answer, settings.max_bytes), answer, settings, now)
     if 300 <= status < 400:
-        return _redirect(task, answer, settings) or _learned(task, RulesKind.ALLOW_ALL, b"", answer, settings, now)
+        return moved or _learned(task, RulesKind.ALLOW_ALL, b"", answer, settings, now)
     if 400 <= status < 500 and status != _TOO_MANY_REQUESTS:
         return _learned(task, RulesKind.ALLOW_ALL, b"", answer, settings, now)
     return _failing(task, f"HTTP {status}", last, settings, now, status=status)

@@ -48,6 +48,7 @@ def recover(disk: Disk, path: Path, confirmed: int = 0) -> int:
             file.sync()
         finally:
             file.close()
+        disk.sync_directory(path.parent)  # nor its name, if it was killed before its first sync
     except OSError as error:
         raise StorageError(f"{path.name} cannot be read or repaired: {error.strerror or error}.") from error
     return end

@@ -147,7 +147,15 @@ class ForgetfulDisk:
         """Bytes that can still be written."""
         if self.capacity is None:
             return 1 << 62
-        return max(0, self.capacity - sum(len(content.data) for content in self._files.values()))
+        return max(0, self.capacity - self.used())
+
+    def used(self) -> int:
+        """Bytes that are written."""
+        return sum(len(content.data) for content in self._files.values())
+
+    def names_of_all(self) -> frozenset[Path]:
+        """Every file there is."""
+        return frozenset(self._files)
 
     def contents(self, path: Path) -> bytes:
         """A file's bytes as programs see them."""
@@ -171,6 +179,18 @@ class ForgetfulDisk:
         after = ForgetfulDisk(self.capacity)
         for path, content in names.items():
             after.overwrite(path, content.after_power_loss(draw))
+        return after
+
+    def hand_over(self) -> ForgetfulDisk:
+        """The disk as another process finds it when the one that used it was killed: nothing is lost, or synced."""
+        self.powered_off = True
+        after = ForgetfulDisk(self.capacity)
+        copies = {id(one): _Content(bytearray(one.data), one.durable) for one in self._files.values()}
+        after._files = {path: copies[id(one)] for path, one in self._files.items()}
+        after._durable_names = {
+            path: copies.get(id(one)) or _Content(bytearray(one.data), one.durable)
+            for path, one in self._durable_names.items()
+        }
         return after
 
     def _check(self) -> None:

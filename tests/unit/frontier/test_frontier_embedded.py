@@ -11,7 +11,6 @@ import pytest
 from frontier_bench import PLAIN, SEGMENT, SETTINGS, bench, pages, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recount import check_tables
 
 from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
 from nephila.frontier.embedded.book import Book
@@ -30,6 +29,7 @@ from nephila.model.outcome import (
 from nephila.model.task import Lease, PageTask, Refusal, RobotsTask
 from nephila.testing.clock import VirtualClock
 from nephila.testing.contracts.frontier import addresses, candidates
+from nephila.testing.recount import check_tables
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
 POLITE = replace(PLAIN, base_delay_ms=1000)

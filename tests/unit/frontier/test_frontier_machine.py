@@ -34,7 +34,6 @@ from frontier_steps import (
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from recount import check_tables
 
 from nephila.frontier import traps
 from nephila.frontier.embedded import LmdbFrontier
@@ -60,6 +59,7 @@ from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import RecordRef, SegmentId
 from nephila.model.task import Candidate, Lease, Level, Pace, PageTask, Refusal, RobotsTask
 from nephila.testing.clock import VirtualClock
+from nephila.testing.recount import check_tables
 from nephila.urls import registrable_domain
 
 LEASE_S = 60.0

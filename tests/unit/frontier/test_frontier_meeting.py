@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from frontier_bench import DAY_S, PLAIN, SEGMENT, SETTINGS, bench, run, urls
-from recount import check_tables
 
 from nephila.model.task import Candidate, Level
 from nephila.testing.contracts.frontier import addresses
+from nephila.testing.recount import check_tables
 
 URL = "https://a.test/x"
 (ADDRESS,) = addresses(URL)

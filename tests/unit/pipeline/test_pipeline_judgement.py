@@ -44,6 +44,13 @@ def followed(judged: Judgement) -> list[str]:
     return [candidate.address.url for candidate in judged.sifted.candidates]
 
 
+def test_a_redirect_that_lost_its_target_is_tried_again(judge: Judge) -> None:
+    """H2, H5: a header block that ends before its Location is an answer that broke off, kept at the last try."""
+    cut = replace(answer(URL, 302), truncated=Truncation.DISCONNECT)
+    assert isinstance(end(judge.judge(page_task(URL), cut)), Retry)
+    assert isinstance(end(judge.judge(page_task(URL, retries=3), cut)), Done)
+
+
 # 304
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nephila.interfaces.politeness import RobotsRedirect
 from nephila.model.exchange import FailureKind, Fetched, FetchFailed, Truncation
 from nephila.model.outcome import OriginRules, RulesKind, RulesLearned
 from nephila.model.settings import RobotsSettings
@@ -28,6 +29,23 @@ def test_a_cut_file_opens_nothing(why: Truncation) -> None:
     assert isinstance(learned, RulesLearned)
     assert learned.rules.kind is RulesKind.UNAVAILABLE
     kept = judge_robots(OWN, cut(why), GOOD, RobotsSettings(), 1000, 1000)
+    assert isinstance(kept, RulesLearned)
+    assert kept.rules.body == GOOD.body
+
+
+@pytest.mark.parametrize("why", [Truncation.DISCONNECT, Truncation.TIME])
+@pytest.mark.parametrize("location", ["", "https://b.test/robots.txt"])
+def test_a_redirect_that_lost_its_target_opens_nothing(why: Truncation, location: str) -> None:
+    """P1: a header block that ends before its Location is a failure; one that has it is followed."""
+    headers = (("location", location),) if location else ()
+    moved = Fetched(OWN.url, b"", b"", b"", 301, headers, b"", "127.0.0.1", 0, 0, 5, truncated=why)
+    learned = judge_robots(OWN, moved, None, RobotsSettings(), 1000, 1000)
+    if location:
+        assert isinstance(learned, RobotsRedirect)
+        return
+    assert isinstance(learned, RulesLearned)
+    assert learned.rules.kind is RulesKind.UNAVAILABLE
+    kept = judge_robots(OWN, moved, GOOD, RobotsSettings(), 1000, 1000)
     assert isinstance(kept, RulesLearned)
     assert kept.rules.body == GOOD.body
 

@@ -40,6 +40,16 @@ def written() -> _Written:
     return _Written()
 
 
+def test_what_was_recovered_survives_a_power_loss() -> None:
+    """F10, W2: whoever was killed before the first sync had made neither the bytes durable nor the name."""
+    world = ArchiveWorld()
+    stored = world.open().append(page_capture(1))
+    path = world.path(stored.ref.segment)
+    end = recover(world.disk, path)
+    after = world.disk.lose_power()
+    assert len(after.contents(path)) == end == stored.ref.end
+
+
 def test_a_whole_file_is_left_alone(written: _Written) -> None:
     """F10: recovery of what needs none changes nothing."""
     assert written.found(written.data) == (len(written.data), written.data)

@@ -243,13 +243,20 @@ def _observe(book: Book) -> tuple[Totals, int | None]:
     return book.totals, upkeep.next_moment(book)
 
 
+_LEVEL_NAMES = tuple(level.name.lower() for level in Level)
+_LANES = tuple(
+    (order.level_of_lane(lane).name.lower(), order.supply_of_lane(lane) is order.Supply.DUE)
+    for lane in range(order.LANES)
+)
+"""Of each lane its level, and whether what it holds was fetched before."""
+
+
 def snapshot_of(totals: Totals, now: int, next_moment: int | None) -> FrontierSnapshot:
     """The totals as the interface's record."""
-    queued, due = dict.fromkeys((level.name.lower() for level in Level), 0), dict[str, int]()
-    for lane, count in enumerate(totals.queued):
-        name = order.level_of_lane(lane).name.lower()
+    queued, due = dict.fromkeys(_LEVEL_NAMES, 0), dict[str, int]()
+    for (name, is_due), count in zip(_LANES, totals.queued, strict=True):
         queued[name] += count
-        if order.supply_of_lane(lane) is order.Supply.DUE:
+        if is_due:
             due[name] = count
     planned = totals.delayed.get(DeferReason.DUE, 0)
     return FrontierSnapshot(

@@ -55,7 +55,9 @@ def reap(book: Book, *, everything: bool = False, holder: int = 0, lent: int = 0
         if book.token_of(key) == int.from_bytes(token_key, "big"):
             host = book.known_host(key)
             book.free(key, host)
-            host.free_at = book.now + book.delay_of(key, host) + 1
+            # A lease may be taken before its host may be asked: a Retry-After that was not over is kept.
+            promised = host.free_at + book.timeline.slept_ms - host.slept_ms
+            host.free_at = max(promised, book.now + book.delay_of(key, host) + 1)
             host.released_at, host.slept_ms = book.now, book.timeline.slept_ms
             book.rest(key, host)
     return len(ended)

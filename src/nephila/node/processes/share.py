@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nephila.model.settings import Settings
@@ -12,6 +12,21 @@ from nephila.model.settings import Settings
 MAX_LINGER_MS = 20.0
 
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """How often who looks at what, in seconds. Under virtual time looking is all that costs: less often."""
+
+    worker_s: float = 0.025
+    """A worker with places free looks for what others may have brought."""
+    supervisor_s: float = 0.1
+    """The supervisor looks whether it is over."""
+    beat_s: float = 0.2
+    """A worker tells how far it is."""
+
+
+USUAL = Rhythm()
 
 
 def process_count(settings: Settings, cores: int | None = None) -> int:

@@ -41,9 +41,9 @@ from .child import Child, death_of
 from .hearing import unpacked
 from .messages import Beat, Ended, FromWorker, Ping, Pong, Unreachable
 from .roll import Roll
+from .share import USUAL, Rhythm
 from .workforce import Workforce
 
-POLL_S = 0.1
 PONG_S = 5.0
 
 LEAST_SILENCE_S = 10.0
@@ -53,8 +53,15 @@ LEAST_SILENCE_S = 10.0
 class Supervisor:
     """A crawl in several processes, from `run` to its summary. Has what `Crawl` has for whoever watches."""
 
-    def __init__(self, machinery: Machinery, workforce: Workforce, listeners: Sequence[EventSink]) -> None:
+    def __init__(
+        self,
+        machinery: Machinery,
+        workforce: Workforce,
+        listeners: Sequence[EventSink],
+        rhythm: Rhythm = USUAL,
+    ) -> None:
         self._m = machinery
+        self._rhythm = rhythm
         self._workforce = workforce
         self._heard = Fanout(listeners)
         self._roll = Roll(machinery.settings.limits)
@@ -81,6 +88,7 @@ class Supervisor:
         """End cleanly because of our own failure; `run` raises it in the end unless it is the disk's."""
         if self._failure is None:
             self._failure = error
+        self._m.bookkeeper.distrust()
         self.stop(StoppedBy.STORAGE)
         self._stopped_by = StoppedBy.STORAGE
 
@@ -170,7 +178,7 @@ class Supervisor:
             else:
                 self._woken.clear()
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(POLL_S):
+                    async with asyncio.timeout(self._rhythm.supervisor_s):
                         await self._woken.wait()
 
     def _is_over(self, known: FrontierSnapshot) -> bool:

@@ -32,9 +32,8 @@ from nephila.politeness import shared_ledger
 
 from .hearing import Overheard
 from .messages import Beat, Channel, Ended, Figures, FromWorker, Orders, Ping, Pong, Stop, ToWorker, Unreachable
+from .share import USUAL, Rhythm
 
-POLL_S = 0.025
-BEAT_S = 0.2
 RENEW_S = 5.0
 
 BYTES_TOLD_IN = 100
@@ -45,8 +44,14 @@ class Worker:
     """One worker, from its orders to its end."""
 
     def __init__(
-        self, machinery: Machinery, sharing: Sharing, channel: Channel[FromWorker, ToWorker], overheard: Overheard
+        self,
+        machinery: Machinery,
+        sharing: Sharing,
+        channel: Channel[FromWorker, ToWorker],
+        overheard: Overheard,
+        rhythm: Rhythm = USUAL,
     ) -> None:
+        self._rhythm = rhythm
         self._m = machinery
         self._sharing = sharing
         self._channel = channel
@@ -126,7 +131,8 @@ class Worker:
         if self._crew.places > 0:
             next_in = self._m.frontier.snapshot().next_in_ms or 0
             next_s = (next_in - self._m.settings.frontier.look_ahead_ms) / 1000
-            wait_s = min(POLL_S, next_s) if next_s > 0 else POLL_S
+            poll_s = self._rhythm.worker_s
+            wait_s = min(poll_s, next_s) if next_s > 0 else poll_s
         try:
             async with asyncio.timeout(wait_s):
                 await self._crew.woken.wait()
@@ -146,7 +152,7 @@ class Worker:
     async def _keep_telling(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(BEAT_S):
+                async with asyncio.timeout(self._rhythm.beat_s):
                     await self._telling.wait()
             self._telling.clear()
             self._tell()
@@ -192,15 +198,20 @@ def end_at_once() -> NoReturn:
     os._exit(1)
 
 
-async def work(channel: Channel[FromWorker, ToWorker], addresses: int) -> None:
-    """Follow the orders that come over the channel. `addresses` is the descriptor of the shared table."""
+async def work(
+    channel: Channel[FromWorker, ToWorker], addresses: int, ground: Ground | None = None, rhythm: Rhythm = USUAL
+) -> None:
+    """Follow the orders that come over the channel. `addresses` is the descriptor of the shared table.
+
+    `ground` is the machine's, unless another is given.
+    """
     orders = await channel.receive()
     if not isinstance(orders, Orders):
         return  # the crawl was over before it began
     failure: NephilaError | None = None
     try:
         async with AsyncExitStack() as stack:
-            worker = _built(orders, channel, addresses, stack)
+            worker = _built(orders, channel, addresses, stack, ground or Ground(SystemClock()), rhythm)
             await worker.run()
             failure = worker.failure
     except NephilaError as error:
@@ -212,7 +223,14 @@ async def work(channel: Channel[FromWorker, ToWorker], addresses: int) -> None:
     await channel.close()
 
 
-def _built(orders: Orders, channel: Channel[FromWorker, ToWorker], addresses: int, stack: AsyncExitStack) -> Worker:
+def _built(
+    orders: Orders,
+    channel: Channel[FromWorker, ToWorker],
+    addresses: int,
+    stack: AsyncExitStack,
+    ground: Ground,
+    rhythm: Rhythm,
+) -> Worker:
     settings = orders.settings
     sharing = Sharing(orders.number, orders.among, settings.limits.max_pages)
     ledger = shared_ledger(settings.politeness, addresses, orders.number)
@@ -229,11 +247,11 @@ def _built(orders: Orders, channel: Channel[FromWorker, ToWorker], addresses: in
     machinery = assemble(
         CrawlDirectory(Path(orders.out)),
         replace(settings, limits=replace(settings.limits, max_total_bytes=0)),
-        Ground(SystemClock()),
+        ground,
         stack,
         fail,
         seat=Seat(sharing, addresses=ledger, twins=twins),
         listeners=[overheard],
     )
-    worker = Worker(machinery, sharing, channel, overheard)
+    worker = Worker(machinery, sharing, channel, overheard, rhythm)
     return worker

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import NephilaError
@@ -18,7 +19,7 @@ from nephila.model.settings import Settings
 from nephila.node.memory import failure_of
 from nephila.politeness import SharedAddressLedger
 
-from .child import Child, death_of
+from .child import Child, Hear, death_of
 from .messages import FromWorker, Orders, Stop, ToWorker
 from .share import share_of
 
@@ -31,6 +32,10 @@ END_S = 10.0
 
 NOTICE_MS = 250
 """An exchange of a worker that died ends, for the server, when it notices."""
+
+
+Start: TypeAlias = Callable[[int, int, int, Hear], Awaitable[Child]]
+"""Starts a worker of that number, which inherits the two descriptors; whoever is given last hears what it says."""
 
 
 class Overseer(Protocol):
@@ -58,8 +63,13 @@ class Workforce:
         clock: Clock,
         *,
         hear_all: bool,
+        start: Start = Child.start,
     ) -> None:
-        """`inherited`: the descriptors of the directory's lock and of the table of addresses."""
+        """`inherited`: the descriptors of the directory's lock and of the table of addresses.
+
+        `start` starts one worker: a process, unless another kind is given.
+        """
+        self._start_child = start
         self._out = out
         self._settings = settings
         self._among = among
@@ -174,7 +184,7 @@ class Workforce:
         return await overseer.lost(child, code)
 
     async def _start(self, number: int) -> Child:
-        return await Child.start(number, *self._inherited, self._hear)
+        return await self._start_child(number, *self._inherited, self._hear)
 
     def _hear(self, child: Child, message: FromWorker) -> None:
         if self._overseer is not None:

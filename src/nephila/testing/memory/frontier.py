@@ -174,7 +174,8 @@ class MemoryFrontier(Telling):
             host: Host = self.leases.pop(token).host
             host.token = 0
             self.leave(host)
-            host.free_at = self.now + self.delay_of(host) + 1
+            promised = host.free_at + self.timeline.slept_ms - host.slept_ms
+            host.free_at = max(promised, self.now + self.delay_of(host) + 1)
             host.released_at, host.slept_ms = self.now, self.timeline.slept_ms
             self.rest(host)
         return len(tokens)

@@ -26,6 +26,7 @@ The rules:
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -89,6 +90,7 @@ class _PageLedger:
     open_to_retry: bool = False
     respelled: bool = False
     last_ms: float = 0.0
+    ended_ms: float = math.inf
 
 
 @dataclass(slots=True)
@@ -101,6 +103,8 @@ class _HostLedger:
     ended_ms: float | None = None
     shortest_gap_ms: float | None = None
     not_before_ms: float = 0.0
+    known_not_before_ms: float = 0.0
+    """As it was before the last answer."""
     in_flight: int = 0
     robots_answered: bool = False
     rules_ended_ms: list[float] = field(default_factory=list)
@@ -109,7 +113,7 @@ class _HostLedger:
 class Auditor:
     """Judges requests one after the other; `report` may be asked for at any time."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each has a default, and is a rule of its own
         self,
         rules: HouseRules,
         *,
@@ -120,10 +124,12 @@ class Auditor:
         per_address: int = 0,
         address_rate: int = 0,
         agents: Mapping[str, str] | None = None,
+        robots_fresh_ms: float = ROBOTS_FRESH_MS,
     ) -> None:
         """`per_address` requests at once and `address_rate` a second are allowed to one address, 0 means any number.
 
-        `agents` names the product token for hosts to which another one than `agent` is said.
+        `agents` names the product token for hosts to which another one than `agent` is said. `robots_fresh_ms`: so long
+        is a robots.txt that was answered for good not to be asked for again.
         """
         self._rules = rules
         self._agent = agent
@@ -133,6 +139,7 @@ class Auditor:
         self._per_address = per_address
         self._address_rate = address_rate
         self._agents = agents or {}
+        self._robots_fresh_ms = robots_fresh_ms
         self._hosts: defaultdict[str, _HostLedger] = defaultdict(_HostLedger)
         self._cycle: defaultdict[str, _PageLedger] = defaultdict(_PageLedger)
         self._asked: Counter[str] = Counter()
@@ -186,6 +193,7 @@ class Auditor:
         self._at_address[arrival.address] -= 1
         self._statuses[status] += 1
         passing = not complete or status == 429 or status >= 500
+        ledger.known_not_before_ms = ledger.not_before_ms
         if retry_after_ms and status in (429, 503):
             ledger.not_before_ms = max(ledger.not_before_ms, at_ms + retry_after_ms)
         if arrival.target == "/robots.txt":
@@ -196,10 +204,32 @@ class Auditor:
             page = self._cycle[self._name(arrival)]
             page.open_to_retry = passing
             page.respelled = respells
+            page.ended_ms = at_ms
 
     def new_cycle(self) -> None:
         """From now on every page may be asked for once more (F2)."""
         self._cycle.clear()
+
+    def forgive(self, kept_until_ms: float, known_until_ms: float) -> None:
+        """The crawler died, or its disk did: what it cannot know may be asked for once more, and no earlier.
+
+        It has lost the answers that ended after `kept_until_ms`, and never understood those that ended after
+        `known_until_ms`: of these it knows neither rules nor for how long it was asked to wait.
+        """
+        for page in self._cycle.values():
+            if page.tries and page.ended_ms > kept_until_ms:
+                # What was lost with its bytes begins anew; what was only on its way has used up its tries.
+                page.tries = page.tries - 1 if kept_until_ms == known_until_ms else 0
+                page.open_to_retry = True
+        for ledger in self._hosts.values():
+            ledger.rules_ended_ms = [ended for ended in ledger.rules_ended_ms if ended <= known_until_ms]
+            if ledger.ended_ms is not None and ledger.ended_ms > known_until_ms:
+                ledger.not_before_ms = ledger.known_not_before_ms
+
+    def forget_rules(self) -> None:
+        """Time has passed for the crawler in which it could not be sure of its clock: rules may be asked for again."""
+        for ledger in self._hosts.values():
+            ledger.rules_ended_ms.clear()
 
     def report(self) -> AuditReport:
         """What was seen so far."""
@@ -273,7 +303,7 @@ class Auditor:
 
     def _judge_robots_repeat(self, arrival: Arrival, ledger: _HostLedger) -> None:
         allowed = 1 + self._rules.robots_borrowers(arrival.host)
-        recent = [ended for ended in ledger.rules_ended_ms if arrival.at_ms - ended < ROBOTS_FRESH_MS]
+        recent = [ended for ended in ledger.rules_ended_ms if arrival.at_ms - ended < self._robots_fresh_ms]
         ledger.rules_ended_ms = recent
         if len(recent) >= allowed:
             self._blame(ViolationKind.REPEAT, arrival, f"answered {len(recent)} time(s) within a day", recent[-1])
@@ -290,4 +320,5 @@ class Auditor:
         page.tries += not respelled
         page.spellings.add(arrival.target)
         page.last_ms = arrival.at_ms
+        page.ended_ms = math.inf
         self._asked[name] += 1

@@ -57,6 +57,10 @@ class DocumentMaker:
         self._bank = SentenceBank(self._spec.seed)
         self._menu = lru_cache(maxsize=_MENUS_KEPT)(self._write_menu)
 
+    def lend(self, bank: SentenceBank) -> None:
+        """Take the sentences from there: making some costs more than a small crawl."""
+        self._bank = bank
+
     def document(self, spot: Spot, version: int = 0) -> Document:
         """What a page serves when it answers with 200."""
         match self._atlas.role(self._atlas.hosts[spot.host], spot.page):

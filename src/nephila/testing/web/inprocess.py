@@ -7,6 +7,7 @@ addresses, and connections are pipes in memory with the web's service at their f
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import errno
 import ssl
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from nephila.model.exchange import FailureKind
 
 from .auditor import Auditor
 from .hosts import Door
-from .pipe import PipeTransport
+from .pipe import NOWHERE, PipeTransport
 from .service import Sent, WebService
 from .simulated import SimulatedWeb
 
@@ -92,23 +93,33 @@ class SimulatedNetwork:
         transport.abort()
         raise ssl.SSLError(ssl.SSLErrorNumber.SSL_ERROR_SSL, "the simulated network speaks no TLS")
 
-    def _connect(self, client: asyncio.Protocol, peer: tuple[str, int], source: str) -> asyncio.Transport:
-        loop = asyncio.get_running_loop()
+    def _cable_to(self, address: str) -> Cable:
+        """The cable of a new connection: by default the same for all."""
+        del address
+        return self._cable
+
+    def _context(self) -> contextvars.Context | None:
+        """Where data for the one who connects is handed over; None where there is but one process."""
+        return None
+
+    def _connect(self, client: asyncio.Protocol, peer: tuple[str, int], source: str) -> PipeTransport:
+        loop, cable = asyncio.get_running_loop(), self._cable_to(peer[0])
         self._opened += 1
         own = (source, 32_768 + self._opened % 28_000)
         near, far = (
             PipeTransport(
                 loop,
-                latency_s=self._cable.latency_s,
-                segment_bytes=self._cable.segment_bytes,
+                latency_s=cable.latency_s,
+                segment_bytes=cable.segment_bytes,
                 extra={"peername": towards, "sockname": here},
+                context=context,
             )
-            for towards, here in ((peer, own), (own, peer))
+            for towards, here, context in ((peer, own, self._context()), (own, peer, None))
         )
         server = self.service.protocol(peer[0])
         near.attach(far, client)
         far.attach(near, server)
-        server.connection_made(far)
+        NOWHERE.copy().run(server.connection_made, far)
         client.connection_made(near)
         return near
 

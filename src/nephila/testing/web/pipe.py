@@ -8,6 +8,7 @@ protocol is told to pause. Closing flushes first; aborting throws away and reset
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
@@ -17,6 +18,9 @@ _WINDOW_BYTES = 256 * 1024
 _HIGH_WATER_BYTES = 64 * 1024
 """asyncio's own default."""
 
+NOWHERE = contextvars.Context()
+"""What is on its way belongs to no process: it arrives whatever becomes of who sent it."""
+
 _EOF = b""
 _Item = bytes | ConnectionResetError
 
@@ -25,9 +29,17 @@ class PipeTransport(asyncio.Transport):
     """One end of a connection."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, *, latency_s: float, segment_bytes: int, extra: dict[str, Any]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        latency_s: float,
+        segment_bytes: int,
+        extra: dict[str, Any],
+        context: contextvars.Context | None = None,
     ) -> None:
+        """`context`: that of the process which this end belongs to; what arrives is handed over there."""
         super().__init__(extra)
+        self._context = context
         self._loop = loop
         self._latency_s = latency_s
         self._segment_bytes = segment_bytes
@@ -41,6 +53,7 @@ class PipeTransport(asyncio.Transport):
         self._reading = True
         self._closing = False
         self._lost = False
+        self._severed = False
         self._eof_written = False
         self._eof_shipped = False
         self._writer_paused = False
@@ -63,7 +76,7 @@ class PipeTransport(asyncio.Transport):
 
     def is_closing(self) -> bool:
         """Whether it was closed or is about to be."""
-        return self._closing
+        return self._closing or self._severed
 
     def is_reading(self) -> bool:
         """Whether data is being delivered."""
@@ -77,7 +90,7 @@ class PipeTransport(asyncio.Transport):
         """Deliver what has come meanwhile."""
         if not self._reading:
             self._reading = True
-            self._loop.call_soon(self._deliver)
+            self._loop.call_soon(self._deliver, context=self._context)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """When the protocol is told to pause and to resume writing."""
@@ -102,7 +115,7 @@ class PipeTransport(asyncio.Transport):
         """Send, or keep until the far end has room."""
         if self._eof_written:
             raise RuntimeError("Cannot call write() after write_eof()")
-        if not data or self._closing:
+        if not data or self._closing or self._severed:
             return
         copy = bytes(data)
         size = self._segment_bytes
@@ -140,6 +153,17 @@ class PipeTransport(asyncio.Transport):
         self._ship(ConnectionResetError(104, "Connection reset by peer"))
         self._lose(None)
 
+    def sever(self) -> None:
+        """The process at this end was killed, or is out of reach: the far end is reset, and this one told nothing.
+
+        What has arrived can still be read; nothing more comes, and nothing can be sent.
+        """
+        if not self._lost and not self._severed:
+            self._severed = True
+            self._unsent.clear()
+            self._unsent_bytes = 0
+            self._ship(ConnectionResetError(104, "Connection reset by peer"))
+
     # The way to the far end.
 
     def _pump(self) -> None:
@@ -158,8 +182,10 @@ class PipeTransport(asyncio.Transport):
                 self._lose(None)
 
     def _ship(self, item: _Item) -> None:
+        if self._severed and isinstance(item, bytes):
+            return
         self._on_the_way.append(item)
-        self._loop.call_later(self._latency_s, self._land)
+        self._loop.call_later(self._latency_s, self._land, context=NOWHERE)
 
     def _land(self) -> None:
         # One landing for each shipping, taken from a queue: timers of one instant have no order of their own.
@@ -178,12 +204,17 @@ class PipeTransport(asyncio.Transport):
     # What comes from the far end.
 
     def _arrive(self, item: _Item) -> None:
+        if self._severed:
+            return
         if self._lost:
             if item and isinstance(item, bytes):  # nobody is here any more: the kernel answers with a reset
                 self._ship(ConnectionResetError(104, "Connection reset by peer"))
             return
         self._inbox.append(item)
-        self._deliver()
+        if self._context is None:
+            self._deliver()
+        else:
+            self._loop.call_soon(self._deliver, context=self._context)
 
     def _deliver(self) -> None:
         while self._inbox and self._reading and not self._lost:
@@ -202,4 +233,4 @@ class PipeTransport(asyncio.Transport):
     def _lose(self, error: Exception | None) -> None:
         if not self._lost:
             self._lost = True
-            self._loop.call_soon(self._protocol.connection_lost, error)
+            self._loop.call_soon(self._protocol.connection_lost, error, context=self._context)

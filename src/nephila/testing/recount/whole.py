@@ -1,16 +1,12 @@
 """The embedded frontier counted anew: what its counters and indexes claim, held against what is in its tables.
 
 `check_tables` reads everything, so it is for small frontiers: the state machine calls it after every step, the other
-tests at their end. `recount_queue` looks at queues and shelves, `recount_hosts` at hosts, domains, leases and traps.
+tests at their end. `queue` looks at queues and shelves, `hosts` at hosts, domains, leases and traps.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-
-from recount_hosts import check_domains, check_hosts, check_leases, check_traps
-from recount_queue import check_queue, check_shelves
-from recount_store import Store, read_store
 
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Book, time_key
@@ -20,6 +16,10 @@ from nephila.frontier.lifecycle import State
 from nephila.frontier.schedule import is_gone
 from nephila.model.outcome import DeferReason
 from nephila.model.settings import RecrawlSettings
+
+from .hosts import check_domains, check_hosts, check_leases, check_traps
+from .queue import check_queue, check_shelves
+from .store import Store, read_store
 
 
 def check_tables(frontier: LmdbFrontier, recrawl: RecrawlSettings | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Everything that an embedded frontier has stored, decoded: what `recount` counts anew."""
+"""Everything that an embedded frontier has stored, decoded: what `whole` counts anew."""
 
 from __future__ import annotations
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from recount_store import Store
-
 from nephila.frontier import order
 from nephila.frontier.embedded.book import AGE_STEP_S
 from nephila.frontier.embedded.bundle import BUNDLE_BYTES, entries_of, fingerprint_of, read_head
@@ -14,6 +12,8 @@ from nephila.frontier.embedded.shelving import REASONS
 from nephila.frontier.embedded.tables import HOST_KEY_BYTES, PREFIX_BYTES, URL
 from nephila.frontier.lifecycle import State
 from nephila.model.outcome import DeferReason
+
+from .store import Store
 
 
 def check_queue(store: Store) -> None:

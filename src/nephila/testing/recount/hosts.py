@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from recount_queue import has_on_shelf
-from recount_store import Store
-
 from nephila.frontier import order
 from nephila.frontier.embedded.book import time_key
 from nephila.frontier.embedded.records import HostState, Place
@@ -15,6 +12,9 @@ from nephila.frontier.embedded.tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES
 from nephila.frontier.embedded.tallies import group_of
 from nephila.frontier.traps import TrapState
 from nephila.model.outcome import DeferReason
+
+from .queue import has_on_shelf
+from .store import Store
 
 
 def check_hosts(store: Store) -> None:

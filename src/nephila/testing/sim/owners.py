@@ -1,0 +1,99 @@
+"""Several processes on one virtual loop: each can be frozen for a while, or killed, without the others noticing.
+
+Every callback of asyncio carries a context, and a task hands its own on to all that it begins. So a process is a value
+in that context. What belongs to a frozen process is kept back, in order, until it goes on; what belongs to a dead one,
+until the simulation is over and everything is unwound. The network lies outside: what was sent arrives, and what
+arrives at a frozen process waits for it.
+
+A crash of everything at once is planned by the turn of the loop, and comes between any two callbacks of that turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from nephila.testing.clock import VirtualClock
+from nephila.testing.loop import VirtualLoop
+
+OWNER: ContextVar[int] = ContextVar("owner", default=0)
+"""The process that is running; 0 is the world: servers, name servers, whoever sets clocks and pulls plugs."""
+
+
+class Crash(SystemExit):
+    """Ends the loop at once: no handler of ours catches it."""
+
+
+class ProcessLoop(VirtualLoop):
+    """A virtual loop that knows whose callbacks it runs."""
+
+    # BaseEventLoop's own, under these names in CPython 3.11 to 3.14.
+    _ready: deque[asyncio.Handle]
+    _clock_resolution: float
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(clock)
+        self.turns = 0
+        self._crash_at = 0
+        self._crash_place = 0.0
+        self._crash: Callable[[], None] = lambda: None
+        self._over = False
+        self._frozen: dict[int, list[asyncio.Handle]] = {}
+        self._dead: dict[int, list[asyncio.Handle]] = {}
+
+    def plan_crash(self, turn: int, place: float, crash: Callable[[], None]) -> None:
+        """Call `crash` in that turn from now, after that part of its callbacks."""
+        self._crash_at, self._crash_place, self._crash = self.turns + turn, place, crash
+
+    def freeze(self, owner: int) -> None:
+        """Run nothing of that process until it is thawed."""
+        if not self._over:
+            self._frozen.setdefault(owner, [])
+
+    def thaw(self, owner: int) -> None:
+        """Let it go on with all that has come meanwhile."""
+        self._ready.extend(self._frozen.pop(owner, ()))
+
+    def is_frozen(self, owner: int) -> bool:
+        """Whether it is kept from running."""
+        return owner in self._frozen
+
+    def kill(self, owner: int) -> None:
+        """Never run anything of that process again."""
+        if not self._over:
+            self._dead[owner] = self._frozen.pop(owner, [])
+
+    def wake_all(self) -> None:
+        """The simulation is over for this loop: let everything be unwound, and hold nothing back any more."""
+        self._over = True
+        for kept in (*self._frozen.values(), *self._dead.values()):
+            self._ready.extend(kept)
+        self._frozen.clear()
+        self._dead.clear()
+        self._crash_at = 0
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """Called once a turn, after time has moved and before timers are looked at."""
+        self.turns += 1
+        if self._frozen or self._dead:
+            self._hold_back(event_list)
+        if self.turns == self._crash_at:
+            handle = asyncio.Handle(self._crash, (), self)
+            self._ready.insert(int(self._crash_place * (len(self._ready) + 1)), handle)
+
+    def _hold_back(self, _events: list[Any]) -> None:
+        """Take what belongs to frozen and dead processes out of what is about to run."""
+        end = self.time() + self._clock_resolution
+        while self._scheduled and self._scheduled[0].when() < end:
+            handle = heapq.heappop(self._scheduled)
+            handle._scheduled = False  # type: ignore[attr-defined]  # as BaseEventLoop does
+            self._ready.append(handle)
+        due, self._ready = self._ready, deque()
+        for one in due:
+            owner = one._context.get(OWNER, 0)  # type: ignore[attr-defined]  # where every handle keeps it
+            kept = self._frozen.get(owner, self._dead.get(owner))
+            (self._ready if kept is None else kept).append(one)

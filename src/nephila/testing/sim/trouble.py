@@ -1,0 +1,139 @@
+"""A disk whose operations can fail, or be the last thing that a crawl does.
+
+Every operation that changes something is counted. At the one that was planned the disk refuses it (having written a
+part, as disks do), or the crawl dies there, before or after it. What the disk holds is a `ForgetfulDisk`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nephila.store.disk import DiskFile
+from nephila.testing.disk import ForgetfulDisk
+
+from .happenings import Happened, Happening
+
+
+@dataclass(slots=True)
+class Trouble:
+    """What is to happen to one life's disk."""
+
+    happened: Happened
+    now_s: Callable[[], float]
+    fail_write_at: int = 0
+    fail_sync_at: int = 0
+    crash_at: int = 0
+    crash_first: bool = False
+    """Before the operation, not after it."""
+    crash: Callable[[], None] = field(default=lambda: None)
+    operations: int = 0
+    writes: int = 0
+    syncs: int = 0
+    since_s: float | None = None
+    """When something went wrong first."""
+
+    def around(self, operation: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the operation gives
+        """Do it, unless the crawl dies before; or die after."""
+        self.operations += 1
+        mine = self.operations == self.crash_at
+        if mine and self.crash_first:
+            self.crash()
+        result = operation()
+        if mine:
+            self.crash()
+        return result
+
+    def went_wrong(self, kind: Happening) -> None:
+        """The disk has refused something."""
+        self.happened[kind] += 1
+        if self.since_s is None:
+            self.since_s = self.now_s()
+
+
+@dataclass(frozen=True, slots=True)
+class TroubledFile:
+    """A file of a troubled disk."""
+
+    file: DiskFile
+    trouble: Trouble
+
+    def append(self, data: bytes) -> None:
+        """As the protocol; on the planned occasion a part is written, or nothing."""
+        trouble = self.trouble
+        trouble.writes += 1
+        if trouble.writes == trouble.fail_write_at:
+            part = len(data) * (trouble.writes % 3) // 3
+            self.file.append(data[:part])
+            trouble.went_wrong(Happening.TORN_WRITE if part else Happening.WRITE_ERROR)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        def write() -> None:
+            try:
+                self.file.append(data)
+            except OSError as error:
+                if error.errno == errno.ENOSPC:
+                    trouble.went_wrong(Happening.DISK_FULL)
+                raise
+
+        trouble.around(write)
+
+    def sync(self) -> None:
+        """As the protocol; on the planned occasion it fails."""
+        self.trouble.syncs += 1
+        if self.trouble.syncs == self.trouble.fail_sync_at:
+            self.trouble.went_wrong(Happening.SYNC_ERROR)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        self.trouble.around(self.file.sync)
+
+    def truncate(self, size: int) -> None:
+        """As the protocol."""
+        self.trouble.around(lambda: self.file.truncate(size))
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """As the protocol."""
+        return self.file.read_at(offset, size)
+
+    def size(self) -> int:
+        """As the protocol."""
+        return self.file.size()
+
+    def close(self) -> None:
+        """As the protocol."""
+        self.file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class TroubledDisk:
+    """Implements `nephila.store.disk.Disk`."""
+
+    disk: ForgetfulDisk
+    trouble: Trouble
+
+    def create(self, path: Path) -> DiskFile:
+        """As the protocol."""
+        return TroubledFile(self.trouble.around(lambda: self.disk.create(path)), self.trouble)
+
+    def open(self, path: Path) -> DiskFile:
+        """As the protocol."""
+        return TroubledFile(self.disk.open(path), self.trouble)
+
+    def names(self, directory: Path) -> list[str]:
+        """As the protocol."""
+        return self.disk.names(directory)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """As the protocol."""
+        self.trouble.around(lambda: self.disk.rename(source, target))
+
+    def remove(self, path: Path) -> None:
+        """As the protocol."""
+        self.trouble.around(lambda: self.disk.remove(path))
+
+    def sync_directory(self, directory: Path) -> None:
+        """As the protocol."""
+        self.trouble.around(lambda: self.disk.sync_directory(directory))

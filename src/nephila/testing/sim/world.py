@@ -1,0 +1,413 @@
+"""A world: one web, one clock, one disk, one auditor, and the lives that a crawl has in it.
+
+A life is one run on the crawl directory. When it is killed, the directory is copied as it is at that instant, which is
+all that a kill leaves; the crawl itself is then unwound on the old copy, on a clock of its own, where nobody looks. A
+power loss moreover takes from the archive what was not synced, and from the catalogue what was not checkpointed. The
+frontier syncs every commit, so its copy is its last sync; the indexes of contents are thrown away after a reboot by
+the crawler itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import math
+import os
+import random
+import shutil
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from nephila.frontier.embedded.tables import open_tables
+from nephila.model.errors import StorageError
+from nephila.model.events import Event, EventKind
+from nephila.model.summary import CrawlSummary, StoppedBy
+from nephila.node.crawl import Crawl
+from nephila.node.directory import CrawlDirectory
+from nephila.node.machinery import Machinery
+from nephila.node.processes.supervisor import Supervisor
+from nephila.node.wiring import Ground, build
+from nephila.seeds import ArgumentSeeds
+from nephila.testing.clock import VirtualClock
+from nephila.testing.disk import ForgetfulDisk
+from nephila.testing.web import Auditor, SimulatedWeb
+from nephila.testing.web.words import SentenceBank
+
+from .environments import shared_environments
+from .happenings import Happened, Happening
+from .owners import OWNER, Crash, ProcessLoop
+from .rulebook import Rulebook
+from .scenario import TIGHT_BYTES, Ending, Life, Scenario
+from .staff import Staff
+from .trouble import Trouble, TroubledDisk
+from .weather import Sky, StormyNetwork
+
+CRAWLER = 1
+"""The process that crawls, or supervises."""
+CALM = Life()
+
+_SENTENCES = SentenceBank(1)
+"""Texts are all the same to the faults: one bank serves all webs."""
+_POWER = frozenset({Ending.POWER, Ending.POWER_IN_WRITE})
+_IN_WRITE = frozenset({Ending.KILL_IN_WRITE, Ending.POWER_IN_WRITE})
+_SETTLING_MS = 50.0
+"""From the end of an answer to its capture and its settle: a way over the cable and a group commit."""
+_LOOKS, _LOOK_S = 200, 0.02
+
+
+@dataclass(slots=True)
+class Listener:
+    """Hears the events: counts the late results, and keeps warnings for who looks into a failed seed."""
+
+    happened: Happened
+    warnings: list[str]
+
+    def emit(self, event: Event) -> None:
+        """Look at one."""
+        if event.kind is EventKind.WARNING:
+            self.warnings.append(f"{event.reason} {event.url} {event.detail}")
+        if event.kind is EventKind.LATE_RESULT:
+            self.happened[Happening.LATE_RESULT] += 1
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class World:
+    """Lives through a scenario."""
+
+    def __init__(self, scenario: Scenario, folder: Path) -> None:
+        self.scenario = scenario
+        self.folder = folder
+        self.out = folder / "crawl"
+        self.clock = VirtualClock()
+        self.happened: Happened = Happened()
+        self.web = SimulatedWeb(scenario.web)
+        self.web.documents.lend(_SENTENCES)
+        self._draw = random.Random(f"{scenario.seed} world")
+        self.sky = Sky(self.clock, random.Random(f"{scenario.seed} sky"), self.happened, scenario.storm)
+        self.rules = Rulebook(self.web, self._draw, scenario.storm.flapping, scenario.storm.lasts_s)
+        settings = scenario.settings
+        self.auditor = Auditor(
+            self.rules,
+            base_delay_ms=settings.politeness.delay_s * 1000,
+            max_tries=settings.frontier.max_retries + 1,
+            per_address=settings.politeness.address_concurrency,
+            address_rate=int(settings.politeness.address_rate),
+            robots_fresh_ms=settings.robots.fresh_s * 1000,
+        )
+        self.network = StormyNetwork(scenario, self.web, self.auditor, self.rules, self.sky)
+        self.disk = ForgetfulDisk()
+        self.warnings: list[str] = []
+        self.peak_in_flight_bytes = 0
+        self.left_behind: list[str] = []
+        """What a crawl that ended still held in memory."""
+        self._alive: Crawl | Supervisor | None = None
+        self._descriptors: list[int] = []
+        self._stopped_at_ms: float | None = None
+        self._frozen_at_ms: dict[int, float] = {}
+        self._unsynced_since_ms = math.inf
+        """Since when something may lie in the archive that no life has synced."""
+
+    def live(self) -> CrawlSummary:
+        """All lives of the scenario, then a calm one to the end."""
+        self._fix_secret()
+        for life in self.scenario.lives:
+            self._live(life)
+            self._between(life)
+        self.sky.calm = True
+        summary = self._live(CALM)
+        if summary is None:
+            raise RuntimeError("a calm life was not lived to its end")
+        return summary
+
+    def _fix_secret(self) -> None:
+        """A crawl's secret is chance: here it is the seed's."""
+        directory = CrawlDirectory(self.out)
+        with directory.held():
+            tables = open_tables(directory.frontier, map_bytes=self.scenario.settings.frontier.map_bytes, sync=False)
+            with tables.env.begin(write=True) as txn:
+                txn.put(b"secret", random.Random(self.scenario.seed).randbytes(8), db=tables.db["meta"])
+            tables.close()
+
+    # One life
+
+    def _live(self, life: Life) -> CrawlSummary | None:
+        """One run; None where it was killed."""
+        trouble = Trouble(self.happened, self.clock.elapsed_s, crash_first=life.place < 0.5)
+        self._plan_trouble(life, trouble)
+        began_s = self.clock.elapsed_s()
+        loop: list[ProcessLoop] = []
+        summary: CrawlSummary | None = None
+
+        def make_loop() -> ProcessLoop:
+            loop.append(ProcessLoop(self.clock))
+            return loop[0]
+
+        def crash() -> None:
+            self._crash(life, loop[0])
+
+        trouble.crash = crash
+        self.sky.dark = False
+        self._alive = None
+        self._stopped_at_ms = None
+        try:
+            with shared_environments(), asyncio.Runner(loop_factory=make_loop) as runner:
+                runner.get_loop()
+                if life.ending in (Ending.KILL, Ending.POWER):
+                    loop[0].plan_crash(life.at, life.place, crash)
+                summary = runner.run(self._run(life, trouble))
+        except Crash:
+            summary = None
+        except StorageError:  # the disk refused before the crawl could begin
+            if self.sky.calm:
+                raise
+        except OSError:  # the dead cannot even close their files
+            if not self.sky.dark:
+                raise
+        self._tidy_up(life, trouble, began_s)
+        if summary is not None and self.sky.calm:
+            self._look_at_leftovers()
+        return summary
+
+    def _tidy_up(self, life: Life, trouble: Trouble, began_s: float) -> None:
+        """The directory as the next life finds it, and for the auditor what cannot be known in it."""
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+        left = self.folder / "left"
+        if left.exists():
+            shutil.rmtree(self.out)
+            left.rename(self.out)
+        if self._stopped_at_ms is not None:  # what was on the wire was cut off and given back
+            self.auditor.forgive(self._stopped_at_ms - self._unread_ms(), math.inf)
+        if trouble.since_s is not None:  # what arrived after the disk failed could not be kept
+            power = life.unplugged or life.ending in _POWER
+            self.forgive(power=power, since_ms=max(began_s, trouble.since_s) * 1000)
+
+    def _plan_trouble(self, life: Life, trouble: Trouble) -> None:
+        self.disk.capacity = None
+        match life.ending:
+            case Ending.KILL_IN_WRITE | Ending.POWER_IN_WRITE:
+                trouble.crash_at = life.at
+            case Ending.WRITE_ERROR:
+                trouble.fail_write_at = life.at
+            case Ending.SYNC_ERROR:
+                trouble.fail_sync_at = life.at
+            case Ending.DISK_FULL:
+                self.disk.capacity = self.disk.used() + life.at
+            case _:
+                pass
+
+    async def _run(self, life: Life, trouble: Trouble) -> CrawlSummary:
+        loop = asyncio.get_running_loop()
+        if not isinstance(loop, ProcessLoop):
+            raise TypeError("lives are lived on a loop that knows processes")
+        disk = TroubledDisk(self.disk, trouble)
+        staff = Staff(
+            self.scenario, self.network, self.clock, disk, loop, lambda since: self.forgive(power=False, since_ms=since)
+        )
+        self._descriptors = staff.descriptors
+        self._frozen_at_ms = staff.frozen_at_ms
+        context = OWNER.get()
+        OWNER.set(CRAWLER)
+        main = loop.create_task(self._crawl(staff, trouble), name="crawl")
+        OWNER.set(context)
+        happenings = loop.create_task(self._happen(life, loop, staff), name="happenings")
+        try:
+            return await main
+        finally:
+            happenings.cancel()
+            if staff.deaths and not self.sky.dark:
+                self._part_from_the_dead(loop)
+
+    async def _crawl(self, staff: Staff, trouble: Trouble) -> CrawlSummary:
+        """One run as a process does it, or a supervisor with its workers."""
+        settings = self.scenario.settings
+        ground = Ground(self.clock, self.network, self.network, TroubledDisk(self.disk, trouble), threaded=False)
+        directory = CrawlDirectory(self.out)
+        listener = Listener(self.happened, self.warnings)
+        seeds = [ArgumentSeeds(self.web.seeds(2))]
+        with directory.held():
+            async with AsyncExitStack() as stack:
+                if self.scenario.workers == 1:
+                    self._alive = await build(directory, settings, ground, stack, listeners=[listener])
+                else:
+                    self._alive = await staff.supervised(directory, ground, stack, [listener])
+                self._watch_budget(self._alive._m)
+                return await self._alive.run(seeds)
+
+    def _watch_budget(self, machinery: Machinery) -> None:
+        """Keep the most bytes of bodies that were in memory at once."""
+        budget = machinery.pipeline._to.fetcher._budget  # type: ignore[attr-defined]  # the real fetcher has one
+        grow = budget.grow
+
+        def grown(source: object, count: int) -> None:
+            grow(source, count)
+            self.peak_in_flight_bytes = max(self.peak_in_flight_bytes, budget.total)
+
+        budget.grow = grown
+
+    def _part_from_the_dead(self, loop: ProcessLoop) -> None:
+        """Workers that were killed are unwound now, on a copy of their own: what they would have done must not be."""
+        loop.set_exception_handler(lambda _loop, _context: None)
+        shutil.copytree(self.out, self.folder / "left", ignore=shutil.ignore_patterns("lock.mdb"))
+        self.disk = self.disk.hand_over()
+        self.sky.dark = True
+        loop.wake_all()
+        loop.clock = copy.copy(loop.clock)
+
+    # What happens to a life
+
+    async def _happen(self, life: Life, loop: ProcessLoop, staff: Staff) -> None:
+        """Freeze, kill and set clocks when their time has come."""
+        begun = loop.time()
+        plan: list[tuple[float, Callable[[], None]]] = []
+        for at_s, lasts_s in life.freezes:
+            plan.append((at_s, self._freezing(loop, staff, lasts_s)))
+        plan += [(at_s, lambda: self._kill_worker(staff)) for at_s in life.worker_deaths]
+        plan += [(at_s, lambda by_s=by_s: self._jump(by_s)) for at_s, by_s in life.wall_jumps]  # type: ignore[misc]  # a default binds it
+        if life.ending is Ending.STOP:
+            plan.append((life.at / 100, self._stop))
+        for at_s, act in sorted(plan, key=lambda one: one[0]):
+            await asyncio.sleep(max(0.0, begun + at_s - loop.time()))
+            if staff.owners and self._draw.random() < 0.8:
+                await self._wait_for_a_request()
+            act()
+
+    async def _wait_for_a_request(self) -> None:
+        """Let a worker be in the middle of something."""
+        for _ in range(_LOOKS):
+            if self.network.busy_owner():
+                return
+            await asyncio.sleep(_LOOK_S)
+
+    def _victim(self, staff: Staff) -> int:
+        """The process that something happens to: one that is busy, if there is one."""
+        busy = self.network.busy_owner()
+        return busy if busy in staff.owners else self._draw.choice(staff.owners)
+
+    def _freezing(self, loop: ProcessLoop, staff: Staff, lasts_s: float) -> Callable[[], None]:
+        def freeze() -> None:
+            owner = self._victim(staff) if staff.owners else CRAWLER
+            if loop.is_frozen(owner):
+                return
+            self.happened[Happening.FROZEN] += 1
+            self.happened[Happening.FROZEN_PAST_LEASE] += lasts_s > self.scenario.settings.frontier.lease_s
+            frozen_at_ms = self.sky.now_ms() - self._unread_ms()
+            staff.frozen_at_ms[owner] = frozen_at_ms
+            until_ms = self.sky.now_ms() + 1000 * (lasts_s + self.scenario.settings.fetch.timeout_s + 1)
+            if staff.owners:
+                self.rules.doubt(frozen_at_ms, until_ms)
+            loop.freeze(owner)
+            loop.call_later(lasts_s, thaw, owner)
+
+        def thaw(owner: int) -> None:
+            loop.thaw(owner)
+            staff.frozen_at_ms.pop(owner, None)
+
+        return freeze
+
+    def _kill_worker(self, staff: Staff) -> None:
+        if staff.owners:
+            self.happened[Happening.WORKER_KILLED] += 1
+            staff.kill(self._victim(staff))
+
+    def _jump(self, by_s: float) -> None:
+        self.happened[Happening.CLOCK_FORWARD if by_s > 0 else Happening.CLOCK_BACK] += 1
+        self.clock.jump_wall(by_s)
+
+    def _stop(self) -> None:
+        if self._alive is not None and self._alive._stopped_by is None:
+            self.happened[Happening.STOPPED] += 1
+            self._stopped_at_ms = self.sky.now_ms()
+            self._alive.stop(StoppedBy.INTERRUPT)
+
+    # Ends
+
+    def _crash(self, life: Life, loop: ProcessLoop) -> None:
+        """Keep what a kill or a power loss leaves, and end the loop."""
+        power = life.ending in _POWER
+        kinds = {
+            Happening.POWER_LOSS if power else Happening.KILLED,
+            *({Happening.KILLED_IN_WRITE} if life.ending in _IN_WRITE else ()),
+            *({Happening.KILLED_IN_RECOVERY} if self._alive is not None and self._alive.recovered is None else ()),
+        }
+        self.happened.update(kinds)
+        loop.set_exception_handler(lambda _loop, _context: None)  # the dead tell no tales
+        self.network.hang_up_all()
+        self.sky.dark = True
+        shutil.copytree(self.out, self.folder / "left", ignore=shutil.ignore_patterns("lock.mdb"))
+        self.disk = self._unplugged(self.folder / "left") if power else self.disk.hand_over()
+        self.forgive(power=power or life.unplugged)
+        loop.wake_all()
+        loop.clock = copy.copy(loop.clock)
+        raise Crash
+
+    def _unplugged(self, out: Path) -> ForgetfulDisk:
+        """The disk after a power loss; the catalogue as of its last checkpoint."""
+        for log in out.glob("catalogue.sqlite-*"):
+            log.unlink()
+        before = self.disk
+        after = before.lose_power(self._draw)
+        names = before.names_of_all()
+        self.happened[Happening.NAME_LOST] += len(names - after.names_of_all())
+        common = names & after.names_of_all()
+        self.happened[Happening.BYTES_LOST] += sum(before.contents(one) != after.contents(one) for one in common)
+        return after
+
+    def _unread_ms(self) -> float:
+        """How long ago an answer may have ended for its server that the crawler has not got in its hands yet."""
+        tight = self.scenario.settings.fetch.max_in_flight_bytes == TIGHT_BYTES
+        return _SETTLING_MS + (self.scenario.settings.fetch.timeout_s * 1000 if tight else 0.0)
+
+    def forgive(self, *, power: bool, since_ms: float | None = None) -> None:
+        """Let the auditor know what the crawler cannot know any more."""
+        since_ms = min(self.sky.now_ms(), *self._frozen_at_ms.values(), math.inf) if since_ms is None else since_ms
+        known_ms = since_ms - self._unread_ms()
+        if self._alive is not None and self._alive.recovered is not None:
+            self._unsynced_since_ms = math.inf  # what earlier lives had left was synced
+        unsynced_ms = min(self._unsynced_since_ms, known_ms - self.scenario.settings.archive.sync_ms - 100.0)
+        self._unsynced_since_ms = math.inf if power else unsynced_ms
+        self.auditor.forgive(unsynced_ms if power else known_ms, known_ms)
+        self.rules.doubt(known_ms)
+
+    def _between(self, life: Life) -> None:
+        """What happens until the next life begins."""
+        if life.unplugged and life.ending not in _POWER:
+            self.happened[Happening.POWER_LOSS] += 1
+            self.disk = self._unplugged(self.out)
+        if life.jump_s:
+            self._jump(life.jump_s)
+        self.clock.advance(life.pause_s)
+        if life.reboot or life.unplugged:
+            self.happened[Happening.REBOOT] += 1
+            self.clock.reboot()
+            self.auditor.forget_rules()
+
+    def _look_at_leftovers(self) -> None:
+        """What must be empty in memory when a crawl has ended."""
+        crawl = self._alive
+        if isinstance(crawl, Crawl):
+            self.left_behind += leftovers(crawl._m)
+
+
+def leftovers(machinery: Machinery) -> list[str]:
+    """Tables of a process that should be empty at its end, and bounds that were passed."""
+    bookkeeper, pipeline = machinery.bookkeeper, machinery.pipeline
+    fetcher = pipeline._to.fetcher
+    held = {
+        "captures that nobody settled": sum(map(len, bookkeeper._outstanding.values())),
+        "rows that were not recorded": len(bookkeeper._rows),
+        "errors that were not recorded": len(bookkeeper._errors),
+        "segments without an index": len(bookkeeper._rolled),
+        "leases": len(machinery.expiries),
+        "tasks that send": len(pipeline.sending),
+        "bytes of bodies": fetcher._budget.total,  # type: ignore[attr-defined]  # the real fetcher has one
+        "connections": len(fetcher._pool),  # type: ignore[attr-defined]  # as above
+    }
+    return [f"{count} {name} at the end" for name, count in held.items() if count]

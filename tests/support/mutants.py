@@ -1,0 +1,222 @@
+"""The crawler broken on purpose, in one way each: what a simulation that is worth its time must find.
+
+Each mutant is a function that breaks the code through a `MonkeyPatch`; its docstring says what is then wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from nephila.dedup import LmdbDigestIndex
+from nephila.fetch import HttpFetcher
+from nephila.fetch.turns import AddressTurns
+from nephila.frontier.embedded import LmdbFrontier, settling, upkeep
+from nephila.frontier.embedded.book import Book
+from nephila.interfaces.frontier import Admission, Settled
+from nephila.model.outcome import RulesKind, RulesLearned
+from nephila.pipeline import Pipeline
+from nephila.politeness import StandardPoliteness, conduct
+from nephila.store import LocalArchive, local, recovery
+from nephila.store.segment import SegmentFiles
+
+Mutant = Callable[[pytest.MonkeyPatch], None]
+
+
+def no_sync_before_confirm(patch: pytest.MonkeyPatch) -> None:
+    """Bytes are called durable that nobody has synced."""
+    patch.setattr(LocalArchive, "_sync_file", lambda *_: None)
+
+
+def settled_before_stored(patch: pytest.MonkeyPatch) -> None:
+    """Captures are written when they are synced, long after they were settled."""
+    kept: dict[int, list[bytes]] = {}
+    write, opened = SegmentFiles.append, LocalArchive._sync_file
+
+    def append(self: SegmentFiles, segment: Any, data: bytes) -> None:
+        kept.setdefault(id(segment), []).append(data)
+        segment.end += len(data)
+
+    def sync_file(self: LocalArchive, segment: Any) -> None:
+        for data in kept.pop(id(segment), []):
+            segment.end -= len(data)
+            write(self._files, segment, data)
+        opened(self, segment)
+
+    patch.setattr(SegmentFiles, "append", append)
+    patch.setattr(LocalArchive, "_sync_file", sync_file)
+
+
+def any_token_settles(patch: pytest.MonkeyPatch) -> None:
+    """A result whose lease is lost is taken for accepted."""
+    settle = LmdbFrontier.settle
+
+    async def settled(self: LmdbFrontier, *arguments: Any) -> Settled:
+        return replace(await settle(self, *arguments), accepted=True)
+
+    patch.setattr(LmdbFrontier, "settle", settled)
+
+
+def no_rest_after_reaping(patch: pytest.MonkeyPatch) -> None:
+    """A host whose lease was returned may be asked at once."""
+    reap, delay_of = upkeep.reap, Book.delay_of
+
+    def reaped(book: Book, **options: Any) -> int:
+        patch.setattr(Book, "delay_of", lambda *_: 0)
+        try:
+            return reap(book, **options)
+        finally:
+            patch.setattr(Book, "delay_of", delay_of)
+
+    patch.setattr(upkeep, "reap", reaped)
+
+
+def old_rules_kept(patch: pytest.MonkeyPatch) -> None:
+    """A robots.txt that was read once is never read again."""
+    judge = conduct.judge_robots
+
+    def judged(task: Any, answer: Any, last: Any, *rest: Any) -> Any:
+        learned = judge(task, answer, last, *rest)
+        if isinstance(learned, RulesLearned) and last is not None and last.kind is RulesKind.RULES:
+            return RulesLearned(replace(last, fresh_until=learned.rules.fresh_until))
+        return learned
+
+    patch.setattr(conduct, "judge_robots", judged)
+
+
+def rest_from_the_start(patch: pytest.MonkeyPatch) -> None:
+    """A host's rest counts from the request, not from the end of the answer."""
+    release = StandardPoliteness.release
+
+    def hurried(self: StandardPoliteness, pace: Any, answer: Any, *rest: Any) -> Any:
+        found = release(self, pace, answer, *rest)
+        return replace(found, wait_ms=max(0, found.wait_ms - found.elapsed_ms))
+
+    patch.setattr(StandardPoliteness, "release", hurried)
+
+
+def retry_after_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Nobody reads Retry-After."""
+    patch.setattr(conduct, "retry_after_ms", lambda *_: None)
+
+
+def two_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A fetch asks twice, on two connections."""
+    fetch = HttpFetcher.fetch
+
+    async def twice(self: HttpFetcher, request: Any) -> Any:
+        return (await asyncio.gather(fetch(self, request), fetch(self, request)))[0]
+
+    patch.setattr(HttpFetcher, "fetch", twice)
+
+
+def links_lost(patch: pytest.MonkeyPatch) -> None:
+    """What a page links to is forgotten when it is settled."""
+    patch.setattr(settling, "admit", lambda *_: Admission())
+
+
+def torn_record_kept(patch: pytest.MonkeyPatch) -> None:
+    """A file is not cut back to its last whole capture."""
+    patch.setattr(recovery, "valid_end", lambda file, _name, _start=0: file.size())
+
+
+def new_names_not_synced(patch: pytest.MonkeyPatch) -> None:
+    """The directory is not synced when a segment was made."""
+    create = SegmentFiles.create
+
+    def created(self: SegmentFiles, segment: Any) -> bool:
+        made = create(self, segment)
+        self.unsynced_names = False
+        return made
+
+    patch.setattr(SegmentFiles, "create", created)
+
+
+def no_deadline_check(patch: pytest.MonkeyPatch) -> None:
+    """A worker sends on a lease that has long expired."""
+    turn = Pipeline._turn
+
+    async def whenever(self: Pipeline, lease: Any, not_before: int) -> bool:
+        await turn(self, lease, not_before)
+        return not self.stopping
+
+    patch.setattr(Pipeline, "_turn", whenever)
+
+
+def refused_not_disowned(patch: pytest.MonkeyPatch) -> None:
+    """Nobody remembers that a capture is nobody's."""
+
+    async def disown(*_: Any) -> None:
+        return None
+
+    patch.setattr(LmdbFrontier, "disown", disown)
+
+
+def rules_not_asked(patch: pytest.MonkeyPatch) -> None:
+    """Pages are fetched whatever robots.txt says."""
+    patch.setattr(Pipeline, "_forbidden", lambda *_: None)
+
+
+def contents_trusted_after_failure(patch: pytest.MonkeyPatch) -> None:
+    """The index of contents is closed as if all that it refers to were durable, though a sync had failed."""
+    patch.setattr(LmdbDigestIndex, "distrust", lambda _: None)
+
+
+def recovered_name_not_synced(patch: pytest.MonkeyPatch) -> None:
+    """Recovery makes the bytes of a file durable, and not its name."""
+    recover = recovery.recover
+
+    class Deaf:
+        def __init__(self, disk: Any) -> None:
+            self._disk = disk
+
+        def sync_directory(self, _directory: Any) -> None:
+            """Not done."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._disk, name)
+
+    patch.setattr(local, "recover", lambda disk, path, confirmed=0: recover(Deaf(disk), path, confirmed))
+
+
+def addresses_not_counted(patch: pytest.MonkeyPatch) -> None:
+    """As many requests as one likes go to one address."""
+    patch.setattr(AddressTurns, "ask", lambda *_: None)
+
+
+def a_counter_drifts(patch: pytest.MonkeyPatch) -> None:
+    """Pages that are completed are still counted as pending."""
+    confirm = upkeep.confirm
+
+    def confirmed(book: Book, *arguments: Any) -> int:
+        count = confirm(book, *arguments)
+        book.totals.pending += count > 1
+        return count
+
+    patch.setattr(upkeep, "confirm", confirmed)
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    no_sync_before_confirm,
+    settled_before_stored,
+    any_token_settles,
+    no_rest_after_reaping,
+    old_rules_kept,
+    rest_from_the_start,
+    retry_after_forgotten,
+    two_at_once,
+    links_lost,
+    torn_record_kept,
+    new_names_not_synced,
+    no_deadline_check,
+    refused_not_disowned,
+    rules_not_asked,
+    contents_trusted_after_failure,
+    recovered_name_not_synced,
+    addresses_not_counted,
+    a_counter_drifts,
+)
