@@ -14,6 +14,7 @@ from nephila.control.app import ENDPOINTS, PREFIXES
 from nephila.control.bounds import Bounds
 from nephila.node.desk import Desk
 from nephila.node.inspect import open_view
+from nephila.urls import origin_of
 
 API = "/api/v1"
 
@@ -211,7 +212,7 @@ def test_workers_outside_lease_report_and_fail(api: InProcess, finished: Simulat
         "content_type": "text/html",
         "content_hash": "ab" * 32,
         "storage_path": "s3://bucket/page-1",
-        "extracted_urls": [home, f"{home}/brand-new-1", "mailto:x@y.z"],
+        "extracted_urls": [home, f"{origin_of(home)}/brand-new-1", "mailto:x@y.z"],
     }
     told = api.ask("POST", f"{API}/tasks/{urls[home]}/result", result).json()
     assert told == {"status": "completed", "new_urls_enqueued": 1, "duplicates_skipped": 1, "refused": 1}
