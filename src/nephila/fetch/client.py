@@ -176,4 +176,5 @@ class HttpFetcher:
             truncated,
             reader.unwanted,
             exchange.connection.bad_certificate,
+            exchange.connection.stale_address,
         )

@@ -36,9 +36,16 @@ class Narrator:
         self._tell(EventKind.LATE_RESULT, lease, task)
 
     def answer(
-        self, lease: Lease, task: PageTask, answer: Fetched, judged: Judgement, settled: Settled, outcome: Outcome
+        self,
+        lease: Lease,
+        task: PageTask,
+        answer: Fetched,
+        size: int,
+        judged: Judgement,
+        settled: Settled,
+        outcome: Outcome,
     ) -> None:
-        """An answer was stored and settled."""
+        """An answer of `size` bytes on the wire was stored and settled; its content is not looked at any more."""
         if not settled.accepted:
             self.late(lease, task)
             return
@@ -47,12 +54,12 @@ class Narrator:
             lease,
             task,
             status=answer.status,
-            bytes=len(answer.head) + len(answer.payload),
+            bytes=size,
             content_type=answer.header("content-type")[:128],
             elapsed_ms=answer.elapsed_ms,
             via=task.via,
             reason=UNWANTED_TYPE if answer.unwanted else judged.error,
-            detail=f"bad certificate: {answer.bad_certificate}" if answer.bad_certificate else "",
+            detail=_circumstances(answer),
             counts=(("added", settled.admission.added), ("known", settled.admission.known)),
         )
         if judged.location:
@@ -152,3 +159,11 @@ class Narrator:
         where = traceback.extract_tb(error.__traceback__)[-1]
         detail = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
         self._tell(EventKind.WARNING, lease, lease.tasks[0], reason="bug", detail=detail)
+
+
+def _circumstances(answer: Fetched) -> str:
+    """Under which the answer was had, where they are not the ordinary ones."""
+    told = [f"bad certificate: {answer.bad_certificate}"] if answer.bad_certificate else []
+    if answer.stale_address:
+        told.append("no name server answered: the last known address was used")
+    return "; ".join(told)
