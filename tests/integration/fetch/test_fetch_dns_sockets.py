@@ -16,6 +16,7 @@ from nephila.fetch.dns_system import SystemNames, read_system_names
 from nephila.interfaces.network import Resolved, Unresolved
 from nephila.model.exchange import FailureKind, FetchFailed, FetchRequest
 from nephila.model.settings import DnsSettings
+from nephila.pipeline.narration import _circumstances
 
 Run = Callable[[Any], Any]
 
@@ -416,3 +417,27 @@ def test_a_name_server_may_send_anything(run: Run) -> None:
 
     answers = run(main())
     assert {type(answer) for answer in answers} == {Unresolved}
+
+
+def test_an_answer_says_that_its_address_was_only_the_last_known_one(run: Run, stand: Any) -> None:
+    """H4: told by the event, for whoever wonders why a host that moved is still asked at its old place."""
+
+    async def main() -> Any:
+        clock = Time()
+        async with (
+            name_server({"a.test": [a("a.test", "127.0.0.1", 5)]}) as (server, where),
+            stand.listening(stand.answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", close=True)) as site,
+        ):
+            fetcher = stand.fetcher(resolver(where, clock=clock, tries=1), keep_alive_s=0)
+            answers = [await fetcher.fetch(FetchRequest(f"http://a.test:{site.port}/"))]
+            server.zone["a.test"] = RCODE.SERVFAIL
+            clock.now += 10_000
+            answers.append(await fetcher.fetch(FetchRequest(f"http://a.test:{site.port}/")))
+            return answers
+
+    answers = run(main())
+    assert [answer.stale_address for answer in answers] == [False, True]
+    assert [_circumstances(answer) for answer in answers] == [
+        "",
+        "no name server answered: the last known address was used",
+    ]
