@@ -118,7 +118,7 @@ static text read_name(scanner *self, text p, uint64_t *key) {
         if (p - first < 8)
             packed |= (uint64_t)lower(*p) << 8 * (p - first);
     size_t size = (size_t)(p - first);
-    if (size > 8) {
+    if (size > 8 || (size && !first[size - 1])) { /* a zero byte at the end would not be told from none */
         unsigned char small[64], *name = size <= sizeof small ? small : take(self, size);
         if (!name)
             return NULL;

@@ -317,6 +317,8 @@ static void read_link(scanner *self, const attributes *raw) {
     if (language.at && language.size && lists(rel, "alternate") &&
         grown(self, (void **)&self->hreflang, self->hreflang_count, &self->hreflang_room, sizeof *self->hreflang))
         self->hreflang[self->hreflang_count++] = (slice_pair){language, href};
+    if (self->hreflang_count >= MAX_METAS)
+        doubt(self);
     refer(self, href, "link", rel, (slice){(text) "", 0});
 }
 
@@ -346,6 +348,8 @@ static void read_meta(scanner *self, const attributes *raw) {
     if (name.at && name.size &&
         grown(self, (void **)&self->metas, self->meta_count, &self->meta_room, sizeof *self->metas))
         self->metas[self->meta_count++] = (slice_pair){name, content};
+    if (self->meta_count >= MAX_METAS)
+        doubt(self);
     slice kind = decoded(self, raw->values[HTTP_EQUIV]);
     if (same_folded(kind, "refresh")) {
         PyObject *url =

@@ -1,14 +1,17 @@
-"""Feeds damaged pages to the native scanner, compiled with the address and undefined-behaviour sanitizers.
+"""Feeds damaged inputs to the extension, compiled with the address and undefined-behaviour sanitizers.
 
+    tools/fuzz --sanitized --seconds 60
     python tools/fuzz_native.py [SECONDS] [SEED] [PAGES.zip ...]
 
-Pages come from the archives that are named, and from heaps of tags that are made up; each is cut, and bytes and bits of
-markup are put in and taken out. Whatever the sanitizers see ends the run with their report. Needs gcc or clang with
-their run-time libraries; nothing of the environment is changed.
+Every fuzz target that calls functions in C is fed with its own inputs (`tests/corpus`), damaged by chance; the scanner
+with pages too, from the archives that are named and from heaps of tags that are made up. Whatever the sanitizers see,
+and any property that does not hold, ends the run with a report. Needs gcc or clang with their run-time libraries;
+nothing of the environment is changed.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import subprocess
@@ -19,10 +22,16 @@ import time
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import native
 
 ROOT = Path(__file__).resolve().parent.parent
+CORPUS = ROOT / "tests" / "corpus"
+IN_C = ("scan", "page", "links", "url", "bundles", "near", "texts")
+"""Targets that call functions in C."""
+PAGE_SHARE = 0.3
+"""Of the inputs that are whole pages for the scanner alone."""
 SANITIZED = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer")
 BITS = [
     b"<", b">", b'"', b"'", b"&", b"&#x", b"&amp", b"<!--", b"-->", b"<script>", b"</script>", b"<a href=", b"</a>",
@@ -34,8 +43,8 @@ BITS = [
 
 
 def damaged(body: bytes, chance: random.Random) -> bytes:
-    """A piece of a page with some of its bytes changed."""
-    start = chance.randrange(len(body)) if chance.random() < 0.7 else 0
+    """A piece of an input with some of its bytes changed."""
+    start = chance.randrange(len(body)) if body and chance.random() < 0.4 else 0
     piece = bytearray(body[start : start + chance.randrange(1, 60_000)])
     for _ in range(chance.randrange(60)):
         at = chance.randrange(len(piece) + 1)
@@ -52,12 +61,14 @@ def damaged(body: bytes, chance: random.Random) -> bytes:
 
 
 def feed(seconds: float, seed: int, archives: list[str]) -> None:
-    """Scan damaged pages until the time is over; runs under the sanitizers."""
+    """Feed damaged inputs until the time is over; runs under the sanitizers."""
     from nephila.native import native as native_module  # noqa: PLC0415 - as the next one
     from nephila.parse.scan import native_scan  # noqa: PLC0415 - finds the extension that was built for this
 
     if not Path(str(native_module.__file__)).is_relative_to(tempfile.gettempdir()):
         sys.exit("this is not the extension that was built for it")
+    targets: dict[str, Any] = importlib.import_module("fuzzing").TARGETS
+    kept = {name: [*targets[name].seeds, *map(Path.read_bytes, (CORPUS / name).iterdir())] for name in IN_C}
     chance = random.Random(seed)  # noqa: S311 - repeatable
     pages: list[bytes] = []
     for path in archives:
@@ -65,11 +76,15 @@ def feed(seconds: float, seed: int, archives: list[str]) -> None:
             pages += filter(None, map(archive.read, archive.namelist()))
     count, until = 0, time.monotonic() + seconds
     while time.monotonic() < until:
-        heap = b"".join(chance.choices([*BITS, b">", b"word ", b" "], k=300))
-        body = damaged(chance.choice([*pages, heap]) if chance.random() < 0.8 else heap, chance)
-        native_scan(body, images=chance.random() < 0.5)
         count += 1
-    print(f"{count} damaged pages of {len(pages)}, and made-up ones, were scanned; the sanitizers saw nothing.")
+        if chance.random() < PAGE_SHARE:
+            heap = b"".join(chance.choices([*BITS, b">", b"word ", b" "], k=300))
+            body = damaged(chance.choice([*pages, heap]) if chance.random() < 0.8 else heap, chance)
+            native_scan(body, images=chance.random() < 0.5)
+        else:
+            name = chance.choice(IN_C)
+            targets[name].check(damaged(chance.choice(kept[name]), chance)[: targets[name].longest])
+    print(f"{count} damaged inputs for {', '.join(IN_C)} and the scanner; the sanitizers saw nothing.")
 
 
 def run(command: list[str], environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -99,7 +114,7 @@ def main(arguments: list[str]) -> int:
             "LD_PRELOAD": ":".join(libraries),
             "ASAN_OPTIONS": "detect_leaks=0",  # of the interpreter itself
             "PYTHONMALLOC": "malloc",  # each allocation a block of its own, with its edges watched
-            "PYTHONPATH": f"{directory}:{ROOT / 'src'}",
+            "PYTHONPATH": f"{directory}:{ROOT / 'src'}:{ROOT / 'tests' / 'support'}",
             "NEPHILA_NATIVE": "1",
         }
         done = run([sys.executable, __file__, "--feed", seconds, seed, *archives], environment)

@@ -27,6 +27,7 @@ _LIMITS = {
     "MAX_TAGS": scan.MAX_TAGS,
     "MAX_ANCHOR_TEXT": gather.MAX_ANCHOR_TEXT,
     "MAX_REFERENCES": walk.MAX_REFERENCES,
+    "MAX_METAS": walk.MAX_METAS,
     "MAX_TEXT": walk.MAX_TEXT,
     "MAX_TITLE": walk.MAX_TITLE,
     "MAX_WORDS": prose.MAX_WORDS,

@@ -35,6 +35,16 @@ SNIFF_BYTES = 1445
 DRAIN_BYTES = 16_384
 """An unwanted body with no more than this to come is read out and thrown away: cheaper than a new connection."""
 
+MAX_PROVISIONAL = 100
+"""Provisional answers before the final one; a real server sends one or two."""
+
+_BEGINNING = len("HTTP/")
+"""By so many bytes it is known whether this is HTTP at all."""
+
+_SMALL_PIECE = 512
+"""Pieces of a body below this are gathered in one buffer: an object for every byte that drips in takes fifty times its
+room."""
+
 Sniff = Callable[[str, bytes], str]
 
 
@@ -66,6 +76,7 @@ class AnswerReader:
         "_limits",
         "_parts",
         "_passed_over",
+        "_provisional",
         "_seen_upto",
         "_undecided",
         "_wanted",
@@ -88,8 +99,9 @@ class AnswerReader:
         """The header block so far; a bytearray as soon as it comes in more than one piece."""
         self._seen_upto = 0
         self._passed_over = 0
+        self._provisional = 0
         self._body: BodyFraming | None = None
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | bytearray] = []
         self._undecided = False
         self.head: Head | None = None
         self.head_bytes = b""
@@ -139,9 +151,11 @@ class AnswerReader:
         """The bytes after the head, as they were on the wire; none for an unwanted type."""
         if self.unwanted:
             return b""
-        if len(self._parts) != 1:
-            self._parts = [b"".join(self._parts)]
-        return self._parts[0]
+        if len(self._parts) == 1 and isinstance(self._parts[0], bytes):
+            return self._parts[0]
+        whole = b"".join(self._parts)
+        self._parts = [whole]
+        return whole
 
     def content(self) -> bytes:
         """The payload without its transfer coding."""
@@ -157,6 +171,9 @@ class AnswerReader:
 
     def _feed_head(self, data: bytes) -> None:
         self._gather(data)
+        before, room = len(self._block) - len(data), self._limits.header_bytes - self._passed_over
+        if before >= _BEGINNING and b"\n" not in data and len(self._block) <= room:
+            return  # nothing can have ended: a line that drips in is looked at once, not once a byte
         while end := self._find_head_end():
             block, rest = bytes(self._block[:end]), bytes(self._block[end:])
             self._block, self._seen_upto = rest, 0
@@ -199,6 +216,9 @@ class AnswerReader:
             return None
         if 100 <= head.status < 200 and head.status != 101:
             self._passed_over += len(block)
+            self._provisional += 1
+            if self._provisional > MAX_PROVISIONAL:
+                self._fail(FailureKind.TOO_LARGE, "provisional answers without end")
             return None
         framing = framing_of(head)
         if isinstance(framing, Malformed):
@@ -246,7 +266,7 @@ class AnswerReader:
         room = self._limits.body_bytes - self.wire_bytes
         within = data if len(data) <= room else data[:room]
         used = body.take(within)
-        self._parts.append(within if used == len(within) else within[:used])
+        self._keep(within if used == len(within) else within[:used])
         self.wire_bytes += used
         if body.fault:
             self._fail(FailureKind.PROTOCOL, body.fault)
@@ -259,6 +279,17 @@ class AnswerReader:
             self._decide()
             if self.unwanted:
                 self._drop()
+
+    def _keep(self, piece: bytes) -> None:
+        parts = self._parts
+        if len(piece) >= _SMALL_PIECE or not parts:
+            parts.append(piece)
+            return
+        last = parts[-1]
+        if isinstance(last, bytearray):
+            last += piece
+        else:
+            parts.append(bytearray(piece))
 
     def _decide(self) -> None:
         """Tell an undeclared type by the first bytes of the body, its codings undone."""

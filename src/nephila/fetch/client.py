@@ -179,4 +179,5 @@ class HttpFetcher:
             reader.unwanted,
             exchange.connection.bad_certificate,
             exchange.sent_ms,
+            exchange.connection.stale_address,
         )

@@ -23,6 +23,9 @@ ACCEPT_ENCODING = "gzip, br, zstd"
 MAX_CODINGS = 5
 """Codings stacked on one answer; libcurl's limit."""
 
+MAX_MEMBERS = 10_000
+"""Members of one gzip stream: ten times what block-wise compression makes of the longest answer."""
+
 ZSTD_WINDOW_BYTES = 8 << 20
 """The largest window that a decoder must accept (RFC 9659 3); browsers refuse more."""
 
@@ -76,31 +79,59 @@ def decode(codings: list[str], data: bytes, limit: int) -> Decoded | Undecodable
 
 def _gunzip(data: bytes, limit: int) -> tuple[bytes, bool]:
     """Members one after the other; whatever follows the last one is ignored."""
-    start = _after_gzip_header(data)
+    start = _after_gzip_header(data, 0)
     if start is None:
         raise _BrokenError("no gzip header")
     hint = int.from_bytes(data[-4:], "little")  # ISIZE, RFC 1952 2.3.1: a guess that saves growing the buffer
     body, rest = _inflate(data[start:], limit + 1, hint)
     pieces, size = [body], len(body)
-    while rest is not None and size <= limit:
-        rest = rest[8:]  # CRC32 and ISIZE
-        start = _after_gzip_header(rest)
-        if not start:
+    at = None if rest is None else len(data) - len(rest)
+    while at is not None and size <= limit:
+        start = _after_gzip_header(data, at + 8)  # CRC32 and ISIZE
+        if start is None:
             break
-        body, rest = _inflate(rest[start:], limit + 1 - size, 0)
+        if len(pieces) == MAX_MEMBERS:
+            return b"".join(pieces)[:limit], True
+        body, at = _inflate_member(data, start, limit + 1 - size)
         pieces.append(body)
         size += len(body)
     whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     return whole[:limit], size > limit
 
 
-def _after_gzip_header(data: bytes) -> int | None:
+def _inflate_member(data: bytes, at: int, cap: int) -> tuple[bytes, int | None]:
+    """One more member: its content, and where its deflate stream ends, None when it does not.
+
+    Fed in small steps that grow, because what is left of a step is copied: members of a few bytes cost a few bytes.
+    """
+    begun, step = at, 512
+    stream = isal_zlib.decompressobj(-15)
+    pieces: list[bytes] = []
+    room = cap
+    try:
+        while at < len(data) and room > 0 and not stream.eof:
+            piece = stream.decompress(data[at : at + step], room)
+            pieces.append(piece)
+            room -= len(piece)
+            at += step
+            step *= 2
+    except isal_zlib.IsalError as error:  # type: ignore[misc]  # declared as an instance in its stubs
+        try:
+            return _salvage_deflate(data[begun:], cap, error), None
+        except _BrokenError:
+            return b"", None  # the members before it are worth keeping
+    return b"".join(pieces), min(at, len(data)) - len(stream.unused_data) if stream.eof else None
+
+
+def _after_gzip_header(data: bytes, at: int) -> int | None:
     """Where the deflate stream begins (RFC 1952 2.3); the end of the data when it stops inside the header."""
-    if data[:3] != b"\x1f\x8b\x08"[: len(data)] or not data:
+    size = len(data) - at
+    if size <= 0 or data[at : at + 3] != b"\x1f\x8b\x08"[:size]:
         return None
-    if len(data) < 10:
+    if size < 10:
         return len(data)
-    flags, at = data[3], 10
+    flags = data[at + 3]
+    at += 10
     if flags & 4:
         at += 2 + int.from_bytes(data[at : at + 2], "little")
     for flag in (8, 16):  # name and comment, each up to a zero byte

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nephila.interfaces.addresses import AddressBusy
 from nephila.interfaces.network import Dialer, Resolver, Unresolved
@@ -96,28 +96,36 @@ class Connector:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout_at(deadline) as limit:
-                addresses = await self._judged_addresses(target)
-                if isinstance(addresses, NoConnection):
-                    return addresses
+                judged = await self._judged_addresses(target)
+                if isinstance(judged, NoConnection):
+                    return judged
+                addresses, stale = judged
                 by = min(deadline, loop.time() + self._connect_timeout_s)
                 limit.reschedule(by)
                 proxy_addresses = [] if self.proxy is None else await self._proxy_addresses(self.proxy)
                 if isinstance(proxy_addresses, NoConnection):
                     return proxy_addresses
-                return await self._try_each(target, addresses, proxy_addresses, by)
+                outcome = await self._try_each(target, addresses, proxy_addresses, by)
+                if stale and isinstance(outcome, Connection):
+                    outcome.stale_address = True
+                elif stale and isinstance(outcome, NoConnection):
+                    outcome = replace(outcome, detail=f"{outcome.detail} (at its last known address)")
+                return outcome
         except TimeoutError:
             return NoConnection(FailureKind.TIMEOUT, "no connection in time")
 
     # -- which addresses -------------------------------------------------------------------------------------------
 
-    async def _judged_addresses(self, target: Target) -> list[str] | NoConnection:
+    async def _judged_addresses(self, target: Target) -> tuple[list[str], bool] | NoConnection:
+        """Those that may be connected to, and whether they are only the last known ones."""
+        stale = False
         if target.literal:
             found: tuple[str, ...] = (target.host,)
         else:
             resolved = await self._resolver.resolve(target.host)
             if isinstance(resolved, Unresolved):
                 return NoConnection(resolved.kind, resolved.detail)
-            found = resolved.addresses
+            found, stale = resolved.addresses, resolved.stale
         refused = ""
         judged = []
         for address in found:
@@ -128,7 +136,7 @@ class Connector:
                 refused = refused or f"{address} is refused: {reason}"
         if not judged:
             return NoConnection(FailureKind.ADDRESS, refused or "no address")
-        return judged[:MAX_ADDRESSES]
+        return judged[:MAX_ADDRESSES], stale
 
     async def _proxy_addresses(self, proxy: Proxy) -> list[str] | NoConnection:
         """Not judged: the proxy is the user's own choice."""

@@ -53,6 +53,7 @@ class Connection(asyncio.Protocol):
         "far_address",
         "idle_until",
         "permit",
+        "stale_address",
         "transport",
     )
 
@@ -68,6 +69,8 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.address = ""
         self.bad_certificate = ""
+        self.stale_address = False
+        """Opened to the last known address of its name: no name server answered."""
         self.far_address = ""
         """The host's own address, which limits are counted by; empty where a proxy finds it."""
         self.permit: AddressPermit | None = None

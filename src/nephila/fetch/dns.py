@@ -1,10 +1,10 @@
 """Names to addresses: an asynchronous stub resolver with a cache, and no threads (H4).
 
-Resolvers are tried in turn, beginning with the one that answered last, as often as the settings say. A refusal or a
-server failure is an answer of that resolver alone: the next one is asked. That a name does not exist is believed at
-once. When none answers, the last known addresses are used and marked stale. Equal questions asked at the same time are
-one question. IPv4 addresses come before IPv6 ones: crawling machines without working IPv6 are common, servers without
-IPv4 are not, and the fetcher goes on to the next address when one fails.
+Resolvers are tried in turn, those that failed a short while ago last (`dns_servers`), as often as the settings say. A
+refusal or a server failure is an answer of that resolver alone: the next one is asked. That a name does not exist is
+believed at once. When none answers, the last known addresses are used, for a day at most, and marked stale. Equal
+questions asked at the same time are one question. IPv4 addresses come before IPv6 ones: crawling machines without
+working IPv6 are common, servers without IPv4 are not, and the fetcher goes on to the next address when one fails.
 
 With resolvers of the user's own, only these are asked: the hosts file and the special meaning of ``localhost`` belong
 to the machine's own configuration.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
+from itertools import cycle, islice
 
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.network import Resolved, Unresolved
@@ -24,6 +25,7 @@ from nephila.model.settings import DnsSettings
 from .dns_cache import DnsCache
 from .dns_message import RecordType, ReplyCode, UnsendableNameError
 from .dns_query import Replies, query
+from .dns_servers import ServerOrder
 from .dns_system import SystemNames, read_name_server, read_system_names
 
 Answer = Resolved | Unresolved
@@ -50,8 +52,7 @@ class DnsResolver:
         self._system = system or (SystemNames() if settings.resolvers else read_system_names())
         own = tuple(read_name_server(text) for text in settings.resolvers)
         self._consult_system = not own
-        self._servers = own or self._system.servers
-        self._first = 0
+        self._servers = ServerOrder(own or self._system.servers)
         self._cache = DnsCache(settings)
         self._in_flight: dict[str, asyncio.Task[Answer]] = {}
         self.asked = self.found = 0
@@ -86,26 +87,30 @@ class DnsResolver:
             return Resolved(local, self._settings.min_ttl_s)
         answer = await self._ask_servers(name)
         if isinstance(answer, Unresolved) and answer.kind is FailureKind.DNS:
-            known = self._cache.last_good(name)
+            known = self._cache.last_good(name, self._clock.steady_ms())
             if known is not None:
                 answer = Resolved(known.addresses, 0.0, stale=True)
         self._cache.store(name, answer, self._clock.steady_ms())
         return answer
 
     async def _ask_servers(self, name: str) -> Answer:
-        if not self._servers:
+        servers = self._servers.at(self._clock.steady_ms())
+        if not servers:
             return Unresolved(FailureKind.DNS, "no name server is configured")
         detail = ""
-        for _ in range(self._settings.tries):
-            server = self._servers[self._first % len(self._servers)]
+        for server in islice(cycle(servers), self._settings.tries):
             try:
                 replies = await query(server, name, self._draw_id, self._settings.timeout_s)
             except UnsendableNameError as error:
                 return Unresolved(FailureKind.NO_SUCH_NAME, str(error))
             answer = _judge(name, replies)
             if answer is not None:
+                self._servers.answered(server)
                 return answer
-            self._first += 1
+            if replies:
+                self._servers.failed(server, self._clock.steady_ms())
+            else:
+                self._servers.silent(server, self._clock.steady_ms())
             detail = _complaint(replies)
         return Unresolved(FailureKind.DNS, f"{name}: {detail}")
 
@@ -116,10 +121,11 @@ def _judge(name: str, replies: Replies) -> Answer | None:
     if found:
         addresses = tuple(address for reply in found for address in reply.addresses)
         return Resolved(addresses, float(min(reply.ttl_s for reply in found)))
+    nothing_s = float(min((reply.negative_ttl_s for reply in replies.values()), default=0))
     if any(reply.code == ReplyCode.NO_SUCH_NAME for reply in replies.values()):
-        return Unresolved(FailureKind.NO_SUCH_NAME, f"{name} does not exist")
+        return Unresolved(FailureKind.NO_SUCH_NAME, f"{name} does not exist", nothing_s)
     if len(replies) == 2 and all(reply.code == ReplyCode.OK for reply in replies.values()):
-        return Unresolved(FailureKind.NO_SUCH_NAME, f"{name} has no address")
+        return Unresolved(FailureKind.NO_SUCH_NAME, f"{name} has no address", nothing_s)
     return None
 
 

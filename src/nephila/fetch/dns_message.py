@@ -20,6 +20,7 @@ class RecordType(IntEnum):
 
     A = 1
     CNAME = 5
+    SOA = 6
     AAAA = 28
 
 
@@ -37,8 +38,13 @@ _INTERNET = 1
 _HEADER = struct.Struct("!HHHHHH")
 _QUESTION = struct.Struct("!HH")
 _RECORD = struct.Struct("!HHIH")
+_MINIMUM = struct.Struct("!I")
 _MAX_NAME = 255
 _MAX_LABELS = 128
+_SHORTEST_SOA = 22
+"""Two names and five numbers (RFC 1035 3.3.13)."""
+_MAX_RECORDS = 256
+"""Records of a section that are read: more than any name has addresses, and few enough whatever their names cost."""
 _MAX_CHAIN = 16
 """CNAMEs followed within one answer; resolvers give up at about as many."""
 
@@ -51,6 +57,8 @@ class Reply(NamedTuple):
     addresses: tuple[str, ...]
     ttl_s: int
     """The shortest of the records that led to the addresses."""
+    negative_ttl_s: int = 0
+    """How long the zone says that there is nothing (RFC 2308 5); 0 where it does not say."""
 
 
 class UnsendableNameError(NephilaError):
@@ -79,7 +87,7 @@ class _BadNameError(Exception):
 
 
 def _read(data: bytes, question: bytes) -> Reply | None:
-    message_id, flags, questions, answers, _, _ = _HEADER.unpack_from(data)
+    message_id, flags, questions, answers, authorities, _ = _HEADER.unpack_from(data)
     asked_id = _HEADER.unpack_from(question)[0]
     code, truncated = flags & 15, bool(flags & _IS_TRUNCATED)
     if message_id != asked_id or not flags & _IS_ANSWER or questions > 1:
@@ -92,25 +100,28 @@ def _read(data: bytes, question: bytes) -> Reply | None:
     kind, family = _QUESTION.unpack_from(data, at)
     if name != asked or (kind, family) != _QUESTION.unpack(question[-4:]):
         return None
-    if truncated or code:
+    if truncated or code not in {ReplyCode.OK, ReplyCode.NO_SUCH_NAME}:
         return Reply(code, truncated, (), 0)
-    aliases, found = _records(data, at + _QUESTION.size, answers, kind)
-    return _follow(asked, aliases, found)
+    aliases, found, at = _records(data, at + _QUESTION.size, answers, kind)
+    if code == ReplyCode.NO_SUCH_NAME:
+        return Reply(code, truncated, (), 0, _nothing_for(data, at, authorities, asked))
+    reply = _follow(asked, aliases, found)
+    return reply if reply.addresses else reply._replace(negative_ttl_s=_nothing_for(data, at, authorities, asked))
 
 
 _Aliases = dict[bytes, tuple[bytes, int]]
 _Found = dict[bytes, list[tuple[str, int]]]
 
 
-def _records(data: bytes, at: int, count: int, kind: int) -> tuple[_Aliases, _Found]:
-    """CNAMEs and addresses of the answer section, by owner name, each with its TTL."""
+def _records(data: bytes, at: int, count: int, kind: int) -> tuple[_Aliases, _Found, int]:
+    """CNAMEs and addresses of the answer section, by owner name, each with its TTL; and where the section ends."""
     aliases: _Aliases = {}
     found: _Found = {}
-    for _ in range(count):
+    for _ in range(min(count, _MAX_RECORDS)):
         owner, at = _name(data, at)
         record, family, ttl, size = _RECORD.unpack_from(data, at)
         at += _RECORD.size
-        ttl = 0 if ttl > 0x7FFF_FFFF else ttl  # RFC 2181 8: the top bit set means nought
+        ttl = _sensible(ttl)
         if family == _INTERNET and record == RecordType.CNAME:
             aliases.setdefault(owner, (_name(data, at)[0], ttl))
         elif family == _INTERNET and record == kind:
@@ -120,7 +131,35 @@ def _records(data: bytes, at: int, count: int, kind: int) -> tuple[_Aliases, _Fo
             address = socket.inet_ntop(socket.AF_INET if kind == RecordType.A else socket.AF_INET6, packed)
             found.setdefault(owner, []).append((address, ttl))
         at += size
-    return aliases, found
+    return aliases, found, at
+
+
+def _sensible(ttl: int) -> int:
+    return 0 if ttl > 0x7FFF_FFFF else ttl  # RFC 2181 8: the top bit set means nought
+
+
+def _is_above(zone: bytes, name: bytes) -> bool:
+    return not zone or name == zone or name.endswith(b"." + zone)
+
+
+def _nothing_for(data: bytes, at: int, count: int, asked: bytes) -> int:
+    """The seconds of the SOA record among the authorities (RFC 2308 5): its own, or its last field where that is less.
+
+    A message may end or be rubbish here without harm: that there is nothing was said before.
+    """
+    try:
+        for _ in range(min(count, _MAX_RECORDS)):
+            owner, at = _name(data, at)
+            record, family, ttl, size = _RECORD.unpack_from(data, at)
+            at += _RECORD.size
+            is_soa = family == _INTERNET and record == RecordType.SOA and size >= _SHORTEST_SOA
+            if is_soa and _is_above(owner, asked):
+                (least,) = _MINIMUM.unpack_from(data, at + size - _MINIMUM.size)
+                return min(_sensible(ttl), _sensible(least))
+            at += size
+    except (struct.error, IndexError, _BadNameError):
+        return 0
+    return 0
 
 
 def _follow(name: bytes, aliases: _Aliases, found: _Found) -> Reply:

@@ -2,7 +2,8 @@
 
 Each try has a socket of its own, connected to the server: the kernel picks a random port and drops what comes from
 elsewhere, and with a random id per question a blind forger has 32 bits to guess. Datagrams that do not belong to a
-question are ignored, not believed.
+question are ignored, not believed; after a few of them somebody is guessing, and the questions that are open are asked
+over TCP, where guessing is hopeless.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ GRACE_S = 0.05
 RESEND_S = 0.5
 """What was not answered by then is asked again, and again after twice the time: datagrams get lost, above all where
 hundreds of names are asked at once, and to sit out the whole try costs a host seconds."""
+MAX_FORGED = 16
+"""Datagrams that answer no question of ours before UDP is given up for this try. A late answer or two is common."""
 
 Replies = dict[RecordType, Reply]
 
@@ -33,6 +36,7 @@ class _Questions(asyncio.DatagramProtocol):
         self._loop = asyncio.get_running_loop()
         self._grace: asyncio.TimerHandle | None = None
         self._again: asyncio.TimerHandle | None = None
+        self.forged = 0
         self.replies: Replies = {}
         self.done: asyncio.Future[None] = self._loop.create_future()
 
@@ -51,6 +55,10 @@ class _Questions(asyncio.DatagramProtocol):
                 self.replies[kind] = reply
                 del self._open[kind]
                 break
+        else:
+            self.forged += 1
+        if self.forged > MAX_FORGED:
+            self._finish()
         if not self._open or any(reply.code == ReplyCode.NO_SUCH_NAME for reply in self.replies.values()):
             self._finish()
         elif self._grace is None and any(reply.addresses for reply in self.replies.values()):
@@ -75,11 +83,13 @@ async def query(server: NameServer, name: str, draw_id: Callable[[], int], timeo
     questions = {kind: ask(draw_id(), name, kind) for kind in (RecordType.A, RecordType.AAAA)}
     try:
         async with asyncio.timeout(timeout_s):
-            replies = await _ask_datagrams(server, questions)
-            for kind, reply in list(replies.items()):
-                if reply.truncated:
-                    del replies[kind]
-                    whole = await _ask_stream(server, questions[kind])
+            replies, forged = await _ask_datagrams(server, questions)
+            for kind, question in questions.items():
+                if (reply := replies.get(kind)) is None and not forged:
+                    continue
+                if reply is None or reply.truncated:
+                    whole = await _ask_stream(server, question)
+                    replies.pop(kind, None)
                     if whole is not None:
                         replies[kind] = whole
             return replies
@@ -87,7 +97,8 @@ async def query(server: NameServer, name: str, draw_id: Callable[[], int], timeo
         return {}
 
 
-async def _ask_datagrams(server: NameServer, questions: dict[RecordType, bytes]) -> Replies:
+async def _ask_datagrams(server: NameServer, questions: dict[RecordType, bytes]) -> tuple[Replies, bool]:
+    """The replies that came, and whether somebody is guessing."""
     protocol = _Questions(questions)
     wire = socket.socket(socket.AF_INET6 if ":" in server[0] else socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -101,7 +112,7 @@ async def _ask_datagrams(server: NameServer, questions: dict[RecordType, bytes])
         await protocol.done
     finally:
         transport.close()
-    return protocol.replies
+    return protocol.replies, protocol.forged > MAX_FORGED
 
 
 async def _ask_stream(server: NameServer, question: bytes) -> Reply | None:

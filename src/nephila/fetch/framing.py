@@ -13,6 +13,9 @@ from typing import Protocol
 _SIZE = re.compile(rb"[0-9a-fA-F]+")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 _LARGEST_CHUNK = 2**63 - 1
+MAX_CHUNKS = 100_000
+"""Chunks of one body, trailers included: 10 MB in pieces of a hundred bytes. Taking one apart costs four microseconds,
+however small it is, and a server that sends single bytes could keep a core busy with a few of its answers."""
 
 
 class BodyFraming(Protocol):
@@ -71,9 +74,10 @@ class _Line(Enum):
 class Chunked:
     """Chunks, as leniently as libcurl reads them: bare LF, anything after the size, trailers with a colon."""
 
-    __slots__ = ("_expected", "_left", "_line", "complete", "content", "fault")
+    __slots__ = ("_chunks", "_expected", "_left", "_line", "complete", "content", "fault")
 
     def __init__(self) -> None:
+        self._chunks = 0
         self._expected = _Line.SIZE
         self._left = 0
         self._line = bytearray()
@@ -130,8 +134,14 @@ class Chunked:
             self.fault = "chunk size beyond all reason"
         elif size:
             self._left = size
+            self._count()
         else:
             self._expected = _Line.TRAILER
+
+    def _count(self) -> None:
+        self._chunks += 1
+        if self._chunks > MAX_CHUNKS:
+            self.fault = f"more than {MAX_CHUNKS} chunks and trailers"
 
     def _read_trailer(self, line: bytearray, *, whole: bool) -> None:
         if whole and bytes(line) in {b"\r\n", b"\n"}:
@@ -140,3 +150,5 @@ class Chunked:
             self.fault = "bare carriage return after the last chunk"
         elif whole and (b":" not in line or line.startswith((b" ", b"\t"))):
             self.fault = "trailer line without a colon"
+        elif whole:
+            self._count()

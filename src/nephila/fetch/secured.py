@@ -30,6 +30,12 @@ there is one for each connection."""
 WORTH_BYTES = 4096
 """Before the last portion, less than this is most likely the beginning of a record: trying costs an exception."""
 
+HANDSHAKE_BYTES = 262_144
+"""What a server may send until the handshake is done; OpenSSL takes certificates of up to 100 KB."""
+OVERHEAD_BYTES = 1_000_000
+"""What may come beyond that, and beyond twice what it held: tickets, empty records and the like without end are
+malice."""
+
 
 class SecuredTransport(asyncio.Transport, asyncio.Protocol):
     """A transport for the protocol above it, and the protocol of the transport below it."""
@@ -41,11 +47,13 @@ class SecuredTransport(asyncio.Transport, asyncio.Protocol):
         "_call",
         "_ended",
         "_error",
+        "_handed",
         "_incoming",
         "_loop",
         "_made",
         "_outgoing",
         "_paused",
+        "_received",
         "_shaking",
         "_tls",
         "_waiter",
@@ -84,6 +92,7 @@ class SecuredTransport(asyncio.Transport, asyncio.Protocol):
         self._backlog: list[bytes] = []
         """What the protocol has written while the ssl module could take nothing: it wants to read first."""
         self._error: Exception | None = None
+        self._received = self._handed = 0
 
     async def secured(self) -> None:
         """Return when the handshake is done. Raises what went wrong; cancelled or failed, the connection is closed."""
@@ -108,6 +117,9 @@ class SecuredTransport(asyncio.Transport, asyncio.Protocol):
         """Decrypt what is whole."""
         if self._tls is None:
             return
+        self._received += len(data)
+        if self._is_idle_talk():
+            return
         start, last = 0, len(data) - SEALED_BYTES
         if last > 0:
             view = memoryview(data)
@@ -118,6 +130,16 @@ class SecuredTransport(asyncio.Transport, asyncio.Protocol):
             data = data[start:]
         self._incoming.write(data)
         self._take()
+
+    def _is_idle_talk(self) -> bool:
+        """Whether a handshake has no end, or records hold next to nothing; the connection is broken off then."""
+        if self._shaking and self._received > HANDSHAKE_BYTES:
+            self._fail(ssl.SSLError(ssl.SSL_ERROR_SSL, f"no end of it after {HANDSHAKE_BYTES} bytes"))
+            return True
+        if self._received > 2 * self._handed + HANDSHAKE_BYTES + OVERHEAD_BYTES:
+            self._break(ssl.SSLError(ssl.SSL_ERROR_SSL, "records that hold next to nothing"))
+            return True
+        return False
 
     def eof_received(self) -> None:
         """The other side sends nothing more; what was announced by close_notify was told before."""
@@ -289,6 +311,7 @@ class SecuredTransport(asyncio.Transport, asyncio.Protocol):
                 data = tls.read(RECORD_BYTES)
                 if not data:
                     return True
+                self._handed += len(data)
                 self._above.data_received(data)
         except ssl.SSLWantReadError:
             pass

@@ -27,6 +27,8 @@ class Unresolved:
 
     kind: FailureKind
     detail: str
+    ttl_s: float = 0.0
+    """How long the zone itself says that there is no such name; 0 where it does not say."""
 
 
 class Resolver(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 
 from .noun import noun
@@ -100,6 +101,12 @@ class Fetched:
     """Why the certificate or the protocol would have been refused, where the settings allowed it all the same."""
     sent_ms: int = 0
     """When the request left, on the clock that does not jump: milliseconds since the machine booted."""
+    stale_address: bool = False
+    """The last known address of the name was used, because no name server answered (H4); told by the event alone."""
+
+    def without_content(self) -> Fetched:
+        """The same without payload and body: for whoever must wait, and needs neither."""
+        return replace(self, payload=b"", body=b"")
 
     def header(self, name: str) -> str:
         """The first value of a header by its lower-case name, or an empty string."""

@@ -107,6 +107,9 @@ class PolitenessSettings:
     pause_share: float = setting(0.5, "a larger share of errors among them pauses the domain", low=0, high=1)
     pause_s: float = setting(3600.0, "seconds of that pause", low=1)
     demote_after: int = setting(5, "answers with 5xx in a row after which a domain's class drops one level", low=1)
+    heavy_s: float = setting(
+        1.0, "a host rests at least so many seconds for each megabyte of an unpacked answer beyond the first", low=0
+    )
     max_retry_after_s: float = setting(86_400.0, "a longer Retry-After counts as this", low=0)
 
 
@@ -139,7 +142,7 @@ class FetchSettings:
     connect_timeout_s: float = setting(10.0, "seconds to connect, TLS included", low=0.1)
     timeout_s: float = setting(30.0, "seconds for a whole fetch", flag="timeout", low=0.1)
     max_bytes: int = setting(10_000_000, "bytes of one answer, then it is cut", flag="max-bytes", low=1)
-    max_decoded_bytes: int = setting(50_000_000, "bytes of one answer after decompression", low=1)
+    max_decoded_bytes: int = setting(20_000_000, "bytes of one answer after decompression", low=1)
     max_header_bytes: int = setting(65_536, "bytes of the header block", low=1024)
     max_hops: int = setting(10, "redirects in a row", low=0, high=50)
     verify_unchanged_every: int = setting(
@@ -180,7 +183,14 @@ class DnsSettings:
     tries: int = setting(3, "tries over all resolvers", low=1, high=20)
     max_ttl_s: float = setting(3600.0, "seconds that an answer is kept at most", low=0)
     min_ttl_s: float = setting(5.0, "and at least", low=0)
-    negative_ttl_s: float = setting(60.0, "seconds that a failure is kept", low=0)
+    negative_ttl_s: float = setting(
+        60.0,
+        "seconds that a failure is kept, and that a name does not exist where its zone does not say how long",
+        low=0,
+    )
+    stale_s: float = setting(
+        86_400.0, "the last known addresses are used for so many seconds where no name server answers", low=0
+    )
     cache_size: int = setting(100_000, "names in the cache", low=1)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from .attributes import refresh_url, srcset_urls
 from .nesting import Doubt, Nesting
 from .tags import lowered
-from .walk import ANCHORS, MAX_REFERENCES, MAX_TEXT, MAX_TITLE, Findings, folded, outranked
+from .walk import ANCHORS, MAX_METAS, MAX_REFERENCES, MAX_TEXT, MAX_TITLE, Findings, folded, outranked
 
 MAX_ANCHOR_TEXT = 1_000_000
 """Characters of anchor text; a page with more is left to the tree."""
@@ -54,7 +54,8 @@ class Gathering:
     def element(self, name: str, attributes: _Attributes) -> None:
         """An element of the document that may hold something. Raises `Doubt`."""
         _READERS[name](self, name, attributes)
-        if len(self.found.references) >= MAX_REFERENCES:
+        found = self.found
+        if len(found.references) >= MAX_REFERENCES or len(found.metas) >= MAX_METAS or len(found.hreflang) >= MAX_METAS:
             raise Doubt
 
     def close(self) -> None:

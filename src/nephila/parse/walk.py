@@ -25,8 +25,10 @@ ANCHORS = frozenset({"a", "area"})
 DOCUMENT_TAGS = ("a", "area", "link", "iframe", "frame", "form", "meta", "base", "title", "html")
 IMAGE_TAGS = ("img", "source")
 
-MAX_REFERENCES = 50_000
-"""References of one page; our own choice, a hundred times what the frontier takes of a page."""
+MAX_REFERENCES = 20_000
+"""References of one page, of whatever kind; our own choice, forty times what the frontier takes of a page."""
+MAX_METAS = 1_000
+"""Metas of one page, and languages that it names others in; our own choice: real pages have dozens."""
 MAX_TEXT = 200
 """Characters of an anchor's text that are kept."""
 MAX_TITLE = 1_000
@@ -91,7 +93,7 @@ def _read_link(found: Findings, link: Element) -> None:
     relations = rel.split()
     if found.canonical is None and "canonical" in relations:
         found.canonical = href
-    if "alternate" in relations and (language := link.attr("hreflang")):
+    if "alternate" in relations and (language := link.attr("hreflang")) and len(found.hreflang) < MAX_METAS:
         found.hreflang.append((language, href))
     found.refer(href, ("link", rel, ""))
 
@@ -100,7 +102,7 @@ def _read_meta(found: Findings, meta: Element) -> None:
     content = meta.attr("content")
     if content is None:
         return
-    if name := meta.attr("name"):
+    if (name := meta.attr("name")) and len(found.metas) < MAX_METAS:
         found.metas.append((name, content))
     match (meta.attr("http-equiv") or "").lower():
         case "refresh":
@@ -163,6 +165,8 @@ def walk(elements: Iterable[Element]) -> Findings:
         tag = element.tag
         if tag not in ANCHORS:
             _READERS[tag](found, element)
+            if len(references) >= MAX_REFERENCES:
+                break
             continue
         href = element.attr("href")
         if href is None:

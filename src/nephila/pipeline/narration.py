@@ -47,9 +47,16 @@ class Narrator:
         self._tell(EventKind.BROKEN_OFF, lease, task, **traced)
 
     def answer(
-        self, lease: Lease, task: PageTask, answer: Fetched, judged: Judgement, settled: Settled, outcome: Outcome
+        self,
+        lease: Lease,
+        task: PageTask,
+        answer: Fetched,
+        size: int,
+        judged: Judgement,
+        settled: Settled,
+        outcome: Outcome,
     ) -> None:
-        """An answer was stored and settled."""
+        """An answer of `size` bytes on the wire was stored and settled; its content is not looked at any more."""
         if not settled.accepted:
             self.late(lease, task, answer)
             return
@@ -58,12 +65,12 @@ class Narrator:
             lease,
             task,
             status=answer.status,
-            bytes=len(answer.head) + len(answer.payload),
+            bytes=size,
             content_type=answer.header("content-type")[:128],
             elapsed_ms=answer.elapsed_ms,
             via=task.via,
             reason=UNWANTED_TYPE if answer.unwanted else judged.error,
-            detail=f"bad certificate: {answer.bad_certificate}" if answer.bad_certificate else "",
+            detail=_circumstances(answer),
             counts=(("added", settled.admission.added), ("known", settled.admission.known), *_policy(lease)),
             address=answer.address,
             sent_ms=answer.sent_ms or None,
@@ -198,3 +205,11 @@ def _trace(lease: Lease, task: Task, answer: Answer | None) -> dict[str, object]
         "elapsed_ms": answer.elapsed_ms,
         "counts": _bound_by(lease),
     }
+
+
+def _circumstances(answer: Fetched) -> str:
+    """Under which the answer was had, where they are not the ordinary ones."""
+    told = [f"bad certificate: {answer.bad_certificate}"] if answer.bad_certificate else []
+    if answer.stale_address:
+        told.append("no name server answered: the last known address was used")
+    return "; ".join(told)

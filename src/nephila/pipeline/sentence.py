@@ -173,7 +173,9 @@ class Pipeline:
             return None
         release = self._rest(under_way.pace, answer, rules, lease)
         ends = attempt == len(lease.tasks) - 1 or self.stopping or release.wait_ms > HOLD_MS
-        await self._conclude(lease, task, attempt, answer, rules, release if ends else None)
+        concluding = self._conclude(lease, task, attempt, answer, rules, release if ends else None)
+        del answer  # see `settle_stored`
+        await concluding
         return None if ends else release
 
     def _rules_of(self, lease: Lease) -> OriginRules | None:
@@ -264,7 +266,9 @@ class Pipeline:
             return
         judged = self._to.judge.judge(task, answer)
         stored = self._to.archive.append(self._capture(lease, task, attempt, answer, judged, rules))
-        await self.settle_stored(lease, task, answer, judged, stored, rules, release)
+        settling = self.settle_stored(lease, task, answer, judged, stored, rules, release)
+        del answer  # see there
+        await settling
 
     async def settle_stored(
         self,
@@ -276,7 +280,11 @@ class Pipeline:
         rules: OriginRules | None,
         release: Release | None,
     ) -> bool:
-        """Settle a capture that lies in the archive, now or since before a crash; whether that was accepted."""
+        """Settle a capture that lies in the archive, now or since before a crash; whether that was accepted.
+
+        What was fetched is let go before anything is waited for, unless somebody is to be given the page: it may be
+        unpacked to fifty megabytes, and hundreds may wait here at once (Q5).
+        """
         ledger, ref = self._to.ledger, stored.ref
         ledger.appended(ref.segment, ref.offset)
         if judged.digest and judged.original is None and judged.body_kept:
@@ -284,15 +292,6 @@ class Pipeline:
             self._to.duplicates.remember(judged.digest, original)
         remembered = self._to.near.remember(judged.likeness, task.url)
         outcome = judged.ending(ref)
-        settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
-        try:
-            settled = await self._to.frontier.settle(lease.token, [settlement], release)
-        except Exception:
-            # It is nobody's: it must not hold up what comes after it, and nothing may refer to it.
-            ledger.settled(ref.segment, ref.offset, None)
-            self._to.duplicates.forget(judged.digest, stored.record_id)
-            self._to.near.forget(remembered, task.url)
-            raise
         row = capture_row(
             lease,
             task,
@@ -302,11 +301,22 @@ class Pipeline:
             signals=self._to.politeness.signals(rules, lease.user_agent),
             wall_offset=self._wall_offset(),
         )
+        if self._conduct.deliver is None:
+            answer = answer.without_content()
+        settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
+        try:
+            settled = await self._to.frontier.settle(lease.token, [settlement], release)
+        except Exception:
+            # It is nobody's: it must not hold up what comes after it, and nothing may refer to it.
+            ledger.settled(ref.segment, ref.offset, None)
+            self._to.duplicates.forget(judged.digest, stored.record_id)
+            self._to.near.forget(remembered, task.url)
+            raise
         ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
         if not settled.accepted and judged.digest:
             self._to.duplicates.forget(judged.digest, stored.record_id)
             self._to.near.forget(remembered, task.url)
-        self._narrator.answer(lease, task, answer, judged, settled, outcome)
+        self._narrator.answer(lease, task, answer, row.wire_bytes, judged, settled, outcome)
         if settled.accepted and self._to.learning is not None:
             self._to.learning.learn(lease, task, answer, judged, outcome)
         no_page = judged.error in {SOFT_404, PROBE}

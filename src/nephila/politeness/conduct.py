@@ -17,7 +17,7 @@ from nephila.model.settings import FrontierSettings, PolitenessSettings, RobotsS
 from nephila.model.task import Pace, PageTask, RobotsTask
 
 from .agent import check_user_agent, product_token
-from .pace import next_pace, observe, parks, retry_after_ms, wait_ms, with_crawl_delay
+from .pace import heavy_ms, next_pace, observe, parks, retry_after_ms, wait_ms, with_crawl_delay
 from .retry import retry_wait_ms
 from .robots import parse_robots
 from .robots_answer import judge_robots
@@ -97,6 +97,9 @@ class StandardPoliteness:
         if isinstance(answer, Fetched) and answer.status >= 300 and (value := answer.header("retry-after")):
             asked = retry_after_ms(value, wall_ms)
         wait = wait_ms(pace, self._politeness, asked)
+        if answer is not None:
+            size = len(answer.body) if isinstance(answer, Fetched) else 0
+            wait = max(wait, heavy_ms(size, len(rules.body) if rules is not None else 0, self._politeness))
         if wait and answer is not None and _broken_off(answer):
             wait += NOTICE_MS
         reason = DeferReason.CRAWL_DELAY if parks(pace, self._politeness) else None

@@ -27,6 +27,14 @@ from nephila.model.task import Pace
 BUSY_FLOOR_MS = 1000
 """The least delay after 429 or 503: the default base delay (P2), since a factor cannot lift a delay of 0."""
 
+LIGHT_BYTES = 1_000_000
+"""Of an unpacked answer that cost nobody anything to speak of; one page in thousands is longer."""
+
+LIGHT_RULES_BYTES = 100_000
+"""The same of a robots.txt."""
+RULES_FACTOR = 5
+"""How much more it costs to read."""
+
 _BUSY = frozenset({429, 503})
 _FORBIDDEN = 403
 _SERVER_ERROR = 500
@@ -94,6 +102,16 @@ def wait_ms(pace: Pace, settings: PolitenessSettings, retry_after_ms: int | None
     """How long after the end of an answer the next request may leave."""
     asked_ms = min(retry_after_ms or 0, round(settings.max_retry_after_s * 1000))
     return max(pace.delay_ms, pace.crawl_delay_ms, asked_ms, base_delay_ms(pace, settings))
+
+
+def heavy_ms(body_bytes: int, rules_bytes: int, settings: PolitenessSettings) -> int:
+    """The least rest of a host whose answers, or whose robots.txt, are long: what it costs to read bounds how often.
+
+    A megabyte of a page takes up to 60 ms, one of robots.txt up to half a second (it may have to be read again for any
+    page), so that no host has more than about a tenth of a core (Q5).
+    """
+    megabytes = max(0, body_bytes - LIGHT_BYTES) + RULES_FACTOR * max(0, rules_bytes - LIGHT_RULES_BYTES)
+    return round(megabytes / 1_000_000 * settings.heavy_s * 1000) if megabytes else 0
 
 
 def parks(pace: Pace, settings: PolitenessSettings) -> bool:

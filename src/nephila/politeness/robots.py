@@ -32,6 +32,8 @@ _TWO_WORDS = re.compile(rb"^(\S+)[ \t]+(\S+)$")
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{0,12})?|\.\d{1,12}", re.ASCII)
 _PRODUCT_TOKEN = re.compile(r"[a-z_-]+")
 _WORD_END = re.compile(r"[\s/]")
+_SHORTEST_LINE = len("allow:")
+"""A shorter line says nothing, and a hostile file may have half a million of them."""
 _EVERYBODY = frozenset({"*"})
 
 
@@ -86,6 +88,8 @@ def parse_robots(body: bytes) -> RobotsFile:
         body = body.decode("utf-16", "replace").encode()
     reader = _Reader()
     for number, line in enumerate(body.removeprefix(codecs.BOM_UTF8).splitlines(), start=1):
+        if len(line) < _SHORTEST_LINE:
+            continue
         key, value = _field(line)
         if key:
             reader.take(key, value, number)

@@ -5,20 +5,23 @@ at the end of a pattern the end of the path; everything else is compared octet b
 one spelling: unreserved characters bare, all others that RFC 3986 does not allow in a path percent-encoded in upper
 case, and ``*`` and ``$`` encoded wherever they stand for themselves (``%2A`` in a rule means a real star).
 
-Patterns without wildcard are looked up by length in a dictionary. The others are tried longest first: their longest
-literal part must be somewhere in the path, then their parts are sought from left to right, each after the one before.
-Taking the first place where a part fits is always right, because a star never minds a longer match; so no pattern,
-however it was meant, costs more than one walk along the path.
+Patterns without wildcard are looked up by length in a dictionary. The others are tried longest first: their parts are
+sought from left to right, each after the one before. Taking the first place where a part fits is always right, because
+a star never minds a longer match; so no pattern, however it was meant, costs more than one walk along the path. Where
+there are many patterns, only those are tried of which three characters stand in the path (`_Grams`).
 
-What must stay true: a check is a pure function of rules and path, and costs about two microseconds for the files that
-sites really have.
+What must stay true: a check is a pure function of rules and path; it costs about two microseconds for the files that
+sites really have, and a few milliseconds at most for any other: a file that would need more (thousands of patterns
+that all fit halfway) is not tried to its end, and what it then says of that path is taken for a no.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 
@@ -33,9 +36,8 @@ class Verdict:
     """As it is written there, e.g. ``Disallow: /private/``."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleLine:
-    """One Allow or Disallow line."""
+class RuleLine(NamedTuple):
+    """One Allow or Disallow line. A bare tuple: a hostile file has half a million of them."""
 
     allow: bool
     pattern: str
@@ -55,18 +57,33 @@ _SHOWN = 500
 """Characters of a pattern that a verdict quotes."""
 _MANY_PREFIXES = 200
 """Above this, trying all prefixes costs more than looking up each length; our own measurement."""
+MANY_PATTERNS = 64
+"""Above this, patterns are looked up by three of their characters instead of being tried one by one."""
+MAX_TRIED = 1_000_000
+"""Work of one check before it is given up, in characters of the path that are looked at; some milliseconds."""
+_STEP = 8
+"""Characters that could be looked at in the time that it takes to begin looking."""
+_GRAM = 3
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PLAIN = r"A-Za-z0-9\-._~/:?#@!&()+,;="
 _PATH_SPOT = re.compile(rf"%[0-9A-Fa-f]{{2}}|[^{_PLAIN}%]")
 _PATTERN_SPOT = re.compile(rf"%[0-9A-Fa-f]{{2}}|[^{_PLAIN}%*]")
 
 
-def _spelling(spot: re.Match[str]) -> str:
-    text = spot[0]
-    if len(text) == 1:
-        return f"%{ord(text):02X}"
+def _respelled(text: str) -> str:
     char = chr(int(text[1:], 16))
     return char if char in _UNRESERVED else text.upper()
+
+
+_HEX = "0123456789abcdefABCDEF"
+_SPELLINGS = {chr(octet): f"%{octet:02X}" for octet in range(256)} | {
+    f"%{one}{other}": _respelled(f"%{one}{other}") for one in _HEX for other in _HEX
+}
+"""What becomes of each character or escape that is not left as it is: a file may hold half a million of them."""
+
+
+def _spelling(spot: re.Match[str]) -> str:
+    return _SPELLINGS[spot[0]]
 
 
 def comparable_path(path_and_query: str) -> str:
@@ -80,14 +97,13 @@ class _Pattern(NamedTuple):
     """A rule with a wildcard or an end mark, ready to be tried."""
 
     length: int
-    allow: bool
+    line: RuleLine
     needle: str
     """Its longest literal part."""
     parts: tuple[str, ...]
-    """What stands between the stars; the first begins the path."""
+    """What stands between the stars, empty ones left out but at both ends; the first begins the path."""
     anchored: bool
     """The last part ends the path."""
-    verdict: Verdict
 
     def matches(self, path: str) -> bool:
         """Whether the pattern matches a comparable path."""
@@ -108,6 +124,40 @@ class _Pattern(NamedTuple):
         return path.find(last, at) >= 0
 
 
+class _Grams:
+    """Patterns by a few characters that a path must hold for them to match.
+
+    Of each pattern the rarest of three places in its longest part is taken: what all of a site's patterns begin with
+    tells none of them from the others.
+    """
+
+    def __init__(self, patterns: list[_Pattern]) -> None:
+        places = [_places(pattern.needle) for pattern in patterns]
+        count = Counter(chain.from_iterable(places))
+        self._by_gram: dict[str, list[int]] = {}
+        for at, grams in enumerate(places):
+            self._by_gram.setdefault(min(grams, key=count.__getitem__), []).append(at)
+        self._sizes = sorted({len(gram) for gram in self._by_gram})
+
+    def candidates(self, path: str) -> list[int]:
+        """Which of the patterns may match, in their order."""
+        found: list[int] = []
+        for size in self._sizes:
+            grams = {path[at : at + size] for at in range(len(path) - size + 1)} if size else {""}
+            for gram in grams & self._by_gram.keys():
+                found += self._by_gram[gram]
+        found.sort()
+        return found
+
+
+def _places(needle: str) -> tuple[str, ...]:
+    """Three places of a literal, or what there is of it."""
+    if len(needle) <= _GRAM:
+        return (needle,)
+    last, middle = len(needle) - _GRAM, len(needle) // 2 - 1
+    return needle[:_GRAM], needle[middle : middle + _GRAM], needle[last:]
+
+
 class Rules:
     """All that one robots.txt says to one agent."""
 
@@ -125,33 +175,51 @@ class Rules:
                 patterns.append(_pattern(text, line))
             elif text not in plain or (line.allow and not plain[text].allow):
                 plain[text] = line
-        self._plain = {text: line.verdict() for text, line in plain.items()}
+        self._plain = plain
         self._lengths = sorted({len(text) for text in plain}, reverse=True)
         self._prefixes = tuple(plain) if len(plain) <= _MANY_PREFIXES else ("",)
-        self._patterns = sorted(patterns, key=lambda pattern: (-pattern.length, not pattern.allow))
+        self._patterns = sorted(patterns, key=lambda pattern: (-pattern.length, not pattern.line.allow))
+        self._grams = _Grams(self._patterns) if len(patterns) > MANY_PATTERNS else None
 
     def allows(self, path_and_query: str) -> Verdict:
         """Whether a URL may be fetched, by its path and query as they stand in its WHATWG serialisation."""
         path = comparable_path(path_and_query)
         if path.startswith("/robots.txt") and path.partition("?")[0] == "/robots.txt":
             return FREE  # RFC 9309, 2.2.2: implicitly allowed
-        best, length = FREE, 0
+        best: RuleLine | None = None
+        length = 0
         if path.startswith(self._prefixes):
             best, length = self._longest_plain(path)
-        for pattern in self._patterns:
+        room = MAX_TRIED
+        for pattern in self._candidates(path):
             if pattern.length < length:
                 break
+            room -= len(path) + _STEP * min(len(pattern.parts), len(path))
+            if room < 0:
+                return _untried(pattern.line)
             if pattern.needle in path and pattern.matches(path):
-                return pattern.verdict if pattern.length > length or pattern.allow else best
-        return best
+                if pattern.length > length or pattern.line.allow:
+                    best = pattern.line
+                break
+        return FREE if best is None else best.verdict()
 
-    def _longest_plain(self, path: str) -> tuple[Verdict, int]:
+    def _candidates(self, path: str) -> Iterable[_Pattern]:
+        if self._grams is None:
+            return self._patterns
+        return map(self._patterns.__getitem__, self._grams.candidates(path))
+
+    def _longest_plain(self, path: str) -> tuple[RuleLine | None, int]:
         for length in self._lengths:
             prefix = path[:length]
-            verdict = self._plain.get(prefix)
-            if verdict is not None:
-                return verdict, len(prefix)  # a short path is its own prefix at every length
-        return FREE, 0
+            line = self._plain.get(prefix)
+            if line is not None:
+                return line, len(prefix)  # a short path is its own prefix at every length
+        return None, 0
+
+
+def _untried(line: RuleLine) -> Verdict:
+    """The verdict where there are more patterns than can be tried: nobody who means well has such a file."""
+    return Verdict(allowed=False, line=line.line, rule="more wildcard rules that may match than can be tried")
 
 
 def _spelled(lines: Iterable[RuleLine]) -> Iterator[tuple[str, RuleLine]]:
@@ -176,5 +244,6 @@ def _comparable_pattern(pattern: str) -> str:
 
 
 def _pattern(text: str, line: RuleLine) -> _Pattern:
-    parts = tuple(text.removesuffix("$").split("*"))
-    return _Pattern(len(text), line.allow, max(parts, key=len), parts, text.endswith("$"), line.verdict())
+    first, *rest = text.removesuffix("$").split("*")
+    parts = (first, *filter(None, rest[:-1]), *rest[-1:])  # stars in a row are one: no part may be sought in vain
+    return _Pattern(len(text), line, max(parts, key=len), parts, text.endswith("$"))

@@ -92,6 +92,8 @@ def spell(text: str) -> SeedUrl | Unreadable:
     if _FULL.match(text):
         return SeedUrl(text, None)
     text = text.removeprefix("//")
+    if not text:
+        return _malformed("it names no host")
     return _spell_bare(text) or _explain(text)
 
 

@@ -63,7 +63,7 @@ def parse_head(head: bytes) -> tuple[int, tuple[tuple[str, str], ...]]:
         name, colon, value = line.partition(":")
         if colon:
             headers.append((name.strip().lower(), value.strip()))
-    return int(code[0]) if code and code[0].isdigit() else 0, tuple(headers)
+    return int(code[0]) if code and code[0].isascii() and code[0].isdigit() else 0, tuple(headers)
 
 
 def capture_of(unit: list[WarcRecord], segment: SegmentId, decode: Decode) -> tuple[Capture, StoredCapture]:

@@ -121,7 +121,10 @@ def warc_date(at: int) -> str:
 
 def parse_date(text: str) -> int:
     """A WARC-Date as UTC milliseconds. Raises ValueError for anything else."""
-    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(milliseconds=1)
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"a date without a time zone: {text!r}")
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def plain_base32(digest: bytes) -> str:

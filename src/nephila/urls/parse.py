@@ -42,14 +42,20 @@ def _lags(text: str) -> bool:
     return any(char in text for char in _LAGGING)
 
 
+ARBITRATED = 5_000
+"""Links of one page that are put to the slower parser, of those where the two may differ or the faster one fails: a
+page with more of them is no honest one, and what the faster one says of the rest is good enough."""
+
+
 class Base:
     """A document's base URL, parsed once, to which many links are joined."""
 
-    __slots__ = ("_parsed", "url")
+    __slots__ = ("_arbitrated", "_parsed", "url")
 
     def __init__(self, url: str) -> None:
         """Takes a serialisation; text of unknown origin goes through `parse`."""
         self.url = url
+        self._arbitrated = 0
         try:
             self._parsed: can_ada.URL | None = can_ada.parse(url)
         except ValueError:  # a host that only the newer release takes
@@ -64,11 +70,21 @@ class Base:
     def join(self, href: str) -> str | None:
         """The absolute URL of one link, or None when it cannot be parsed."""
         if self._parsed is None or _lags(href):
-            return _exact(self.url, href)
+            return self._arbitrate(href)
         try:
             return (self._parsed + href).href
         except (ValueError, TypeError):  # TypeError: text that has no UTF-8 form
+            return self._arbitrate(href)
+
+    def _arbitrate(self, href: str) -> str | None:
+        """What the slower parser says, as long as it is not asked too often."""
+        self._arbitrated += 1
+        if self._arbitrated <= ARBITRATED:
             return _exact(self.url, href)
+        try:
+            return None if self._parsed is None else (self._parsed + href).href
+        except (ValueError, TypeError):
+            return None
 
     def join_all(self, hrefs: Iterable[str]) -> list[str | None]:
         """The absolute URLs of many links, each in the place of its link."""
@@ -82,7 +98,7 @@ class Base:
             try:
                 joined.append((parsed + href).href)
             except (ValueError, TypeError):
-                joined.append(_exact(self.url, href))
+                joined.append(self._arbitrate(href))
         return joined
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dnslib import AAAA, CNAME, QTYPE, RCODE, RR, A, DNSRecord
+from dnslib import AAAA, CNAME, QTYPE, RCODE, RR, SOA, A, DNSRecord
 
 from nephila.fetch import DnsResolver
 from nephila.fetch.dns_system import SystemNames, read_system_names
 from nephila.interfaces.network import Resolved, Unresolved
 from nephila.model.exchange import FailureKind, FetchFailed, FetchRequest
 from nephila.model.settings import DnsSettings
+from nephila.pipeline.narration import _circumstances
 
 Run = Callable[[Any], Any]
 
@@ -26,6 +28,7 @@ class NameServer(asyncio.DatagramProtocol):
         self.zone = zone
         self.asked: list[tuple[str, str]] = []
         self.asked_tcp = 0
+        self.authority: RR | None = None
 
     def reply_to(self, data: bytes, *, tcp: bool = False) -> bytes | None:
         request = DNSRecord.parse(data)
@@ -36,6 +39,8 @@ class NameServer(asyncio.DatagramProtocol):
         reply = request.reply()
         if isinstance(entry, int):
             reply.header.rcode = entry
+            if self.authority is not None:
+                reply.add_auth(self.authority)
             return bytes(reply.pack())
         for record in entry:
             if QTYPE[record.rtype] in {kind, "CNAME"}:
@@ -64,9 +69,11 @@ class NameServer(asyncio.DatagramProtocol):
 
 
 @asynccontextmanager
-async def name_server(zone: dict[str, Any]) -> AsyncIterator[tuple[NameServer, str]]:
+async def name_server(
+    zone: dict[str, Any], kind: type[NameServer] = NameServer
+) -> AsyncIterator[tuple[NameServer, str]]:
     """A server on UDP and TCP, and its HOST:PORT."""
-    protocol = NameServer(zone)
+    protocol = kind(zone)
     loop = asyncio.get_running_loop()
     server = await asyncio.start_server(protocol.over_tcp, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -303,3 +310,147 @@ def test_the_machines_own_files_are_read(tmp_path: Path) -> None:
     assert names.find("localhost") == ("127.0.0.1", "::1")
     assert names.find("box.lan") == ("10.0.0.1", "127.0.0.1")
     assert read_system_names(tmp_path / "none", tmp_path / "none") == SystemNames()
+
+
+def soa(name: str, ttl: int, minimum: int) -> RR:
+    return RR(name, QTYPE.SOA, rdata=SOA(f"ns.{name}", f"root.{name}", (1, 2, 3, 4, minimum)), ttl=ttl)
+
+
+def test_that_there_is_no_such_name_is_kept_as_long_as_its_zone_says(run: Run) -> None:
+    """H4: the SOA record's own time, or its last field where that is less; a record of another zone is not believed."""
+
+    async def main() -> Any:
+        clock, counts = Time(), {}
+        async with name_server({}) as (server, where):
+            names = resolver(where, clock=clock)
+            for name, record in {
+                "a.zone.test": soa("zone.test", 900, 300),
+                "b.zone.test": soa("zone.test", 200, 300),
+                "c.zone.test": soa("other.test", 900, 300),
+                "d.zone.test": None,
+            }.items():
+                server.authority = record
+                begun = clock.now
+                while server.asked.count((name, "A")) < 2:
+                    answer = await names.resolve(name)
+                    assert isinstance(answer, Unresolved)
+                    clock.now += 10_000
+                counts[name] = (clock.now - begun) // 1_000 - 10
+            return counts
+
+    assert run(main()) == {"a.zone.test": 300, "b.zone.test": 200, "c.zone.test": 60, "d.zone.test": 60}
+
+
+def test_the_last_known_address_serves_for_a_day_and_no_longer(run: Run) -> None:
+    """H4: then the name fails as if it had never been known."""
+
+    async def main() -> Any:
+        clock = Time()
+        async with name_server({"a.test": [a("a.test", "1.2.3.4")]}) as (server, where):
+            names = resolver(where, clock=clock, tries=1)
+            await names.resolve("a.test")
+            server.zone["a.test"] = RCODE.SERVFAIL
+            answers = []
+            for passed_s in (3_600, 23 * 3_600, 3_600):
+                clock.now += passed_s * 1_000 - 1
+                answers.append(await names.resolve("a.test"))
+            return answers
+
+    early, late, too_late = run(main())
+    assert early == late == Resolved(("1.2.3.4",), 0.0, stale=True)
+    assert isinstance(too_late, Unresolved)
+    assert too_late.kind is FailureKind.DNS
+
+
+def test_a_dead_resolver_is_tried_once_and_comes_back(run: Run) -> None:
+    """H4: it rests behind the others; after its rest the user's first choice is the first again."""
+
+    async def main() -> Any:
+        clock = Time()
+        zone = {f"{number}.test": [a(f"{number}.test", "1.2.3.4")] for number in range(9)}
+        silent = dict.fromkeys(zone)
+        async with name_server(dict(silent)) as (first, where), name_server(zone) as (second, other):
+            names = resolver(where, other, clock=clock, timeout_s=0.2)
+            for number in range(4):
+                assert await names.resolve(f"{number}.test") == Resolved(("1.2.3.4",), 60.0)
+            before = len({name for name, _ in first.asked}), len({name for name, _ in second.asked})
+            first.zone = zone
+            clock.now += 31_000
+            for number in range(4, 8):
+                await names.resolve(f"{number}.test")
+            return before, len({name for name, _ in first.asked}), len({name for name, _ in second.asked})
+
+    assert run(main()) == ((1, 4), 5, 4)
+
+
+def test_a_guesser_gains_nothing_and_the_question_is_asked_over_tcp(run: Run) -> None:
+    """H4: answers with another id, another name or another type, from the right address and port, in any number."""
+
+    class Guesser(NameServer):
+        def datagram_received(self, data: bytes, addr: Any) -> None:
+            reply = DNSRecord.parse(data).reply()
+            reply.add_answer(a("a.test", "6.6.6.6"))
+            wrong_id = bytes(reply.pack())
+            other = DNSRecord.question("b.test")
+            other.header.id = reply.header.id
+            wrong_name = other.reply()
+            wrong_name.add_answer(a("a.test", "6.6.6.6"))
+            for number in range(20):
+                self.transport.sendto(bytes([number, number]) + wrong_id[2:], addr)
+                self.transport.sendto(bytes(wrong_name.pack()), addr)
+
+    async def main() -> Any:
+        async with name_server({"a.test": [a("a.test", "1.2.3.4")]}, Guesser) as (server, where):
+            return await resolver(where, tries=1).resolve("a.test"), server.asked_tcp
+
+    answer, over_tcp = run(main())
+    assert answer == Resolved(("1.2.3.4",), 60.0)
+    assert over_tcp == 2
+
+
+def test_a_name_server_may_send_anything(run: Run) -> None:
+    """H4, Q5: rubbish over UDP and TCP, half a message, a connection that ends: no answer, within the time limit."""
+    rubbish = random.Random(7)
+
+    class Fool(NameServer):
+        def datagram_received(self, data: bytes, addr: Any) -> None:
+            flags = rubbish.choice([b"\x83\x80", b"\x81\x80", b"\xff\xff"])  # the first says: ask over TCP
+            self.transport.sendto(data[:2] + flags + rubbish.randbytes(rubbish.randrange(300)), addr)
+            self.transport.sendto(data[:2] + flags + data[4:12] + data[12:] + rubbish.randbytes(60), addr)
+
+        async def over_tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(100)
+            writer.write(rubbish.choice([b"", b"\x00", b"\xff\xff", b"\x00\x05", b"\x00\x00"]) + rubbish.randbytes(5))
+            writer.close()
+
+    async def main() -> Any:
+        async with name_server({}, Fool) as (_, where):
+            names = resolver(where, tries=2, timeout_s=0.2)
+            return await asyncio.gather(*(names.resolve(f"n{number}.test") for number in range(50)))
+
+    answers = run(main())
+    assert {type(answer) for answer in answers} == {Unresolved}
+
+
+def test_an_answer_says_that_its_address_was_only_the_last_known_one(run: Run, stand: Any) -> None:
+    """H4: told by the event, for whoever wonders why a host that moved is still asked at its old place."""
+
+    async def main() -> Any:
+        clock = Time()
+        async with (
+            name_server({"a.test": [a("a.test", "127.0.0.1", 5)]}) as (server, where),
+            stand.listening(stand.answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", close=True)) as site,
+        ):
+            fetcher = stand.fetcher(resolver(where, clock=clock, tries=1), keep_alive_s=0)
+            answers = [await fetcher.fetch(FetchRequest(f"http://a.test:{site.port}/"))]
+            server.zone["a.test"] = RCODE.SERVFAIL
+            clock.now += 10_000
+            answers.append(await fetcher.fetch(FetchRequest(f"http://a.test:{site.port}/")))
+            return answers
+
+    answers = run(main())
+    assert [answer.stale_address for answer in answers] == [False, True]
+    assert [_circumstances(answer) for answer in answers] == [
+        "",
+        "no name server answered: the last known address was used",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -211,3 +212,34 @@ def test_no_bytes_whatsoever_break_the_reader(head: bytes, noise: bytes, step: i
     assert reader.finished
     assert reader.kind is not None or reader.head is not None
     assert reader.head_bytes + reader.payload() in head + noise
+
+
+def test_a_body_that_drips_in_takes_no_more_room_than_its_bytes() -> None:
+    """Q5: a million pieces of one byte are not a million objects."""
+    reader = AnswerReader(LIMITS)
+    reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n")
+    for _ in range(50_000):
+        reader.feed(b"x")
+    assert len(reader._parts) <= 2
+    assert reader.payload() == b"x" * 50_000
+
+
+def test_a_header_that_drips_in_is_not_searched_again_for_every_byte() -> None:
+    """Q5: the time for each byte does not grow with what came before."""
+
+    def seconds(size: int) -> float:
+        reader = AnswerReader(Limits(10_000_000, 1000))
+        reader.feed(b"HTTP/1.1 200 OK\r\nX: ")
+        begun = time.process_time()
+        for _ in range(size):
+            reader.feed(b"x")
+        return time.process_time() - begun
+
+    assert min(seconds(160_000) for _ in range(2)) < 40 * min(seconds(10_000) for _ in range(2))
+
+
+def test_provisional_answers_come_to_an_end() -> None:
+    """Q5: a hundred of them are enough, long before they fill the header limit."""
+    reader = AnswerReader(Limits(10_000_000, 1000))
+    reader.feed(b"HTTP/1.1 100 Continue\r\n\r\n" * 101)
+    assert (reader.kind, reader.detail) == (FailureKind.TOO_LARGE, "provisional answers without end")

@@ -45,7 +45,34 @@ def test_the_last_good_answer_outlives_its_time_and_later_failures() -> None:
     cache.store("a.example", Resolved(GOOD, 10), 0)
     cache.store("a.example", FAILED, 20_000)
     cache.store("a.example", Resolved(GOOD, 0, stale=True), 90_000)
-    assert cache.last_good("a.example") == Resolved(GOOD, 10)
+    assert cache.last_good("a.example", 100_000) == Resolved(GOOD, 10)
+
+
+def test_the_last_good_answer_is_used_for_a_day() -> None:
+    """H4: counted from when it came; failures and stale answers in between do not make it younger."""
+    cache = DnsCache(DnsSettings())
+    cache.store("a.example", Resolved(GOOD, 10), 1_000)
+    cache.store("a.example", Resolved(GOOD, 0, stale=True), 80_000_000)
+    assert cache.last_good("a.example", 1_000 + 86_400_000) is not None
+    assert cache.last_good("a.example", 1_001 + 86_400_000) is None
+
+
+def test_a_name_that_is_gone_has_no_last_address() -> None:
+    """H4: who says that there is no such name is believed, also on the day after."""
+    cache = DnsCache(DnsSettings())
+    cache.store("a.example", Resolved(GOOD, 10), 0)
+    cache.store("a.example", Unresolved(FailureKind.NO_SUCH_NAME, "gone"), 20_000)
+    assert cache.last_good("a.example", 20_000) is None
+
+
+@pytest.mark.parametrize(("ttl_s", "held_ms"), [(0, 60_000), (1, 5_000), (900, 900_000), (86_400, 3_600_000)])
+def test_that_there_is_no_such_name_holds_as_long_as_its_zone_says(ttl_s: float, held_ms: int) -> None:
+    """H4: within the bounds of all answers; where the zone does not say, as long as a failure."""
+    cache = DnsCache(DnsSettings())
+    gone = Unresolved(FailureKind.NO_SUCH_NAME, "gone", ttl_s)
+    cache.store("a.example", gone, 0)
+    assert cache.find("a.example", held_ms - 1) == gone
+    assert cache.find("a.example", held_ms) is None
 
 
 def test_the_cache_is_bounded() -> None:

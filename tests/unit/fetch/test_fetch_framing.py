@@ -96,3 +96,11 @@ def test_any_bytes_end_or_fault_or_wait(wire: bytes) -> None:
     taken = body.take(wire)
     assert taken <= len(wire)
     assert body.fault or body.complete or taken == len(wire)
+
+
+@pytest.mark.parametrize("wire", [b"1\r\nx\r\n" * 100_001, b"0\r\n" + b"T: x\r\n" * 100_001])
+def test_chunks_and_trailers_come_to_an_end(wire: bytes) -> None:
+    """Q5: taking one apart costs the same however small it is, so their number is bounded."""
+    body = Chunked()
+    feed(body, wire)
+    assert body.fault == "more than 100000 chunks and trailers"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trustme
 
-from nephila.fetch.secured import SEALED_BYTES, SecuredTransport
+from nephila.fetch.secured import HANDSHAKE_BYTES, SEALED_BYTES, SecuredTransport
 
 
 class Below(asyncio.Transport):
@@ -424,5 +424,38 @@ def test_a_protocol_that_aborts_in_the_middle_hears_no_more(authority: trustme.C
         await asyncio.sleep(0)
         assert len(other.received) == 16_384
         assert other.heard == [("lost", None)]
+
+    asyncio.run(main())
+
+
+def test_a_handshake_without_end_is_broken_off(authority: trustme.CA) -> None:
+    """Q5: hello requests are ignored by everybody, so a server could send them for ever."""
+
+    async def main() -> None:
+        line = Line(authority)
+        waiting = asyncio.create_task(line.layer.secured())
+        await asyncio.sleep(0)
+        records = b"\x16\x03\x03\x00\x04\x00\x00\x00\x00" * 1_000
+        for _ in range(HANDSHAKE_BYTES // len(records) + 1):
+            line.layer.data_received(records)
+        with pytest.raises(ssl.SSLError, match="no end of it"):
+            await waiting
+
+    asyncio.run(main())
+
+
+def test_records_that_hold_next_to_nothing_break_the_connection(authority: trustme.CA) -> None:
+    """Q5: each costs as much as a full one."""
+
+    async def main() -> None:
+        line = Line(authority)
+        await line.open()
+        tiny = b"".join(line.say(b"x") for _ in range(2_000))
+        for _ in range(40):
+            line.layer.data_received(tiny)
+            tiny = b"".join(line.say(b"x") for _ in range(2_000))
+        await asyncio.sleep(0)
+        (told,) = [heard for heard in line.above.heard if isinstance(heard, tuple) and heard[0] == "lost"]
+        assert "next to nothing" in str(told[1])
 
     asyncio.run(main())

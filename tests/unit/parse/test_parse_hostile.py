@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser
 from nephila.model.page import Page
 from nephila.parse import parse_html
 from nephila.parse.tree import elements, tamed
-from nephila.parse.walk import MAX_REFERENCES
+from nephila.parse.walk import MAX_METAS, MAX_REFERENCES
 
 SIZE = 200_000
 ORDINARY = '<div class="item"><p>Some words and <a href="/page/{0}">a link</a> with more words.</p></div>\n'
@@ -150,3 +150,30 @@ def test_two_parsers_see_the_same_anchors(html: str) -> None:
     """X1: lexbor, another implementation of the standard, agrees with the parser in use."""
     ours = [href for element in elements(html, ["a"]) if (href := element.attr("href")) is not None]
     assert ours == list(hrefs_by_lexbor(html))
+
+
+LARGE = 2_000_000
+COSTLY: dict[str, str] = {
+    "references that are no anchors": "<link rel='canonical alternate' hreflang=x href={}>",
+    "refreshes": "<meta http-equiv=refresh content='0;url={}'>",
+    "metas": "<meta name=robots content='a{},b: c'>",
+    "links that need the slower parser": "<a href='^{}'>x</a>",
+    "links that cannot be parsed": "<a href='http://[{}'>x</a>",
+    "links": "<a href={}>",
+    "a zero byte": "\0<a href={}><b>",
+}
+
+
+@pytest.mark.parametrize("shape", COSTLY)
+def test_no_shape_of_page_holds_the_loop_for_long(shape: str) -> None:
+    """Q5, X1: 2 MB; ten take five times as long, docs/limits.md. Everything that is kept has its bound."""
+    body = "".join(COSTLY[shape].format(number) for number in range(LARGE // len(COSTLY[shape]))).encode()
+
+    def took() -> float:
+        begun = time.process_time()
+        page = parse_html(body, "http://a.test/x/", "text/html", agent="Nephila")
+        assert len(page.links) <= MAX_REFERENCES
+        assert len(page.hreflang) <= MAX_METAS
+        return time.process_time() - begun
+
+    assert min(took() for _ in range(2)) < 0.6, "seconds"

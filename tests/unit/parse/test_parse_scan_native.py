@@ -35,6 +35,7 @@ def assert_same(body: bytes) -> None:
 @example("<svg><a href=1 />x<title/>y<style/>z</svg>")
 @example("<nobr><nobr><a href=1><nobr>")
 @example("<template><svg><style/><a href=1></template><a href=2>")
+@example("<a href><a\0>word")
 @example("<a href=1 rel='ÄNoFollow\u2003É'>x</a><a href=1 rel=ugc>y</a>")
 @example("<a href=1> " + "word\u2003 " * 90 + "</a>")
 def test_any_heap_of_tags_is_read_alike(html: str) -> None:
@@ -91,7 +92,9 @@ def test_pages_longer_than_the_limits_are_read_alike() -> None:
         "<a href=1>" + "é" * 1_000_001,
         "<p>" * 290_001 + "x",
         "<div>" * 250 + "<a href=1>x",
-        "".join(f"<a href={number}>" for number in range(50_001)),
+        "".join(f"<a href={number}>" for number in range(20_001)),
+        "".join(f"<meta name=a content={number}>" for number in range(1_001)),
+        "".join(f"<link rel=alternate hreflang=de href={number % 9}>" for number in range(1_001)),
         "".join(f"<a href={number}><object>x" for number in range(20)),
         "<title>" + "x " * 2_000 + "</title><a href=1>" + "y " * 1_000,
         f"<img srcset='{', '.join(map(str, range(60_000)))}'>",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -160,3 +162,38 @@ def test_hostile_wildcards_cost_one_walk_along_the_path() -> None:
     assert rules("-/" + "*a" * 1000 + "*b").allows(path).allowed
     assert not rules("-/" + "*a" * 1000 + "$").allows(path).allowed
     assert rules("-/" + "a*" * 3000).allows(path).allowed
+
+
+@pytest.mark.parametrize(
+    ("lines", "path", "allowed"),
+    [
+        ([f"-/*x{number}*y" for number in range(24_000)], "/" + "x" * 2_000, True),
+        ([f"-/*x{number}*y" for number in range(24_000)], "/a/x777/b/y", False),
+        ([f"-/*aaaa*{number}b" for number in range(24_000)], "/" + "a" * 2_000, False),
+        (["-/z" + "*" * 500_000 + "q"], "/z" + "a" * 2_000, True),
+        (["-/" + "a*" * 250_000], "/" + "a" * 2_000, True),
+        ([f"-/{'a*' * 500}{number}b" for number in range(500)], "/" + "a" * 2_000, True),
+    ],
+    ids=["by characters", "found", "halfway", "stars", "one long", "long ones"],
+)
+def test_any_file_is_checked_in_a_few_milliseconds(lines: list[str], path: str, allowed: bool) -> None:
+    """Q5, P1: one whose patterns all fit halfway is not tried to its end, and that is taken for a no."""
+    ruled = rules(*lines)
+
+    def took() -> float:
+        begun = time.process_time()
+        assert ruled.allows(path).allowed is allowed
+        return time.process_time() - begun
+
+    assert min(took() for _ in range(3)) < 0.05, "seconds; trying all of them takes three times as long"
+
+
+def test_many_patterns_decide_as_few_do() -> None:
+    """P1: looking them up by their characters finds what trying them all finds."""
+    chance = random.Random(3)
+    texts = ["".join(chance.choices("ab/*", k=chance.randrange(1, 9))) + chance.choice(["", "$"]) for _ in range(300)]
+    lines = [(chance.random() < 0.5, "/" + text) for text in texts]
+    many = Rules([RuleLine(allow, pattern, at) for at, (allow, pattern) in enumerate(lines, 1)])
+    for _ in range(300):
+        path = "/" + "".join(chance.choices("ab/", k=chance.randrange(12)))
+        assert many.allows(path).allowed is oracle(lines, path), path

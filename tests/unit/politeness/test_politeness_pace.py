@@ -19,6 +19,7 @@ from nephila.politeness import (
     wait_ms,
     with_crawl_delay,
 )
+from nephila.politeness.pace import heavy_ms
 
 STANDARD = PolitenessSettings()
 AT_ONCE = PolitenessSettings(delay_s=0)
@@ -253,3 +254,13 @@ def test_the_delay_is_never_under_the_base_in_force(delay: int, base: int, seen:
     assert after.base_ms == base
     assert after.delay_ms >= least
     assert wait_ms(Pace(delay, base_ms=base), STANDARD) >= least
+
+
+@pytest.mark.parametrize(
+    ("body", "rules", "rest_ms"),
+    [(0, 0, 0), (1_000_000, 100_000, 0), (2_000_000, 0, 1_000), (20_000_000, 0, 19_000), (30_000, 512_000, 2_060)],
+)
+def test_a_host_that_costs_much_to_read_rests_longer(body: int, rules: int, rest_ms: int) -> None:
+    """Q5: by the size of its unpacked answer and of its robots.txt, which a server decides, not by the time of day."""
+    assert heavy_ms(body, rules, STANDARD) == rest_ms
+    assert heavy_ms(body, rules, PolitenessSettings(heavy_s=0)) == 0
