@@ -255,7 +255,7 @@ def assemble(
         stack.callback(near.close)
     catalogue = SqliteCatalogue(directory.catalogue)
     stack.callback(catalogue.close)
-    archive = _archive(directory, settings, ground, frontier.secret, seat.number, trail)
+    archive = archive_of(directory, settings, ground, frontier.secret, seat.number, trail)
     aliases, absences = _learned(directory, settings, identifier, clock, stack)
     indexer = _indexer(archive, catalogue)
     bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, indexer, near, (aliases, absences))
@@ -377,9 +377,10 @@ def _close_trail(trail: Trail, heard: EventSink, clock: Clock) -> None:
         heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="trail", detail=str(error)))
 
 
-def _archive(
-    directory: CrawlDirectory, settings: Settings, ground: Ground, secret: int, writer: int, trail: Trail
+def archive_of(
+    directory: CrawlDirectory, settings: Settings, ground: Ground, secret: int, writer: int, trail: Trail | None = None
 ) -> LocalArchive:
+    """The archive of a crawl. Whoever writes to it seals what is written into a trail."""
     identity = CrawlIdentity(
         secret=secret,
         software=f"Nephila/{VERSION}",

@@ -11,7 +11,7 @@ from nephila.frontier.embedded import LmdbFrontier
 from nephila.model.record import SegmentId
 from nephila.model.task import PageTask
 from nephila.node.directory import CrawlDirectory
-from nephila.node.wiring import Ground, _archive
+from nephila.node.wiring import Ground, archive_of
 from nephila.store import SqliteCatalogue
 from nephila.store.reader import DamagedArchiveError, WarcReader
 from nephila.store.verify import digest_problems
@@ -82,7 +82,7 @@ class Books:
         world, told = self._world, []
         directory = CrawlDirectory(world.out)
         ground = Ground(world.clock, disk=world.disk, threaded=False)
-        archive = _archive(directory, world.scenario.settings, ground, self._frontier.secret, 0)
+        archive = archive_of(directory, world.scenario.settings, ground, self._frontier.secret, 0)
         originals: set[str] = set()
         referred: list[tuple[Place, str]] = []
         for segment in segments:
