@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nephila.urls import is_open, skeleton
@@ -62,7 +62,8 @@ def test_two_numbers_side_by_side_are_no_repeat() -> None:
 @quick
 @given(st.integers(0, 10**9), st.integers(0, 10**9), words)
 def test_numbers_do_not_matter_and_sections_do(first: int, second: int, section: str) -> None:
-    """T2: pages of one rule share a skeleton, sections do not."""
+    """T2: pages of one rule share a skeleton, sections do not. Some numbers are dates, which are another rule."""
+    assume(not any("{date}" in skeleton(f"http://a.example/x/{number}") for number in (first, second)))
     assert skeleton(f"http://a.example/{section}/{first}") == skeleton(f"https://b.example/{section}/{second}")
     assert skeleton(f"http://a.example/{section}/{first}") != skeleton(f"http://a.example/other/{first}")
 
