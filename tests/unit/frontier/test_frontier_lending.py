@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from frontier_world import FrontierWorld, play
-from recount import check_tables
 
 from nephila.frontier.embedded.census import Census
 from nephila.model.outcome import Dead, Done, Release, Settlement
 from nephila.model.record import RecordRef, SegmentId
 from nephila.model.task import Lease, Level, Pace, PageTask, Token
+from nephila.testing.recount import check_tables
 
 REST = Release(1000, Pace(1000))
 
