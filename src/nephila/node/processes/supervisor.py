@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import assert_never
 
+from nephila.frontier.embedded.lending import OUTSIDE
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.errors import NephilaError, StorageError
@@ -72,6 +73,8 @@ class Supervisor:
         self._pages_before = 0
         self._heartbeats = 0
         self._twins: set[asyncio.Task[None]] = set()
+        self._returning: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._returning.set_result(None)
         self._pings = 0
         self.seed_report: SeedReport | None = None
         """What became of the seeds; None until they are all read."""
@@ -208,12 +211,19 @@ class Supervisor:
         silent_s = max(LEAST_SILENCE_S, self._m.settings.frontier.lease_s)
         while True:
             await asyncio.sleep(min(REAP_S, self._m.settings.frontier.lease_s / 6))
-            for number in self._m.frontier.view.overdue():
+            overdue = self._m.frontier.view.overdue()
+            for number in overdue:
                 self._workforce.kill(number)
-            await self._m.frontier.reap_lent()
+            if OUTSIDE in overdue and self._returning.done():
+                # Never waited for here: a worker that was stopped may hold the store's lock until it is killed here.
+                self._returning = asyncio.create_task(self._return_lent(), name="lent")
+                self._returning.add_done_callback(self._background_ended)
             self._workforce.kill_silent(silent_s)
             if (beats := beats + 1) % READERS_EVERY == 0:
                 self._m.frontier.check_readers()
+
+    async def _return_lent(self) -> None:
+        await self._m.frontier.reap_lent()
 
     # Listening to workers
 
@@ -275,6 +285,7 @@ class Supervisor:
         await asyncio.gather(*background, *self._twins, return_exceptions=True)
         try:
             await self._workforce.disband()
+            await asyncio.gather(self._returning, return_exceptions=True)  # what broke was told
             await self._m.bookkeeper.finish()
             self._m.frontier.refresh()
         except NephilaError as error:
