@@ -1,0 +1,176 @@
+"""XML as it is found in the wild, in a stream: tags and text out of pieces of any size (X3, Q5).
+
+Sitemaps and feeds are made by plug-ins and templates: an ampersand is not escaped, an HTML entity is not declared, a
+tag is not closed, the file ends in the middle. A conforming parser stops at the first of these and loses the rest, and
+is open to what a document type may declare. This one knows no well-formedness: it tells tags and text apart, and no
+more. Whoever reads them decides what is inside of what.
+
+What must stay true: time is linear in the input, whatever it is; no more than `MAX_TAG` characters are carried from one
+piece to the next; nothing that a document declares is ever expanded or loaded. There are no entities but the
+predefined ones, numbers and those of HTML, and none of them grows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from html.entities import html5
+
+MAX_TAG = 65_536
+"""Characters of a tag, or of the text before one; longer ones are cut. A URL may have 65,536 by the settings."""
+
+_MARK = re.compile(r"<(?:(/?)([^\s<>/!?][^\s<>/]*)([^<>]*)>|(!--)|(!\[CDATA\[)|(![A-Za-z])|(\?))")
+_REFERENCE = re.compile(r"&(?:#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{0,31}));")
+_ATTRIBUTE = re.compile(r"""([^\s=/"'<>]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))""")
+_COMMENT_END = re.compile("-->")
+_TAG_END = re.compile(">")
+_WORD_END = re.compile(r"[\[>]")
+"""Of ``<!DOCTYPE urlset [``: declarations follow."""
+_DECLARED_END = re.compile(r"\]\s*>")
+_LONGEST_END = 16
+_LATEST_POINT = 0x10FFFF
+
+START, END, TEXT = "start", "end", "text"
+Token = tuple[str, str, str]
+"""What it is, the name of the tag in its own spelling, and its attributes (of a start) or the text, decoded."""
+Skim = Callable[[str, int], int]
+
+
+class MarkupStream:
+    """Takes text piece by piece; hands out tokens."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+        self._until: re.Pattern[str] | None = None
+        """What ends the stretch that is passed over at present: a comment, a declaration."""
+        self._in_cdata = False
+        self._declares = False
+        """The document declares entities: references to them mean nothing to us."""
+
+    def feed(self, piece: str, skim: Skim | None = None) -> Iterator[Token]:
+        """The tokens that are whole with this piece.
+
+        `skim` may read ahead where it knows what follows: it is given the text and a place between two tokens, and
+        answers with the place up to which it has read.
+        """
+        text, self._rest = self._rest + piece, ""
+        at = 0
+        while True:
+            if self._until:
+                at = self._passed(text, at)
+                if self._until:
+                    return
+                continue
+            elif self._in_cdata:
+                end = text.find("]]>", at)
+                if end < 0:
+                    yield from self._part_of_cdata(text, at)
+                    return
+                yield TEXT, "", text[at:end]
+                at, self._in_cdata = end + 3, False
+                continue
+            if skim is not None:
+                at = skim(text, at)
+            mark = _MARK.search(text, at)
+            if mark is None:
+                yield from self._kept(text, at)
+                return
+            if mark.start() > at:
+                yield TEXT, "", self._decoded(text[at : mark.start()])
+            at = mark.end()
+            closing, name, inside, comment, cdata, declaration, _ = mark.groups()
+            if name:
+                if closing:
+                    yield END, name, ""
+                else:
+                    if inside.count('"') % 2 or inside.count("'") % 2:
+                        inside, at = _longer(text, inside, at)
+                    yield START, name, inside
+                    if inside.endswith("/"):
+                        yield END, name, ""
+            elif cdata:
+                self._in_cdata = True
+            elif comment:
+                self._until = _COMMENT_END
+            elif declaration:
+                self._until = _WORD_END
+            else:
+                self._until = _TAG_END
+
+    def close(self) -> Iterator[Token]:
+        """What is left when there is no more: the text before the break."""
+        rest, self._rest = self._rest, ""
+        broken = rest.find("<")
+        if broken > 0 and not self._until and not self._in_cdata:  # else the text itself may be cut
+            yield TEXT, "", self._decoded(rest[:broken])
+
+    def _passed(self, text: str, at: int) -> int:
+        """The end of the stretch that is passed over, if it is in sight; else it is passed over to here."""
+        end = self._until.search(text, at)
+        if end is None:
+            self._rest = text[max(at, len(text) - _LONGEST_END) :]
+            return len(text)
+        if end[0] == "[":
+            self._declares, self._until = True, _DECLARED_END
+            return self._passed(text, end.end())
+        self._until = None
+        return end.end()
+
+    def _part_of_cdata(self, text: str, at: int) -> Iterator[Token]:
+        """Of text that is not ended yet, all but what may be half of its end."""
+        keep = max(at, len(text) - 2)
+        if keep > at:
+            yield TEXT, "", text[at:keep]
+        self._rest = text[keep:]
+
+    def _kept(self, text: str, at: int) -> Iterator[Token]:
+        """Keep what may be half a tag, with the text before it: a reference may be cut as well."""
+        if len(text) - at <= MAX_TAG:
+            self._rest = text[at:]
+            return
+        start = text.rfind("<", at)
+        if start < 0 or len(text) - start > MAX_TAG:
+            start = max(at, len(text) - 64)
+        yield TEXT, "", self._decoded(text[at:start])
+        self._rest = text[start:]
+
+    def _decoded(self, text: str) -> str:
+        if "&" not in text:
+            return text
+        return _REFERENCE.sub(self._character, text)
+
+    def _character(self, match: re.Match[str]) -> str:
+        decimal, hexadecimal, name = match.groups()
+        if name:
+            known = html5.get(name + ";")
+            return known if known is not None else "" if self._declares else match[0]
+        point = int(decimal) if decimal else int(hexadecimal, 16)
+        return chr(point) if 0 < point <= _LATEST_POINT and not 0xD800 <= point < 0xE000 else ""
+
+
+def attributes(inside: str) -> dict[str, str]:
+    """The attributes of a start tag, names in lower case, the first of each."""
+    found: dict[str, str] = {}
+    for name, *values in _ATTRIBUTE.findall(inside):
+        value = next((value for value in values if value), "")
+        found.setdefault(name.lower(), decode_references(value) if "&" in value else value)
+    return found
+
+
+def decode_references(text: str) -> str:
+    """References to characters as the characters; unknown ones stay."""
+    return MarkupStream()._decoded(text)  # noqa: SLF001 - our own
+
+
+def _longer(text: str, inside: str, at: int) -> tuple[str, int]:
+    """A tag of which a ``>`` stood in quotes: up to the one that ends it, if that is near."""
+    limit = min(len(text), at + 2_048)
+    double, single = inside.count('"') & 1, inside.count("'") & 1
+    begin = at
+    while (end := text.find(">", begin, limit)) >= 0:
+        part = text[begin:end]
+        double, single = double ^ (part.count('"') & 1), single ^ (part.count("'") & 1)
+        if not double and not single:
+            return f"{inside}>{text[at:end]}", end + 1
+        begin = end + 1
+    return inside, at
