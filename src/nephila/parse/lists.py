@@ -297,7 +297,7 @@ def _charset(head: bytes, content_type: str) -> str:
     media = media_type_in(content_type) if content_type else None
     declared = _DECLARED.match(head)
     labels = [media.parameters.get("charset", "") if media else "", declared[1].decode() if declared else ""]
-    name = next((name for label in labels if label and (name := encoding_of(label))), "utf-8")
+    name = next((known for label in labels if label and (known := encoding_of(label))), "utf-8")
     try:
         codecs.getincrementaldecoder(name)
     except LookupError:  # an encoding that only browsers know; addresses are ASCII in all of them

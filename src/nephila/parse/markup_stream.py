@@ -56,12 +56,13 @@ class MarkupStream:
         text, self._rest = self._rest + piece, ""
         at = 0
         while True:
-            if self._until:
-                at = self._passed(text, at)
-                if self._until:
+            if self._until is not None:
+                passed = self._passed(text, at, self._until)
+                if passed < 0:
                     return
+                at = passed
                 continue
-            elif self._in_cdata:
+            if self._in_cdata:
                 end = text.find("]]>", at)
                 if end < 0:
                     yield from self._part_of_cdata(text, at)
@@ -101,18 +102,18 @@ class MarkupStream:
         """What is left when there is no more: the text before the break."""
         rest, self._rest = self._rest, ""
         broken = rest.find("<")
-        if broken > 0 and not self._until and not self._in_cdata:  # else the text itself may be cut
+        if broken > 0 and self._until is None and not self._in_cdata:  # else the text itself may be cut
             yield TEXT, "", self._decoded(rest[:broken])
 
-    def _passed(self, text: str, at: int) -> int:
-        """The end of the stretch that is passed over, if it is in sight; else it is passed over to here."""
-        end = self._until.search(text, at)
+    def _passed(self, text: str, at: int, until: re.Pattern[str]) -> int:
+        """The end of the stretch that is passed over; -1 while it is not in sight."""
+        end = until.search(text, at)
         if end is None:
             self._rest = text[max(at, len(text) - _LONGEST_END) :]
-            return len(text)
+            return -1
         if end[0] == "[":
             self._declares, self._until = True, _DECLARED_END
-            return self._passed(text, end.end())
+            return self._passed(text, end.end(), _DECLARED_END)
         self._until = None
         return end.end()
 

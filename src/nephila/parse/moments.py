@@ -54,7 +54,7 @@ def _rfc822(text: str) -> int:
         parts = parsedate_tz(text)
         if parts is None:
             return 0
-        datetime(*parts[:6])  # type: ignore[arg-type]  # noqa: DTZ001 - only whether there is such a day
+        datetime(*parts[:6])  # noqa: DTZ001 - only whether there is such a day
         return timegm((*parts[:6], 0, 1, 0)) - (parts[9] or 0)
     except (ValueError, TypeError, IndexError, OverflowError):
         return 0
