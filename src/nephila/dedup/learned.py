@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAP_BYTES = 1 << 34
 """Address space, sparse. What is kept is bounded; hosts are not, at some hundred bytes each."""
-NAMES = ("meta", "tallies", "votes", "counts", "changes", "absences")
+NAMES = ("meta", "tallies", "votes", "counts", "changes", "absences", "listings")
 
 
 class LearnedEnvironment:

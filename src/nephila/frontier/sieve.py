@@ -118,7 +118,9 @@ class ScopeSieve:
         links = tuple([Link(url, "loc", "", str(place)) for place, url in enumerate(urls)])
         if self._aliases is not None and (rules := self._aliases.in_force()) is not None:
             links, _ = self._with_stand_ins(links, rules, sifted.refused)
-        wanted, candidates, refused, _ = sift(links, self._known, self._learn, depth, Candidate, self._rels, self._rules)
+        wanted, candidates, refused, _ = sift(
+            links, self._known, self._learn, depth, Candidate, self._rels, self._rules
+        )
         if refused:
             self._tell(refused, sifted)
         sifted.candidates.extend(candidates)

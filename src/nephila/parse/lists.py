@@ -21,7 +21,7 @@ from nephila.urls import Base, resolve
 
 from .feeds import MAX_JSON, FeedReader, OutlineReader, json_feed
 from .labels import encoding_of
-from .markup_stream import START, MarkupStream
+from .markup_stream import START, MarkupStream, Token
 from .media import media_type_in
 from .sitemaps import SitemapReader
 
@@ -47,6 +47,9 @@ _ROOTS = {
     "feed": ListKind.FEED,
     "opml": ListKind.OUTLINE,
 }
+_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_LIST_STARTS = (b"<?xml", b"<urlset", b"<sitemapindex", b"<rss", b"<feed", b"<rdf:RDF", b"<opml")
+_NEVER = ("image/", "audio/", "video/", "font/", "text/css", "text/javascript", "application/pdf")
 _BARE = re.compile(r"www\.[^\s/]+\.", re.IGNORECASE)
 _LINE = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
@@ -89,8 +92,7 @@ class ListReader:
         if not self.over and self._decoder is not None:
             self._text(self._decoder.decode(b"", final=True))
         if self._stream is not None and self._reader is not None:
-            for token in self._stream.close():
-                self._reader.take(token)
+            self._stream.close()
             self._reader.close()
         if self._lines is not None and not cut and not self.over:
             self._line(self._lines)
@@ -192,13 +194,13 @@ class ListReader:
             if not text:
                 return
             if text[0] == "<":
-                self._stream = MarkupStream()
+                self._stream = MarkupStream(self._token, self._skim)
             elif text[0] == "{":
                 self._json = []
             else:
                 self._lines = ""
         if self._stream is not None:
-            self._markup(self._stream, text)
+            self._stream.feed(text)
         elif self._json is not None:
             self._json.append(text)
             self._json_length += len(text)
@@ -206,14 +208,13 @@ class ListReader:
         else:
             self._text_lines(text)
 
-    def _markup(self, stream: MarkupStream, text: str) -> None:
-        for token in stream.feed(text, self._skim):
-            if self._reader is not None:
-                self._reader.take(token)
-            elif token[0] == START:
-                self._root(token[1], token[2])
-                if self.over:
-                    return
+    def _token(self, token: Token) -> None:
+        if self._reader is not None:
+            self._reader.take(token)
+        elif token[0] == START:
+            self._root(token[1], token[2])
+            if self.over and self._stream is not None:
+                self._stream.over = True
 
     def _skim(self, text: str, at: int) -> int:
         return self._reader.skim(text, at) if isinstance(self._reader, SitemapReader) else at
@@ -276,13 +277,21 @@ def read_list(
     yield reader, reader.close(cut=cut)
 
 
-def looks_like_list(head: bytes) -> bool:
-    """Whether the first bytes of a body, unpacked, are those of a list in XML or JSON: enough to read it as one."""
-    reader = ListReader("http://list.invalid/")
-    reader.feed(head)
+def list_kind(body: bytes, content_type: str, essence: str) -> ListKind | None:
+    """What a body is a list of, by its content; `essence` is its media type. Most bodies are not looked into.
+
+    A page is taken for a list only where it says so itself: it begins as XML, and its root is that of a list. A text is
+    one only where each of its first lines is an address.
+    """
+    if essence in _HTML_TYPES and not body[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_LIST_STARTS):
+        return None
+    if essence.startswith(_NEVER):
+        return None
+    reader = ListReader("http://list.invalid/", content_type)
+    reader.feed(body[:PIECE])
     if reader.kind is None:
-        reader.close(cut=True)
-    return reader.kind not in {None, ListKind.TEXT}
+        reader.close(cut=len(body) > PIECE)
+    return None if reader.kind is ListKind.TEXT and reader.counts["malformed"] else reader.kind
 
 
 def _charset(head: bytes, content_type: str) -> str:

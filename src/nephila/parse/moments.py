@@ -8,10 +8,8 @@ from datetime import datetime
 from email.utils import parsedate_tz
 from functools import lru_cache
 
-_W3C = re.compile(
-    r"(\d{4})(?:-?(\d\d)(?:-?(\d\d)(?:[Tt ]+(\d\d):?(\d\d)(?::?(\d\d)(?:[.,]\d+)?)?\s*([Zz]|[+-]\d\d:?(?:\d\d)?)?)?)?)?",
-    re.ASCII,
-)
+_TIME = r"[Tt ]+(\d\d):?(\d\d)(?::?(\d\d)(?:[.,]\d+)?)?\s*([Zz]|[+-]\d\d:?(?:\d\d)?)?"
+_W3C = re.compile(rf"(\d{{4}})(?:-?(\d\d)(?:-?(\d\d)(?:{_TIME})?)?)?", re.ASCII)
 _EARLIEST_S = 631_152_000
 """1990: there was no page before, so such a date is a mistake."""
 _LATEST_S = 4_102_444_800

@@ -130,7 +130,7 @@ class SitemapReader:
         values, self._values = self._values, {}
         if self._in_entry:
             bare = values.get("") or "".join(self._text).strip()
-            url = self._clean(values["loc"] if "loc" in values else bare)
+            url = self._clean(values.get("loc", bare))
             if url:
                 self.found.append(_entry(url, values, is_list=self._is_list))
             else:

@@ -15,6 +15,7 @@ from nephila.interfaces.politeness import Politeness
 from nephila.interfaces.sieve import LinkSieve, Sifted
 from nephila.model.exchange import TRANSIENT, FailureKind, Fetched, FetchFailed, Truncation
 from nephila.model.likeness import Likeness
+from nephila.model.listing import ListKind
 from nephila.model.near import NearOriginal
 from nephila.model.noun import noun
 from nephila.model.outcome import Dead, DeferReason, Deferred, Done, Dropped, Outcome, Respelled, Retry
@@ -23,6 +24,7 @@ from nephila.model.record import Original, RecordRef
 from nephila.model.task import Candidate, Level, PageTask, Refusal, Validators
 from nephila.urls import Address
 
+from .lists import NO_SITEMAP, Lists
 from .near import NOT_COMPARED, Compared, NearPages, is_of_host
 from .notfound import PROBE, SOFT_404, MissingPages
 
@@ -59,6 +61,8 @@ class Judgement:
     """Why it is one, where the status does not say so."""
     location: str = ""
     """Where it redirects to."""
+    listing: ListKind | None = None
+    """What it lists URLs as, if it does: a sitemap, a feed (X3)."""
 
 
 _CUT = frozenset({Truncation.TIME, Truncation.DISCONNECT})
@@ -77,8 +81,13 @@ class Judge:
         max_hops: int,
         near: NearPages = NOT_COMPARED,
         missing: MissingPages | None = None,
+        lists: Lists | None = None,
     ) -> None:
-        """`missing` knows pages that stand for missing ones; None takes every page for what it says it is."""
+        """`missing` knows pages that stand for missing ones; None takes every page for what it says it is.
+
+        `lists` knows sitemaps and feeds; None takes them for documents that say nothing.
+        """
+        self._lists = lists
         self._missing = missing
         self._read = read
         self._sieve = sieve
@@ -136,7 +145,10 @@ class Judge:
             ending = self._politeness.retry(task, _cut_kind(fetched), "redirect cut off before its target")
             if isinstance(ending, Retry):
                 return Judgement(_ends(ending), error=_cut_kind(fetched))
-        return Judgement(_done(fetched), error=HTTP_4XX if 400 <= fetched.status < 500 else "")
+        error = HTTP_4XX if 400 <= fetched.status < 500 else ""
+        if error and self._lists is not None and self._lists.is_guess(task):
+            error = NO_SITEMAP
+        return Judgement(_done(fetched), error=error)
 
     def _unchanged(self, task: PageTask, fetched: Fetched) -> Judgement:
         if not task.validators:  # nobody asked whether it has changed: there is no page behind this answer
@@ -146,10 +158,12 @@ class Judge:
             validators.etag or task.validators.etag, validators.last_modified or task.validators.last_modified
         )
         original = self._duplicates.find(task.digest) if task.digest else None
+        listing = self._lists.known(task) if self._lists is not None else None
         return Judgement(
-            lambda ref: Done(ref, 304, task.digest, kept, changed=False),
+            lambda ref: Done(ref, 304, task.digest, kept, changed=False, page=listing is None, listing=listing or ""),
             original=original,
             not_modified=True,
+            listing=listing,
         )
 
     def _redirected(self, task: PageTask, fetched: Fetched) -> Judgement:
@@ -214,6 +228,10 @@ class Judge:
             if isinstance(ending, Retry):
                 return Judgement(_ends(ending), error=_cut_kind(fetched))
             # The last try brought no more: what there is, is kept and followed.
+        kind = self._lists.kind_of(fetched) if self._lists is not None else None
+        if kind is not None:
+            digest = hashlib.sha256(fetched.body).digest() if cut is None else b""
+            return self.listed(task, fetched, kind, digest, self._duplicates.find(digest) if digest else None)
         page = self._read(fetched)
         if self._missing is not None and page is not None and cut is None:
             gone = self._missing.verdict(task, page)
@@ -238,6 +256,22 @@ class Judge:
             likeness=compared.likeness,
             body_kept=self._near.stores_body(compared.original),
             sifted=self._near.sift(sifted, compared.original),
+        )
+
+    def listed(
+        self, task: PageTask, fetched: Fetched, kind: ListKind, digest: bytes, original: Original | None
+    ) -> Judgement:
+        """The judgement of a sitemap or feed: no page, and what it names is admitted apart. No digest: it was cut."""
+        validators = _validators(fetched) if digest else Validators()
+        changed = not digest or digest != task.digest
+        lied = changed and bool(task.digest) and bool(digest) and _same(task.validators, validators)
+        return Judgement(
+            lambda ref: Done(
+                ref, fetched.status, digest, validators, changed=changed, page=False, lied=lied, listing=kind
+            ),
+            digest=digest,
+            original=original,
+            listing=kind,
         )
 
     def known(

@@ -22,6 +22,7 @@ from nephila.model.outcome import (
     Dead,
     DeferReason,
     Deferred,
+    Done,
     Dropped,
     OriginRules,
     Outcome,
@@ -59,6 +60,9 @@ BROKEN_OFF_MS = 250
 
 NOTES = {SOFT_404: "softNotFound", PROBE: "notFoundProbe"}
 """How the metadata of a capture says that it is no page (T4)."""
+
+NOTE_LISTING = "listing"
+"""How the metadata of a capture says that it is a list, and of which kind (X3)."""
 
 RULES_REMEMBERED = 1024
 RULES_BYTES = 8_000_000
@@ -166,7 +170,7 @@ class Pipeline:
     ) -> Release | None:
         """One page; how the host rests until the next task of the lease, None when the lease has ended."""
         under_way.ask(self._to.clock.steady_ms())
-        answer = await self._interruptibly(self._fetch(lease, task))
+        answer = await self._interruptibly(self._fetch(lease, task, rules))
         under_way.answer = answer
         if is_put_off(answer):
             await self._put_off(lease, under_way, task, answer)
@@ -237,9 +241,13 @@ class Pipeline:
             return None
         return Dropped("robots", f"line {permission.line} of {rules.origin}/robots.txt: {permission.rule}")
 
-    async def _fetch(self, lease: Lease, task: PageTask) -> Answer:
-        headers, types = self._conditions(task), self._conduct.types
-        return await self._to.fetcher.fetch(FetchRequest(task.url, headers, types, user_agent=lease.user_agent))
+    async def _fetch(self, lease: Lease, task: PageTask, rules: OriginRules | None) -> Answer:
+        headers, lists = self._conditions(task), self._to.lists
+        if lists is None:
+            request = FetchRequest(task.url, headers, self._conduct.types, user_agent=lease.user_agent)
+        else:
+            request = replace(lists.lists.request(task, rules), headers=headers, user_agent=lease.user_agent)
+        return await self._to.fetcher.fetch(request)
 
     def _conditions(self, task: PageTask) -> tuple[tuple[str, str], ...]:
         """The headers of a conditional request (H3); none where a 304 would prove nothing, or have no body to show."""
@@ -264,6 +272,8 @@ class Pipeline:
             links = self._conduct.twins(origin_of(task.url), answer.kind) if final else ()
             await self._settle(lease, task, outcome, release, answer, links)
             return
+        if self._to.lists is not None:
+            answer = self._to.lists.lists.sorted_out(answer, self._conduct.wanted)
         judged = self._to.judge.judge(task, answer)
         stored = self._to.archive.append(self._capture(lease, task, attempt, answer, judged, rules))
         settling = self.settle_stored(lease, task, answer, judged, stored, rules, release)
@@ -287,6 +297,8 @@ class Pipeline:
         """
         ledger, ref = self._to.ledger, stored.ref
         ledger.appended(ref.segment, ref.offset)
+        if judged.listing is not None and self._to.lists is not None:
+            await self._to.lists.take(lease, task, answer, judged.listing)
         if judged.digest and judged.original is None and judged.body_kept:
             original = Original(task.url, stored.record_id, stored.at, stored.payload_digest, stored.coding)
             self._to.duplicates.remember(judged.digest, original)
@@ -319,7 +331,10 @@ class Pipeline:
         self._narrator.answer(lease, task, answer, row.wire_bytes, judged, settled, outcome)
         if settled.accepted and self._to.learning is not None:
             self._to.learning.learn(lease, task, answer, judged, outcome)
-        no_page = judged.error in {SOFT_404, PROBE}
+        if settled.accepted and self._to.lists is not None and isinstance(outcome, Done) and outcome.page:
+            same = judged.not_modified or (bool(judged.digest) and judged.digest == task.digest)
+            self._to.lists.visited(lease, task, outcome.text or judged.digest[:8], same=same)
+        no_page = judged.error in {SOFT_404, PROBE} or judged.listing is not None
         if settled.accepted and self._conduct.deliver is not None and 200 <= answer.status < 300 and not no_page:
             original_url = judged.original.url if judged.original else ""
             near_url = judged.near.url if judged.near else ""
@@ -345,6 +360,8 @@ class Pipeline:
             notes += notes_of(judged.near)
         if page is not None and page.simhash and (judged.original is not None or not judged.body_kept):
             notes.append((NOTE_SIMHASH, f"{page.simhash:016x}"))
+        if judged.listing is not None:
+            notes.append((NOTE_LISTING, judged.listing))
         if judged.error in {SOFT_404, PROBE}:
             notes.append(
                 (NOTES[judged.error], judged.detail or "asked for what cannot exist, to see how the host says so")

@@ -15,7 +15,6 @@ from nephila.model.exchange import Answer, FailureKind, Fetched, Truncation
 from nephila.model.outcome import Dead, DeferReason, OriginRules, Release, Retry, RulesKind, RulesLearned
 from nephila.model.settings import FrontierSettings, PolitenessSettings, RobotsSettings
 from nephila.model.task import Pace, PageTask, RobotsTask
-
 from nephila.urls import resolve
 
 from .agent import check_user_agent, product_token
