@@ -96,6 +96,8 @@ class LmdbListings:
         """As the interface."""
         letter = _LETTERS[ListTotals]
         found: dict[bytes, ListTotals] = {}
+        if "listings" not in self._env.db:
+            return ListTotals()
         with self._env.reading() as txn, txn.cursor(db=self._env.db["listings"]) as cursor:
             going = cursor.set_range(letter)
             while going and cursor.key().startswith(letter):

@@ -138,7 +138,7 @@ class ScopeSieve:
                 self._refuse(sifted.refused, Refusal(answer, *refusal))
                 continue
             self._scope.add_seed(answer)
-            sifted.candidates.append(Candidate(answer, 0))
+            sifted.candidates.append(Candidate(answer, 0, Level.HIGH))
             sifted.places.append(place)
         self._save_scope()
 

@@ -307,7 +307,7 @@ def assemble(
         missing,
         lists if settings.sitemaps.follow else None,
     )
-    sower = Sower(frontier, identifier, scope, save_scope, threaded=ground.threaded)
+    sower = Sower(frontier, identifier, scope, save_scope, listings=listings, threaded=ground.threaded)
     allowance = PageAllowance(replace(settings.limits, max_pages=0) if joining else settings.limits)
     expiries: dict[Token, int] = {}
 

@@ -243,7 +243,7 @@ class ListReader:
 
     def _line(self, line: str) -> None:
         line = line.strip().strip(_INVISIBLE)
-        if not line:
+        if not line or line.startswith("#"):
             return
         url = self.clean(line) if _LINE.match(line) else ""
         if url:

@@ -73,7 +73,7 @@ class ListClause:
             listings.keep(task.fingerprint, replace(before, read_s=now_s))
             return
         beliefs = _Beliefs(self.lists, self._view, task, address.host, kind)
-        reading = _Reading(kind, Counter(), before.seeds and kind is not ListKind.FEED)
+        reading = _Reading(kind, Counter(), before.seeds)
         async for entries in self._batches(answer, reading.other):
             await self._admit(task, address, entries, beliefs, reading, now_s)
         counts = reading.counts

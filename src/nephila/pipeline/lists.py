@@ -102,7 +102,7 @@ class Lists:
             return True
         if rules is not None and task.fingerprint in self.named_by(rules):
             return True
-        return self.known(task) is not None
+        return self.listings.list_of(task.fingerprint) is not None
 
     def is_guess(self, task: PageTask) -> bool:
         """Whether nobody has named this sitemap: it was tried because many sites have one there."""
