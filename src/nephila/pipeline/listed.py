@@ -72,6 +72,9 @@ class ListClause:
         if answer.status == 304 or address is None or not answer.body:
             listings.keep(task.fingerprint, replace(before, read_s=now_s))
             return
+        listings.keep(
+            task.fingerprint, replace(before, kind=kind)
+        )  # what it names may be asked for before it is settled
         beliefs = _Beliefs(self.lists, self._view, task, address.host, kind)
         reading = _Reading(kind, Counter(), before.seeds)
         async for entries in self._batches(answer, reading.other):

@@ -102,7 +102,13 @@ class Lists:
             return True
         if rules is not None and task.fingerprint in self.named_by(rules):
             return True
-        return self.listings.list_of(task.fingerprint) is not None
+        return self.listings.list_of(task.fingerprint) is not None or self._is_of_index(task)
+
+    def _is_of_index(self, task: PageTask) -> bool:
+        """Whether an index names it: then it is a sitemap, however it is called."""
+        index = self.identify(task.via) if task.via else None
+        note = self.listings.list_of(index.fingerprint) if index is not None else None
+        return note is not None and note.kind == ListKind.INDEX
 
     def is_guess(self, task: PageTask) -> bool:
         """Whether nobody has named this sitemap: it was tried because many sites have one there."""
