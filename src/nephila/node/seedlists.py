@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import stat
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from nephila.model.errors import UsageError
@@ -56,7 +57,7 @@ class StreamSeeds:
         while going and not reader.over:
             piece = stream.read(PIECE)
             going = bool(piece)
-            for entry in reader.feed(piece) if piece else reader.close():
+            for entry in chain.from_iterable(reader.feed(piece) if piece else [reader.close()]):
                 number += 1
                 lists = entry.is_list and reader.kind is ListKind.INDEX
                 yield Seed(entry.url, f"{self._name}: entry {number}", lists=lists)

@@ -36,7 +36,7 @@ Clean = Callable[[str], str]
 class FeedReader:
     """Reads the items of one feed in XML."""
 
-    def __init__(self, inside_root: str, clean: Clean) -> None:
+    def __init__(self, inside_root: str, clean: Clean, counts: Counter[str]) -> None:
         self._clean = clean
         self._base = attributes(inside_root).get("xml:base", "")
         self._item: dict[str, str] | None = None
@@ -47,7 +47,7 @@ class FeedReader:
         self._passed = ""
         self._nested = 0
         self.found: list[Listed] = []
-        self.counts: Counter[str] = Counter()
+        self.counts = counts
 
     def take(self, token: Token) -> None:
         """One token; items that are whole appear in `found`."""
@@ -130,11 +130,14 @@ class FeedReader:
         self.found.append(Listed(url, _first(item, _UPDATED) or published, published_s=published))
 
     def _based(self, href: str, base: str = "") -> str:
-        """A reference against the bases that the feed sets; the document's own is for `clean`."""
-        for one in (base, self._item_base, self._base):
-            if one and not _is_web(href):
-                href = resolve(one, href) or href if _is_web(one) else resolve(self._clean(one), href) or href
-        return href
+        """A reference against the bases that the feed sets, each against the one around it; if it sets none, as is."""
+        if not href or _is_web(href):
+            return href
+        around = ""
+        for one in (self._base, self._item_base, base):
+            if one:
+                around = (resolve(around, one) if around else self._clean(one)) or around
+        return (resolve(around, href) if around else None) or href
 
 
 def _is_web(text: str) -> bool:
@@ -148,10 +151,10 @@ def _first(item: dict[str, str], names: frozenset[str]) -> int:
 class OutlineReader:
     """Reads the feeds and pages of an OPML outline."""
 
-    def __init__(self, clean: Clean) -> None:
+    def __init__(self, clean: Clean, counts: Counter[str]) -> None:
         self._clean = clean
         self.found: list[Listed] = []
-        self.counts: Counter[str] = Counter()
+        self.counts = counts
 
     def take(self, token: Token) -> None:
         """One token; all is in the attributes of its tag."""

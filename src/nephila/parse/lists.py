@@ -79,11 +79,13 @@ class ListReader:
         self.over = False
         """There is nothing more to be had: it is no list, or its limit is reached."""
 
-    def feed(self, piece: bytes) -> list[Listed]:
-        """The entries that are whole with these bytes."""
-        if not self.over:
-            self._bytes(piece, 0)
-        return self._taken()
+    def feed(self, piece: bytes) -> Iterator[list[Listed]]:
+        """The entries that are whole with these bytes, some at a time: a few bytes may hold very many when unpacked."""
+        if self.over:
+            return
+        for _ in self._bytes(piece, 0):
+            if found := self._taken():
+                yield found
 
     def close(self, *, cut: bool = False) -> list[Listed]:
         """The last entries; `cut` where the document did not end here by itself."""
@@ -120,28 +122,29 @@ class ListReader:
         if self._reader is not None:
             found += self._reader.found
             self._reader.found = []
-            self.counts = self._reader.counts
         return found
 
     # Bytes: packed, then counted, then decoded
 
-    def _bytes(self, piece: bytes, depth: int) -> None:
-        """Bytes that were unpacked `depth` times."""
+    def _bytes(self, piece: bytes, depth: int) -> Iterator[None]:
+        """Take bytes that were unpacked `depth` times; stops now and then, for what was found to be taken."""
         if depth < len(self._unpackers):
-            self._unpack(piece, depth)
+            yield from self._unpack(piece, depth)
             return
         if self._head is None:
             self._counted(piece)
+            yield
             return
         self._head += piece
         if self._head.startswith(b"\x1f\x8b") and depth < _PACKED_TWICE:
             head, self._head = self._head, b""
             self._unpackers.append(zlib.decompressobj(wbits=31))
-            self._unpack(head, depth)
+            yield from self._unpack(head, depth)
         elif len(self._head) >= _HEAD:
             self._begin(self._head)
+            yield
 
-    def _unpack(self, piece: bytes, depth: int) -> None:
+    def _unpack(self, piece: bytes, depth: int) -> Iterator[None]:
         unpacker = self._unpackers[depth]
         while piece and not self.over:
             if unpacker.eof:  # further members; what is no member is padding
@@ -155,7 +158,7 @@ class ListReader:
                 return
             piece = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
             if out:
-                self._bytes(out, depth + 1)
+                yield from self._bytes(out, depth + 1)
             elif not unpacker.eof:
                 return
 
@@ -223,13 +226,13 @@ class ListReader:
         self.kind = _ROOTS.get(name.rpartition(":")[2].lower())
         match self.kind:
             case ListKind.SITEMAP | ListKind.INDEX:
-                self._reader = SitemapReader(name, self.clean)
+                self._reader = SitemapReader(name, self.clean, self.counts)
                 if name.rpartition(":")[2].lower() in {"url", "sitemap"}:
                     self._reader.take((START, name, inside))
             case ListKind.FEED:
-                self._reader = FeedReader(inside, self.clean)
+                self._reader = FeedReader(inside, self.clean, self.counts)
             case ListKind.OUTLINE:
-                self._reader = OutlineReader(self.clean)
+                self._reader = OutlineReader(self.clean, self.counts)
             case _:
                 self.over = True
 
@@ -271,8 +274,7 @@ def read_list(
     for at in range(0, len(body), PIECE):
         if reader.over:
             break
-        found = reader.feed(bytes(view[at : at + PIECE]))
-        if found:
+        for found in reader.feed(bytes(view[at : at + PIECE])):
             yield reader, found
     yield reader, reader.close(cut=cut)
 
@@ -288,7 +290,8 @@ def list_kind(body: bytes, content_type: str, essence: str) -> ListKind | None:
     if essence.startswith(_NEVER):
         return None
     reader = ListReader("http://list.invalid/", content_type)
-    reader.feed(body[:PIECE])
+    for _ in reader.feed(body[:PIECE]):
+        break  # there is an entry: that is enough
     if reader.kind is None:
         reader.close(cut=len(body) > PIECE)
     return None if reader.kind is ListKind.TEXT and reader.counts["malformed"] else reader.kind

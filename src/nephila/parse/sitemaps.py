@@ -33,7 +33,7 @@ _PLAIN = re.compile(
 class SitemapReader:
     """Reads the entries of one sitemap or index."""
 
-    def __init__(self, root: str, clean: Callable[[str], str]) -> None:
+    def __init__(self, root: str, clean: Callable[[str], str], counts: Counter[str]) -> None:
         """`root` is the name of the root element as written; `clean` makes absolute URLs, or nothing."""
         prefix, colon, _ = root.rpartition(":")
         self._prefix = prefix + colon
@@ -46,7 +46,7 @@ class SitemapReader:
         self._foreign = ""
         self._values: dict[str, str] = {}
         self.found: list[Listed] = []
-        self.counts: Counter[str] = Counter()
+        self.counts = counts
 
     def take(self, token: Token) -> None:
         """One token; entries that are whole appear in `found`."""
