@@ -104,7 +104,10 @@ class MemoryArchive:
         self.captures: list[Capture] = []
         self.full = False
 
-    def append(self, capture: Capture) -> StoredCapture:
+    def encode(self, capture: Capture) -> object:
+        return None
+
+    def append(self, capture: Capture, encoded: object = None) -> StoredCapture:
         if self.full:
             raise StorageError("the disk is full")
         self.captures.append(capture)

@@ -111,9 +111,9 @@ class Judge:
         found = self._sieve.instead_of(task)
         return None if found is None else (found[0], Dropped(ALIAS, found[1]))
 
-    def judge(self, task: PageTask, fetched: Fetched) -> Judgement:
-        """How a task ends that got an answer, and what the answer brought."""
-        return self._judge(task, fetched, lambda page: self._near.compare(page, task.url))
+    def judge(self, task: PageTask, fetched: Fetched, digest: bytes = b"") -> Judgement:
+        """How a task ends that got an answer, and what the answer brought; `digest` is its SHA-256 if it is known."""
+        return self._judge(task, fetched, lambda page: self._near.compare(page, task.url), digest)
 
     def judge_again(self, task: PageTask, fetched: Fetched, near: NearOriginal | None) -> Judgement:
         """The same of an answer that was stored earlier, near to what it was found near to then."""
@@ -123,7 +123,7 @@ class Judge:
 
         return self._judge(task, fetched, compared)
 
-    def _judge(self, task: PageTask, fetched: Fetched, compare: _Compare) -> Judgement:
+    def _judge(self, task: PageTask, fetched: Fetched, compare: _Compare, digest: bytes = b"") -> Judgement:
         status = fetched.status
         if self._missing is not None and self._missing.is_probe(task.url) and status < 500 and status != 429:
             return self._probed(task, fetched)
@@ -136,7 +136,7 @@ class Judge:
             ending = self._politeness.retry(task, kind, f"HTTP {status}")
             return Judgement(_ends(ending), error=kind)
         if 200 <= status < 300:
-            return self._answered(task, fetched, compare)
+            return self._answered(task, fetched, compare, digest)
         return self._final(task, fetched)
 
     def _final(self, task: PageTask, fetched: Fetched) -> Judgement:
@@ -219,7 +219,7 @@ class Judge:
             if self._sieve.allows(one, task.depth)
         ]
 
-    def _answered(self, task: PageTask, fetched: Fetched, compare: _Compare) -> Judgement:
+    def _answered(self, task: PageTask, fetched: Fetched, compare: _Compare, digest: bytes) -> Judgement:
         if fetched.unwanted:
             return Judgement(_done(fetched))
         cut = fetched.truncated
@@ -230,7 +230,7 @@ class Judge:
             # The last try brought no more: what there is, is kept and followed.
         kind = self._lists.kind_of(fetched) if self._lists is not None else None
         if kind is not None:
-            digest = hashlib.sha256(fetched.body).digest() if cut is None else b""
+            digest = b"" if cut is not None else digest or hashlib.sha256(fetched.body).digest()
             return self.listed(task, fetched, kind, digest, self._duplicates.find(digest) if digest else None)
         page = self._read(fetched)
         if self._missing is not None and page is not None and cut is None:
@@ -244,7 +244,7 @@ class Judge:
             return Judgement(_partial(fetched, page, whole=cut is None), page=page, sifted=sifted)
         if page is not None:
             sifted.candidates.extend(self._invited(task, page))
-        digest = hashlib.sha256(fetched.body).digest()
+        digest = digest or hashlib.sha256(fetched.body).digest()
         original = self._duplicates.find(digest)
         compared = compare(page) if original is None or original.url == task.url else Compared()
         return Judgement(

@@ -12,6 +12,7 @@ crawl, anything else is a bug, caught in this one place, told, and paid for with
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -60,6 +61,9 @@ BROKEN_OFF_MS = 250
 
 NOTES = {SOFT_404: "softNotFound", PROBE: "notFoundProbe"}
 """How the metadata of a capture says that it is no page (T4)."""
+
+LARGE_BYTES = 2_000_000
+"""A body of this size is hashed and made into records in threads: together some thirty milliseconds."""
 
 NOTE_LISTING = "listing"
 """How the metadata of a capture says that it is a list, and of which kind (X3)."""
@@ -274,10 +278,14 @@ class Pipeline:
             return
         if self._to.lists is not None:
             answer = self._to.lists.lists.sorted_out(answer, self._conduct.wanted)
-        judged = self._to.judge.judge(task, answer)
-        stored = self._to.archive.append(self._capture(lease, task, attempt, answer, judged, rules))
+        loop, large = asyncio.get_running_loop(), len(answer.body) >= LARGE_BYTES
+        digest = await loop.run_in_executor(None, _digest, answer.body) if large else b""
+        judged = self._to.judge.judge(task, answer, digest)
+        capture = self._capture(lease, task, attempt, answer, judged, rules)
+        encoded = await loop.run_in_executor(None, self._to.archive.encode, capture) if large else None
+        stored = self._to.archive.append(capture, encoded)
         settling = self.settle_stored(lease, task, answer, judged, stored, rules, release)
-        del answer  # see there
+        del answer, capture, encoded  # see there
         await settling
 
     async def settle_stored(
@@ -465,3 +473,7 @@ class Pipeline:
         if under_way.sent:
             return Release(max(pace.delay_ms, pace.crawl_delay_ms, pace.base_ms) + BROKEN_OFF_MS, pace)
         return Release(max(0, under_way.not_before - self._conduct.now()), pace)
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()
