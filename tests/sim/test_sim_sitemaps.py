@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from crashes import World
 from simulation import PATIENT, Simulated, simulate
 
 from nephila.config import write_stored
 from nephila.dedup import LearnedEnvironment, LmdbListings
+from nephila.interfaces.catalogue import PageRow
 from nephila.model.events import EventKind
 from nephila.model.listing import SiteTrust
 from nephila.model.settings import Settings
@@ -19,7 +21,7 @@ from nephila.node.directory import CrawlDirectory
 from nephila.node.inspect import CrawlView
 from nephila.pipeline.trust import is_believed
 from nephila.testing.clock import VirtualClock
-from nephila.testing.web import Auditor, Dates, ListedSite, Naming, SimulatedWeb, TrapSite, WebSpec
+from nephila.testing.web import Auditor, Dates, ListedSite, Naming, SimulatedWeb, TrapSite, ViolationKind, WebSpec
 
 Say = Callable[[str], None]
 DAY_S = 86_400.0
@@ -179,3 +181,31 @@ def test_a_believed_lastmod_brings_changed_pages_at_once_and_a_liar_costs_little
     assert renewed["true-0.test"] >= 40 * 4
     assert renewed["restless-1.test"] <= 2 * 40
     assert renewed["silent-2.test"] == 0
+
+
+@pytest.mark.parametrize("step", range(8, 60, 9))
+def test_a_crawl_that_dies_while_lists_are_read_misses_nothing(tmp_path: Path, step: int) -> None:
+    """Q4, X3: wherever it is cut, what only lists name is found when it goes on, politely."""
+    web = web_of(ListedSite(12, Naming.ROBOTS), ListedSite(6, Naming.FEED, label="feed"))
+    limits = replace(PATIENT.limits, max_wait_s=600.0)  # the feed would be due again within the hour
+    settings = replace(PATIENT, sitemaps=replace(PATIENT.sitemaps, batch=2), limits=limits)
+    world = World(web, tmp_path, settings)
+    seeds = web.trap_seeds()
+    assert world.crawl(step, seeds=seeds) is None
+    world.crawl(step, seeds=seeds)
+    assert world.crawl(seeds=seeds) is not None
+    stored = {row.url for row in _pages(world.out)}
+    wanted = {
+        f"http://{host}/story/{n}"
+        for host, count in (("listed-0.test", 12), ("feed-1.test", 6))
+        for n in range(1, count + 1)
+    }
+    assert wanted <= stored
+    violations = world.auditor.report().violations
+    assert {one.kind for one in violations} <= {ViolationKind.REPEAT}
+    assert len(violations) <= 2 * 2  # what was under way at a crash, on each of two hosts
+
+
+def _pages(out: Path) -> list[PageRow]:
+    write_stored(out, PATIENT)
+    return list(CrawlView(out).pages(limit=1000))

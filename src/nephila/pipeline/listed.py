@@ -72,9 +72,10 @@ class ListClause:
         if answer.status == 304 or address is None or not answer.body:
             listings.keep(task.fingerprint, replace(before, read_s=now_s))
             return
-        listings.keep(
-            task.fingerprint, replace(before, kind=kind)
-        )  # what it names may be asked for before it is settled
+        listings.keep(task.fingerprint, replace(before, kind=kind))
+        if kind is ListKind.INDEX or before.seeds:
+            # What it names may be a list under any name: whoever asks for it, after a crash as well, has to know.
+            await asyncio.get_running_loop().run_in_executor(None, listings.flush)
         beliefs = _Beliefs(self.lists, self._view, task, address.host, kind)
         reading = _Reading(kind, Counter(), before.seeds)
         async for entries in self._batches(answer, reading.other):
@@ -137,6 +138,8 @@ class ListClause:
                 if trust and lastmod_s > now_s - OLDEST_S:
                     changed[candidate.address.fingerprint] = lastmod_s
         counts["refused"] += len(refused)
+        if reading.seeds and lists:
+            await asyncio.get_running_loop().run_in_executor(None, self.lists.listings.flush)
         admission = await self._frontier.admit(candidates, refused, Found(address, changed))
         counts["added"] += admission.added
         counts["known"] += admission.known
