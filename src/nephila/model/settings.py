@@ -331,6 +331,7 @@ class SitemapSettings:
         50 * 1024 * 1024, "bytes of one sitemap or feed, on the wire and unpacked (sitemaps.org)", low=1024
     )
     per_robots: int = setting(500, "sitemaps of one robots.txt that are taken", low=0)
+    at_once: int = setting(8, "sitemaps and feeds that are fetched and read at once, in each process", low=1)
     batch: int = setting(500, "URLs of a list that are admitted at once", low=1, high=10_000)
     priority: int = setting(5, "points, up or down, for the priority that a believed sitemap gives a page", low=0)
     news_s: float = setting(2 * 86_400.0, "what was published within so many seconds is news", low=0)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 
 from nephila.interfaces.clock import Clock
@@ -22,7 +22,7 @@ from nephila.interfaces.events import EventSink
 from nephila.interfaces.frontier import Found, Frontier, FrontierView
 from nephila.interfaces.sieve import Sifted
 from nephila.model.events import Event, EventKind
-from nephila.model.exchange import Fetched
+from nephila.model.exchange import FailureKind, Fetched, FetchFailed
 from nephila.model.listing import Listed, ListedNote, ListKind, ListNote, ListTotals, SiteTrust
 from nephila.model.outcome import OriginRules
 from nephila.model.settings import PrioritySettings
@@ -38,6 +38,10 @@ TOO_NEW_S = 86_400
 """A lastmod further in the future than clocks and time zones explain is none."""
 OLDEST_S = 30 * 86_400
 """A change longer ago is found by the ordinary visits: R2's longest interval."""
+WAIT_MS = 1_000
+"""How long a host waits for whose list there is no place."""
+READ_OUT = 2_000
+"""Entries up to which a list is read to its end although the crawl is to stop: they take a moment."""
 ORIGINS_ASKED = 100
 """Other origins whose robots.txt is looked into for the name of one list."""
 
@@ -63,15 +67,33 @@ class ListClause:
         self._clock = clock
         self._priority = priority
         self._threaded = threaded
+        self._places = lists.settings.at_once
 
-    async def take(self, lease: Lease, task: PageTask, answer: Fetched, kind: ListKind) -> None:
-        """Admit what a list names, or note that it was found unchanged."""
+    def enter(self) -> bool:
+        """Take a place among the lists that are fetched and read; False when there is none."""
+        if not self._places:
+            return False
+        self._places -= 1
+        return True
+
+    def leave(self) -> None:
+        """Give the place back."""
+        self._places += 1
+
+    def no_place(self, task: PageTask) -> FetchFailed:
+        """Not now: the host is given back for a moment, as if its address had no turn for it."""
+        return FetchFailed(task.url, FailureKind.ADDRESS_BUSY, "other lists are being read", False, wait_ms=WAIT_MS)
+
+    async def take(
+        self, lease: Lease, task: PageTask, answer: Fetched, kind: ListKind, stopped: Callable[[], bool]
+    ) -> bool:
+        """Admit what a list names, or note that it was found unchanged; False when it was `stopped` on the way."""
         listings, now_s = self.lists.listings, self._clock.wall_ms() // 1000
         before = listings.list_of(task.fingerprint) or ListNote("")
         address = self.lists.identify(task.url)
         if answer.status == 304 or address is None or not answer.body:
             listings.keep(task.fingerprint, replace(before, read_s=now_s))
-            return
+            return True
         listings.keep(task.fingerprint, replace(before, kind=kind))
         if kind is ListKind.INDEX or before.seeds:
             # What it names may be a list under any name: whoever asks for it, after a crash as well, has to know.
@@ -79,6 +101,8 @@ class ListClause:
         beliefs = _Beliefs(self.lists, self._view, task, address.host, kind)
         reading = _Reading(kind, Counter(), before.seeds)
         async for entries in self._batches(answer, reading.other):
+            if stopped() and reading.counts["entries"] >= READ_OUT:
+                return False
             await self._admit(task, address, entries, beliefs, reading, now_s)
         counts = reading.counts
         note = ListNote(kind, now_s, counts["entries"], before.added + counts["added"], before.seeds)
@@ -89,6 +113,7 @@ class ListClause:
         told = tuple((name, count) for name, count in [*counts.items(), *reading.other.items()] if count)
         event = Event(EventKind.LISTED, self._clock.wall_ms(), task.url, task.fingerprint, lease.host, task.depth)
         self._events.emit(replace(event, reason=kind, via=task.via, counts=told))
+        return True
 
     async def _batches(self, answer: Fetched, other: Counter[str]) -> AsyncIterator[Sequence[Listed]]:
         """The entries in batches; a large document is read in a thread, a batch at a time."""

@@ -173,8 +173,28 @@ class Pipeline:
         self, lease: Lease, under_way: _UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
     ) -> Release | None:
         """One page; how the host rests until the next task of the lease, None when the lease has ended."""
+        lists, request = self._to.lists, self._request(lease, task, rules)
+        if lists is None or request.max_body_bytes is None:
+            return await self._ask(lease, under_way, task, attempt, rules, request)
+        if not lists.enter():  # a list may be large, and takes its time: so many at once, or memory has no bound
+            await self._put_off(lease, under_way, task, lists.no_place(task))
+            return None
+        try:
+            return await self._ask(lease, under_way, task, attempt, rules, request)
+        finally:
+            lists.leave()
+
+    async def _ask(
+        self,
+        lease: Lease,
+        under_way: _UnderWay,
+        task: PageTask,
+        attempt: int,
+        rules: OriginRules | None,
+        request: FetchRequest,
+    ) -> Release | None:
         under_way.ask(self._to.clock.steady_ms())
-        answer = await self._interruptibly(self._fetch(lease, task, rules))
+        answer = await self._interruptibly(self._to.fetcher.fetch(request))
         under_way.answer = answer
         if is_put_off(answer):
             await self._put_off(lease, under_way, task, answer)
@@ -245,13 +265,11 @@ class Pipeline:
             return None
         return Dropped("robots", f"line {permission.line} of {rules.origin}/robots.txt: {permission.rule}")
 
-    async def _fetch(self, lease: Lease, task: PageTask, rules: OriginRules | None) -> Answer:
+    def _request(self, lease: Lease, task: PageTask, rules: OriginRules | None) -> FetchRequest:
         headers, lists = self._conditions(task), self._to.lists
         if lists is None:
-            request = FetchRequest(task.url, headers, self._conduct.types, user_agent=lease.user_agent)
-        else:
-            request = replace(lists.lists.request(task, rules), headers=headers, user_agent=lease.user_agent)
-        return await self._to.fetcher.fetch(request)
+            return FetchRequest(task.url, headers, self._conduct.types, user_agent=lease.user_agent)
+        return replace(lists.lists.request(task, rules), headers=headers, user_agent=lease.user_agent)
 
     def _conditions(self, task: PageTask) -> tuple[tuple[str, str], ...]:
         """The headers of a conditional request (H3); none where a 304 would prove nothing, or have no body to show."""
@@ -306,7 +324,11 @@ class Pipeline:
         ledger, ref = self._to.ledger, stored.ref
         ledger.appended(ref.segment, ref.offset)
         if judged.listing is not None and self._to.lists is not None:
-            await self._to.lists.take(lease, task, answer, judged.listing)
+            taken = await self._to.lists.take(lease, task, answer, judged.listing, lambda: self.stopping)
+            if not taken:  # we are to stop, and what it names would take long: it is read anew when the crawl goes on
+                ledger.settled(ref.segment, ref.offset, None)
+                await self._to.frontier.settle(lease.token, [], release)
+                return False
         if judged.digest and judged.original is None and judged.body_kept:
             original = Original(task.url, stored.record_id, stored.at, stored.payload_digest, stored.coding)
             self._to.duplicates.remember(judged.digest, original)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from nephila.model.listing import ListNote
 from nephila.model.outcome import OriginRules, RulesKind
 from nephila.model.settings import FrontierSettings, PolitenessSettings, RobotsSettings, SitemapSettings
 from nephila.model.task import Candidate
+from nephila.pipeline.listed import READ_OUT
 from nephila.politeness import StandardPoliteness
 
 SITE = "https://a.example"
@@ -205,3 +207,54 @@ def test_a_304_of_a_list_is_no_page(worker: Worker) -> None:
     judged = worker.judge.judge(task, answer(own, 304))
     assert judged.listing == "sitemap"
     worker.run(worker.claim)
+
+
+def test_so_many_lists_at_once_and_the_others_wait_a_moment(tmp_path: Path) -> None:
+    """Q5, X3: nothing is sent, no retry is used, and all are read in the end."""
+    worker = Worker(tmp_path, sitemaps=replace(QUIET, at_once=1))
+    lists = [f"https://{name}.example/sitemap.xml" for name in "abc"]
+    for url in lists:
+        worker.fetcher.script[url] = [served(url, urlset(f"<loc>{url[:-11]}page</loc>"))]
+    busy: list[int] = []
+
+    async def crawl() -> None:
+        await worker.admit(*lists)
+        leases = await worker.claim()
+        await asyncio.gather(*(worker.work(lease) for lease in leases))
+        busy.append(len(worker.fetcher.asked))
+        await worker.crawl()
+
+    worker.run(crawl)
+    assert busy == [1]
+    assert sorted(url for url in worker.fetcher.urls if url in lists) == lists
+    assert not [row.url for row in worker.ledger.errors if row.url in lists]
+
+
+def test_a_stop_does_not_wait_for_a_long_list(tmp_path: Path) -> None:
+    """F10, X3: the list is given back, and what it had brought so far stays known."""
+    worker = Worker(tmp_path, sitemaps=QUIET)
+    own = "https://a.example/sitemap.xml"
+    body = urlset(*(f"<loc>https://a.example/{n}</loc>" for n in range(READ_OUT + 1000)))
+    worker.fetcher.script[own] = [served(own, body)]
+    admit = worker.frontier.admit
+    batches = 0
+
+    async def stopping(*arguments: Any) -> Any:
+        nonlocal batches
+        batches += 1
+        worker.pipeline.stopping = batches >= 2
+        return await admit(*arguments)
+
+    async def crawl() -> Any:
+        await worker.admit(own)
+        (lease,) = await worker.claim()
+        worker.frontier.admit = stopping  # type: ignore[method-assign]
+        await worker.work(lease)
+        where = address(own)
+        return worker.frontier.story(where.host, where.fingerprint), worker.frontier.snapshot()
+
+    story, snapshot = worker.run(crawl)
+    assert (story.state, worker.ledger.outstanding) == ("queued", set())
+    assert len(worker.ledger.disowned) == 1
+    assert snapshot.hosts_leased == 0
+    assert READ_OUT <= snapshot.urls - 1 < READ_OUT + 1000
