@@ -17,6 +17,7 @@ from nephila.interfaces.catalogue import PageRow
 from nephila.model.events import EventKind
 from nephila.model.listing import SiteTrust
 from nephila.model.settings import Settings
+from nephila.model.summary import StoppedBy
 from nephila.node.directory import CrawlDirectory
 from nephila.node.inspect import CrawlView
 from nephila.pipeline.trust import is_believed
@@ -126,6 +127,15 @@ def test_lists_come_round_by_themselves_and_cost_no_body_when_nothing_changed(tm
     assert set(asked) == lists
     assert later.summary.pages == 0
     assert auditor.report().violations == ()
+
+
+def test_what_a_host_has_not_earned_is_parked_and_comes_back(tmp_path: Path) -> None:
+    """F5, X3: a sitemap fills no queue; its host earns the rest page by page."""
+    settings = replace(PATIENT, budget=replace(PATIENT.budget, first_urls=6, urls_per_page=1))
+    crawled = crawl_of(tmp_path, settings, ListedSite(40, Naming.GUESS))
+    (figures,) = crawled.traps.values()
+    assert figures.found == figures.real_pages
+    assert crawled.summary.stopped_by is StoppedBy.DONE
 
 
 LIARS: tuple[TrapSite, ...] = (

@@ -139,6 +139,25 @@ def test_being_listed_is_worth_points(worker: Worker, entry: str, points: int) -
     assert [one.bonus for one in taken if one.address.url == f"{SITE}/p"] == [points]
 
 
+def test_a_sitemap_on_another_host_speaks_for_the_site_whose_robots_names_it(tmp_path: Path) -> None:
+    """X3: cross-submission; for a third site, which does not name it, it does not."""
+    worker = Worker(tmp_path, robots=True, sitemaps=QUIET)
+    taken: dict[str, int] = {}
+    admit = worker.frontier.admit
+
+    async def noting(candidates: Any, *rest: Any) -> Any:
+        taken.update({one.address.url: one.bonus for one in candidates})
+        return await admit(candidates, *rest)
+
+    worker.frontier.admit = noting  # type: ignore[method-assign]
+    far = "https://cdn.example/lists/a.xml"
+    worker.fetcher.script[f"{SITE}/robots.txt"] = [robots(f"Sitemap: {far}")]
+    worker.fetcher.script[f"{SITE}/"] = [answer(f"{SITE}/", body=b"<p>home")]
+    worker.fetcher.script[far] = [served(far, urlset(f"<loc>{SITE}/p</loc>", "<loc>https://third.example/q</loc>"))]
+    crawled(worker, f"{SITE}/")
+    assert (taken[f"{SITE}/p"], taken["https://third.example/q"]) == (15, 0)
+
+
 def test_a_later_lastmod_makes_a_page_due_unless_it_is_not_to_be_believed(worker: Worker) -> None:
     """X3, R2: what says so a thousand years ahead, or of another site, changes nothing."""
     own = f"{SITE}/sitemap.xml"
