@@ -3,8 +3,9 @@
 A server in a process of its own serves an index, its sitemaps (50,000 URLs each, one of them 50 MB and not compressed)
 and a robots.txt that forbids the pages themselves, so that nothing is measured but the lists. The crawl is the real
 one, on disk, in this process; a task beside it asks for the time every five milliseconds, and the longest it had to
-wait is the longest that any exchange could have been held up. Memory is the peak of this process, and what it had
-before the crawl began.
+wait is the longest that any exchange could have been held up; how long it waits on this machine when there is nothing
+to do was measured right before. Memory is this process's own (anonymous) at its peak and before the crawl; the resident
+one has the mapped pages of the frontier in it.
 
     nephila bench sitemaps [--json] [--quick] [--sitemaps N]
 """
@@ -34,6 +35,7 @@ from nephila.seeds import ArgumentSeeds
 PER_SITEMAP = 50_000
 PLAIN_BYTES = 50_000_000
 TICK_S = 0.005
+IDLE_S = 5.0
 
 
 def urlset(origin: str, number: int, *, least_bytes: int = 0) -> bytes:
@@ -90,21 +92,26 @@ def _serve(pipe: Pipe, sitemaps: int) -> None:
 
 
 class _Watch:
-    """The longest that the loop did not answer."""
+    """The longest that the loop did not answer, and the most memory of its own that the process had."""
 
     def __init__(self) -> None:
         self.longest_s = 0.0
+        self.anonymous_bytes = 0
 
-    async def __call__(self, crawl: Running) -> None:
+    async def __call__(self, crawl: Running | None = None, ticks: int = 1 << 62) -> None:
         del crawl
-        while True:
+        for tick in range(ticks):
             asked = time.perf_counter()
             await asyncio.sleep(TICK_S)
             self.longest_s = max(self.longest_s, time.perf_counter() - asked - TICK_S)
+            if tick % 10 == 0:
+                self.anonymous_bytes = max(self.anonymous_bytes, anonymous_bytes())
 
 
-def peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def anonymous_bytes() -> int:
+    """Memory that is not a mapped file, as the kernel counts it."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
 
 def measure(sitemaps: int) -> dict[str, object]:
@@ -114,8 +121,9 @@ def measure(sitemaps: int) -> dict[str, object]:
     server.start()
     try:
         origin, plain_bytes = ours.recv()
-        watch = _Watch()
-        before, cpu = peak_bytes(), time.process_time()
+        idle, watch = _Watch(), _Watch()
+        uvloop.run(idle(ticks=round(IDLE_S / TICK_S)))
+        before, cpu = anonymous_bytes(), time.process_time()
         settings = (
             "politeness.delay_s=0",
             "fetch.allow_addresses=127.0.0.0/8",
@@ -135,9 +143,11 @@ def measure(sitemaps: int) -> dict[str, object]:
             "seconds": round(summary.seconds, 1),
             "cpu_s": round(time.process_time() - cpu, 1),
             "us_per_url": round((time.process_time() - cpu) / max(1, lists["entries"]) * 1e6, 1),
-            "memory_before_bytes": before,
-            "memory_peak_bytes": peak_bytes(),
+            "anonymous_before_bytes": before,
+            "anonymous_peak_bytes": watch.anonymous_bytes,
+            "resident_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "longest_stall_ms": round(watch.longest_s * 1000, 1),
+            "longest_stall_idle_ms": round(idle.longest_s * 1000, 1),
         }
     finally:
         ours.send(None)

@@ -154,4 +154,4 @@ def test_a_tree_of_sitemaps_is_streamed_in_bounded_memory() -> None:
     assert report["entries"] == 3 * 50_000 + 3
     assert report["urls_known"] >= 3 * 50_000
     assert report["largest_bytes"] > 48_000_000
-    assert report["memory_peak_bytes"] - report["memory_before_bytes"] < 300_000_000
+    assert report["anonymous_peak_bytes"] - report["anonymous_before_bytes"] < 300_000_000

@@ -71,10 +71,12 @@ class TrapBook:
         """What a site has at a target."""
         return self._page(host.name, target)
 
-    def answer(self, host: TrapHost, target: str, headers: Mapping[str, str], now: int) -> ServedAnswer:
+    def answer(
+        self, host: TrapHost, target: str, headers: Mapping[str, str] | None = None, now: int = 0
+    ) -> ServedAnswer:
         """What the host answers; `now` is in UTC milliseconds."""
         if isinstance(host.site, ListedSite):
-            served = host.site.serve(target, headers, now, self.home(host)[:-1], self._bank)
+            served = host.site.serve(target, headers or {}, now, self.home(host)[:-1], self._bank)
             return served or write_answer(404, [("Content-Type", "text/html")], _NOT_FOUND)
         if target == "/robots.txt":
             return write_answer(200, [("Content-Type", "text/plain")], b"User-agent: *\nDisallow:\n")
