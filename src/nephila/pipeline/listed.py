@@ -270,7 +270,8 @@ class ListClause:
             return
         counts = (("right", site.right), ("false", site.false), ("missed", site.missed))
         word = f"the lastmod of {host} is no longer believed" if before else f"the lastmod of {host} is believed again"
-        event = Event(EventKind.WARNING, self._clock.wall_ms(), url, host=host, reason="lastmod_lies" if before else "")
+        reason = "lastmod_lies" if before else "lastmod_believed"
+        event = Event(EventKind.WARNING, self._clock.wall_ms(), url, host=host, reason=reason)
         self._events.emit(replace(event, detail=word, counts=counts))
 
 
