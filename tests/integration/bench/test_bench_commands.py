@@ -143,7 +143,17 @@ def test_a_wrong_argument_is_answered_in_one_sentence(words: tuple[str, ...], se
 def test_benches_are_listed_with_what_they_measure() -> None:
     """C4: so that nobody has to look into the folder."""
     listed = [line.split(None, 1) for line in bench().stdout.splitlines()]
-    assert [name for name, _ in listed] == ["api", "audit", "compare", "frontier", "pages", "polite", "slo", "tls"]
+    assert [name for name, _ in listed] == [
+        "api",
+        "audit",
+        "compare",
+        "frontier",
+        "pages",
+        "polite",
+        "sitemaps",
+        "slo",
+        "tls",
+    ]
     assert all(len(words) > 20 for _, words in listed)
 
 
