@@ -112,8 +112,8 @@ class TrapWitness:
         self._ledgers = {host.name: _Ledger() for host in book}
 
     def asked(self, host: TrapHost, target: str) -> None:
-        """A page was asked for; robots.txt does not count."""
-        if target == "/robots.txt":
+        """A page was asked for; robots.txt does not count, nor a sitemap that is not there (every host is asked once)."""
+        if target in {"/robots.txt", "/sitemap.xml"}:
             return
         ledger = self._ledgers[host.name]
         page = self._book.page(host, target)
