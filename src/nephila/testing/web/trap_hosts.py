@@ -112,7 +112,7 @@ class TrapWitness:
         self._ledgers = {host.name: _Ledger() for host in book}
 
     def asked(self, host: TrapHost, target: str) -> None:
-        """A page was asked for; robots.txt does not count, nor a sitemap that is not there (every host is asked once)."""
+        """A page was asked for; robots.txt does not count, nor does the sitemap that every host is asked for."""
         if target in {"/robots.txt", "/sitemap.xml"}:
             return
         ledger = self._ledgers[host.name]
