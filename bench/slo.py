@@ -5,7 +5,8 @@ link in thirty leads to a document, a picture or nothing. Three figures must hol
 
 - at least 50 pages/s, by the server's count, from the first request to the last;
 - errors at most 1 % of all exchanges: what failed on the way, and 5xx; a 404 is an answer;
-- at least 95 % of what is saved is HTML, by the index of the archive, without robots.txt.
+- at least 95 % of what is saved is HTML, by the index of the archive, without robots.txt and the sitemap that every
+  host is asked for.
 
 Exit code 0 when all three hold, and 1 when one is missed.
 
@@ -39,12 +40,12 @@ HTML = frozenset({"text/html", "application/xhtml+xml"})
 
 
 def saved_types(out: Path) -> Counter[str]:
-    """Media types of the answers that the indexes of the archive list, robots.txt left out."""
+    """Media types of the answers that the indexes of the archive list, robots.txt and guesses left out."""
     found: Counter[str] = Counter()
     for index in (out / "warc").rglob("*.cdxj"):
         for line in index.read_text(encoding="utf-8").splitlines():
             fields = json.loads(line.split(" ", 2)[2])
-            if not fields["url"].endswith("/robots.txt"):
+            if not fields["url"].endswith(("/robots.txt", "/sitemap.xml")):
                 found[fields["mime"]] += 1
     return found
 

@@ -92,7 +92,7 @@ def test_a_bug_of_ours_leaves_the_request_on_record(tmp_path: Path, monkeypatch:
 
         return reads
 
-    monkeypatch.setattr(wiring, "_reader", breaking)
+    monkeypatch.setattr(wiring, "page_reader", breaking)
     crawled = simulate(SimulatedWeb(SMALL), tmp_path / "crawl")
     found = audit(crawled.out)
     check_clean(found)

@@ -25,7 +25,7 @@ WEB = SimulatedWeb(WebSpec.plain(31, hosts=6, pages=90))
 
 def test_a_bug_costs_one_page_and_hurries_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """P2, F9, Q5: what we break on is given up and told; the host rests, the crawl goes on."""
-    make_reader = wiring._reader
+    make_reader = wiring.page_reader
     broken: set[str] = set()
 
     def breaking(settings: object) -> object:
@@ -40,7 +40,7 @@ def test_a_bug_costs_one_page_and_hurries_nobody(tmp_path: Path, monkeypatch: py
 
         return reads
 
-    monkeypatch.setattr(wiring, "_reader", breaking)
+    monkeypatch.setattr(wiring, "page_reader", breaking)
     crawled = simulate(WEB, tmp_path / "crawl")
     assert crawled.summary.pages >= 80
     assert not crawled.audit.violations

@@ -11,7 +11,7 @@ import pytest
 
 from nephila.model.likeness import Likeness
 from nephila.model.page import Page
-from nephila.node import wiring
+from nephila.node import reading
 
 _MAIN = re.compile(r"<main>(.*?)</main>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
@@ -49,7 +49,7 @@ def with_likeness(page: Page, body: bytes) -> Page:
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of the crawls in a test are compared by this, where the parser has not said by what."""
-    parse: Callable[..., Page] = wiring.parse_html
+    parse: Callable[..., Page] = reading.parse_html
     monkeypatch.setattr(
-        wiring, "parse_html", lambda body, *given, **named: with_likeness(parse(body, *given, **named), body)
+        reading, "parse_html", lambda body, *given, **named: with_likeness(parse(body, *given, **named), body)
     )

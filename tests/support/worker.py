@@ -10,9 +10,11 @@ from typing import Any
 
 from simulation import Recorder
 
+from nephila.dedup import MemoryListings
 from nephila.dedup.digests import MemoryDigestIndex
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Policy
+from nephila.frontier.schedule import SimpleRecrawl
 from nephila.frontier.scope import Scope
 from nephila.frontier.sieve import ScopeSieve
 from nephila.interfaces.catalogue import CaptureRow, ErrorRow
@@ -21,10 +23,20 @@ from nephila.model.errors import NephilaError, StorageError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
 from nephila.model.page import Page
 from nephila.model.record import Capture, RecordRef, SegmentId, StoredCapture
-from nephila.model.settings import FrontierSettings, PolitenessSettings, RobotsSettings, ScopeSettings
+from nephila.model.settings import (
+    FrontierSettings,
+    PolitenessSettings,
+    PrioritySettings,
+    RecrawlSettings,
+    RobotsSettings,
+    ScopeSettings,
+    Settings,
+    SitemapSettings,
+)
 from nephila.model.task import Candidate, Lease, PageTask
+from nephila.node.reading import list_kind_of, list_reader, wanted_types
 from nephila.parse import links_that_matter, parse_html
-from nephila.pipeline import Conduct, CrawledPage, Judge, Pipeline, Stages
+from nephila.pipeline import Conduct, CrawledPage, Formats, Judge, ListClause, Lists, Pipeline, Stages
 from nephila.politeness import StandardPoliteness
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
@@ -104,7 +116,10 @@ class MemoryArchive:
         self.captures: list[Capture] = []
         self.full = False
 
-    def append(self, capture: Capture) -> StoredCapture:
+    def encode(self, capture: Capture) -> object:
+        return None
+
+    def append(self, capture: Capture, encoded: object = None) -> StoredCapture:
         if self.full:
             raise StorageError("the disk is full")
         self.captures.append(capture)
@@ -157,9 +172,19 @@ class OpenAllowance:
 class Worker:
     """A pipeline and what stands around it. `run` crawls until nothing can be claimed any more."""
 
-    def __init__(self, path: Path, *, robots: bool = False, delay_s: float = 1.0, scope: str = "all") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        robots: bool = False,
+        delay_s: float = 1.0,
+        scope: str = "all",
+        sitemaps: SitemapSettings | None = None,
+    ) -> None:
+        """`sitemaps`: read lists, under these settings."""
         self.clock = VirtualClock()
-        policy = Policy(FRONTIER, base_delay_ms=int(delay_s * 1000), robots=robots)
+        recrawl = SimpleRecrawl(RecrawlSettings()) if sitemaps else None
+        policy = Policy(FRONTIER, base_delay_ms=int(delay_s * 1000), robots=robots, recrawl=recrawl)
         self.frontier = LmdbFrontier(path, self.clock, policy, threaded=False)
         self.fetcher = ScriptedFetcher(self.clock)
         self.archive, self.ledger, self.recorder = MemoryArchive(), MemoryLedger(), Recorder()
@@ -174,7 +199,16 @@ class Worker:
         self.scope = Scope(settings, 15)
         sieve = ScopeSieve(IDENTIFIER, self.scope, settings, links_that_matter, lambda: None)
         politeness = StandardPoliteness(PolitenessSettings(delay_s=delay_s), RobotsSettings(), FRONTIER, AGENT)
-        self.judge = Judge(self._read, sieve, politeness, self.duplicates, max_hops=3)
+        self.listings = MemoryListings()
+        clause = None
+        if sitemaps is not None:
+            formats = Formats(list_kind_of, list_reader(Settings(sitemaps=sitemaps)))
+            lists = Lists(sitemaps, self.listings, politeness, sieve, formats, address, ("text/html",))
+            view, events, priority = self.frontier, self.recorder, PrioritySettings()
+            clause = ListClause(lists, self.frontier, view, events, self.clock, priority, threaded=False)
+        self.judge = Judge(
+            self._read, sieve, politeness, self.duplicates, max_hops=3, lists=clause.lists if clause else None
+        )
         stages = Stages(
             self.frontier,
             self.frontier,
@@ -186,6 +220,7 @@ class Worker:
             self.ledger,
             self.recorder,
             self.clock,
+            lists=clause,
         )
         conduct = Conduct(
             fetch_limit_ms=30_000,
@@ -195,6 +230,7 @@ class Worker:
             identify=address,
             expires_at=lambda lease: self.expiries.get(lease.token, lease.expires_at),
             allowance=self.allowance,
+            wanted=wanted_types(("text/html",)),
             twins=lambda origin, _kind: self.twins.pop(origin, ()),
             deliver=self._deliver,
             fatal=self.failures.append,

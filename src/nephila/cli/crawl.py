@@ -65,8 +65,8 @@ def _own_options() -> list[click.Parameter]:
         option(
             Section.START,
             "--seeds seed_files",
-            "list of URLs or domains, one a line; - is standard input  (repeatable)",
-            metavar="FILE|-",
+            "list of URLs or domains, sitemap, feed or OPML; - is standard input  (repeatable)",
+            metavar="FILE|-|URL",
             **many,
         ),
         option(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nephila.seeds.lines import NumberedLines
 
 STANDARD_INPUT = "-"
+_URL = re.compile(r"https?://", re.IGNORECASE)
 LOCAL_NAMES = (".localhost", ".test", ".invalid", ".internal")
 """Never public: RFC 6761, and ICANN's reservation of the last one."""
 
@@ -66,7 +67,14 @@ def crawl_directory(order: Order) -> Path:
             "There is nothing to crawl.",
             "Give a seed, as in `nephila crawl example.org`, or --out DIR to go on with a crawl.",
         )
-    return Path("crawl-" + ("stdin" if files[0] == STANDARD_INPUT else _slug(Path(files[0]).stem)))
+    return Path(
+        "crawl-"
+        + (
+            "stdin"
+            if files[0] == STANDARD_INPUT
+            else _slug(host_of(files[0]) if _URL.match(files[0]) else Path(files[0]).stem)
+        )
+    )
 
 
 def host_of(seed: str) -> str:
@@ -80,32 +88,45 @@ def host_of(seed: str) -> str:
 
 def seed_sources(order: Order) -> list[SeedSource]:
     """The sources in the order: arguments, lists, CSV files of domains."""
-    from nephila.seeds import ArgumentSeeds, DomainSeeds, TextSeeds  # noqa: PLC0415 - `crawl --help` needs no seeds
+    from nephila.seeds import ArgumentSeeds, DomainSeeds  # noqa: PLC0415 - `crawl --help` needs no seeds
 
     if [*order.seed_files, *order.domain_files].count(STANDARD_INPUT) > 1:
         raise UsageError("Standard input can be read once only.", "Name one of the lists as a file.")
     sources: list[SeedSource] = [ArgumentSeeds(order.seeds)] if order.seeds else []
-    sources += [TextSeeds(_lines(name)) for name in order.seed_files]
+    sources += [_listed(name) for name in order.seed_files]
     sources += [DomainSeeds(_lines(name)) for name in order.domain_files]
     return sources
+
+
+def _listed(name: str) -> SeedSource:
+    """What a file, standard input or a URL lists."""
+    from nephila.node.seedlists import StreamSeeds, UrlSeeds, seeds_in  # noqa: PLC0415 - as above
+
+    if name == STANDARD_INPUT:
+        return StreamSeeds("standard input", _standard_input)
+    return UrlSeeds(name) if _URL.match(name) else seeds_in(Path(name))
 
 
 def _lines(name: str) -> NumberedLines:
     from nephila.seeds import FileLines, StreamLines  # noqa: PLC0415 - as above
 
     if name == STANDARD_INPUT:
-        stream = sys.stdin.buffer
-        if isinstance(stream, io.BufferedReader):
-            # A stream of its own: a reader that is stuck in it when the process ends must not hold that of Python.
-            return StreamLines(os.fdopen(os.dup(stream.fileno()), "rb"))
-        # A replaced standard input may be any binary stream; the sources want one that can be peeked into.
-        return StreamLines(io.BufferedReader(cast("io.RawIOBase", stream)))
-    if re.match(r"https?://", name, re.IGNORECASE):
+        return StreamLines(_standard_input())
+    if _URL.match(name):
         raise UsageError(
-            f"--seeds reads files and standard input, not {name}.",
-            f"To start at that page: nephila crawl {name}",
+            f"--domains reads files and standard input, not {name}.",
+            "Download it first; sitemaps, feeds and lists of URLs may be given as --seeds URL.",
         )
     return FileLines(Path(name))
+
+
+def _standard_input() -> io.BufferedReader:
+    stream = sys.stdin.buffer
+    if isinstance(stream, io.BufferedReader):
+        # A stream of its own: a reader that is stuck in it when the process ends must not hold that of Python.
+        return os.fdopen(os.dup(stream.fileno()), "rb")
+    # A replaced standard input may be any binary stream; the sources want one that can be peeked into.
+    return io.BufferedReader(cast("io.RawIOBase", stream))
 
 
 def _slug(name: str) -> str:

@@ -63,6 +63,8 @@ def status_lines(standing: CrawlStatus, width: int) -> Iterator[str]:
     yield from row("stored", _stored(standing), width)
     yield from row("known", _known(standing), width)
     yield from row("hosts", _hosts(standing), width)
+    if standing.lists.get("sitemaps") or standing.lists.get("feeds"):
+        yield from row("sitemaps", _lists(standing), width)
     yield ""
     yield from _queue(standing)
     yield ""
@@ -87,6 +89,16 @@ def _known(standing: CrawlStatus) -> str:
 def _hosts(standing: CrawlStatus) -> str:
     places = ", ".join(f"{count(number)} {place}" for place, number in standing.hosts_by_place.items() if number)
     return count(standing.hosts) + (f"; {places}" if places else "")
+
+
+def _lists(standing: CrawlStatus) -> str:
+    """What sitemaps and feeds have brought."""
+    figures = standing.lists
+    return (
+        f"{many(figures['sitemaps'], 'sitemap')} and {many(figures['feeds'], 'feed')} read; "
+        f"{many(figures['entries'], 'entry', 'entries')}, {many(figures['added'], 'URL')} not met before, "
+        f"{count(figures['renewed'])} visited sooner for it"
+    )
 
 
 def _queue(standing: CrawlStatus) -> Iterator[str]:

@@ -99,6 +99,9 @@ def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[st
         yield "duplicates", f"{count(summary.duplicates)} had content that was already stored"
     if summary.near_duplicates:
         yield "near", f"{count(summary.near_duplicates)} said nearly what another page had said before"
+    if summary.lists:
+        brought = f"{many(summary.listed, 'URL')} that no page had led to before"
+        yield "sitemaps", f"{count(summary.lists)} read, feeds included: {brought}"
     if summary.errors:
         yield "errors", count(sum(summary.errors.values()))
     if summary.refused:

@@ -6,6 +6,7 @@ from .alias_storage import MemoryAliasStorage
 from .aliases import LearnedAliases, LearningRules
 from .digests import LmdbDigestIndex, MemoryDigestIndex
 from .learned import LearnedEnvironment
+from .listings import LmdbListings, MemoryListings
 from .near import LmdbNearIndex
 from .near_memory import MemoryNearIndex
 from .near_rule import NearRule
@@ -17,10 +18,12 @@ __all__ = [
     "LmdbAbsences",
     "LmdbAliasStorage",
     "LmdbDigestIndex",
+    "LmdbListings",
     "LmdbNearIndex",
     "MemoryAbsences",
     "MemoryAliasStorage",
     "MemoryDigestIndex",
+    "MemoryListings",
     "MemoryNearIndex",
     "NearRule",
 ]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAP_BYTES = 1 << 34
 """Address space, sparse. What is kept is bounded; hosts are not, at some hundred bytes each."""
-NAMES = ("meta", "tallies", "votes", "counts", "changes", "absences")
+NAMES = ("meta", "tallies", "votes", "counts", "changes", "absences", "listings")
 
 
 class LearnedEnvironment:
@@ -48,15 +48,20 @@ class LearnedEnvironment:
                 readonly=read_only,
                 readahead=False,
             )
-            self.db: dict[str, Database] = {
-                name: self._environment.open_db(name.encode(), create=not read_only) for name in NAMES
-            }
+            self.db: dict[str, Database] = {}
+            for name in NAMES:
+                try:
+                    self.db[name] = self._environment.open_db(name.encode(), create=not read_only)
+                except lmdb.NotFoundError:  # of a crawl that an earlier version made: nothing of it is known
+                    continue
         except (OSError, lmdb.Error) as error:
             raise self._refused(error) from error
 
     def get(self, name: str, key: bytes) -> bytes | None:
         """One record, without the detour through `reading`: pages with a query ask often."""
         try:
+            if name not in self.db:
+                return None
             with self._environment.begin() as txn:
                 return txn.get(key, db=self.db[name])
         except lmdb.Error as error:

@@ -28,6 +28,9 @@ from .request import RequestSpelling, Target, target_of
 from .tls import TlsContexts
 from .turns import AddressTurns
 
+LARGE_BYTES = 1_000_000
+"""A coded body of this size is decoded in a thread: the loop must not stand still for a tenth of a second."""
+
 
 class _Exchange(NamedTuple):
     """What came of one conversation."""
@@ -88,7 +91,7 @@ class HttpFetcher:
             self._pool.put(target.origin, connection, reader.idle_s())
         else:
             connection.abort()
-        return self._answer(target, request, recorded, outcome)
+        return await self._answer(target, request, recorded, outcome)
 
     async def close(self) -> None:
         """Close every idle connection."""
@@ -136,14 +139,17 @@ class HttpFetcher:
             connection.permit = None
         return exchange
 
-    def _answer(self, target: Target, request: FetchRequest, recorded: bytes, exchange: _Exchange) -> Answer:
+    async def _answer(self, target: Target, request: FetchRequest, recorded: bytes, exchange: _Exchange) -> Answer:
         reader, head = exchange.reader, exchange.reader.head
         ended_at, elapsed_ms = self._clock.wall_ms(), self._clock.steady_ms() - exchange.sent_ms
         kind, detail, body, truncated = reader.kind, reader.detail, b"", reader.truncated
         if kind is None and head is not None and not reader.unwanted:
-            decoded = decode(
-                codings_of(head.values("content-encoding")), reader.content(), self._settings.max_decoded_bytes
-            )
+            codings, content = codings_of(head.values("content-encoding")), reader.content()
+            arguments = codings, content, self._settings.max_decoded_bytes
+            if codings and len(content) >= LARGE_BYTES:
+                decoded = await asyncio.get_running_loop().run_in_executor(None, decode, *arguments)
+            else:
+                decoded = decode(*arguments)
             if isinstance(decoded, Undecodable):
                 kind, detail = FailureKind.BAD_CONTENT, decoded.detail
             else:

@@ -21,6 +21,8 @@ the interval and not a longer wait, or one such answer after a month of no crawl
 missing page and not a changed one. A missing page that answers again has changed, and begins anew with no more than a
 first interval.
 
+Sitemaps and feeds (X3) go by the same rules within bounds of their own: a feed is there to be asked often.
+
 A policy of the domain may fix the interval. It holds for pages that are there: missing ones are asked for more and more
 rarely all the same, beginning with the fixed interval.
 
@@ -33,6 +35,7 @@ from __future__ import annotations
 from math import ceil, floor
 
 from nephila.interfaces.recrawl import History, Planned, Visit
+from nephila.model.listing import ListKind
 from nephila.model.policy import Tier
 from nephila.model.settings import RecrawlSettings
 
@@ -65,6 +68,9 @@ class SimpleRecrawl:
         self._low_s = max(1, ceil(settings.min_s))
         self._high_s = max(self._low_s, floor(settings.max_s))
         self._gone_high_s = max(self._low_s, floor(settings.gone_max_s))
+        self._pages = self._low_s, self._high_s
+        self._feeds = _bounds(settings.feed_min_s, settings.feed_max_s)
+        self._sitemaps = _bounds(settings.sitemap_min_s, settings.sitemap_max_s)
 
     def plan(self, history: History, visit: Visit) -> Planned:
         """The plan after a visit."""
@@ -85,12 +91,12 @@ class SimpleRecrawl:
         if chosen_s <= 0:
             return self._first_s(visit)
         if back:
-            return min(self._first_s(visit), self._bounded(chosen_s / factor))
+            return min(self._first_s(visit), self._bounded(chosen_s / factor, visit))
         if changed:
-            return self._bounded(min(chosen_s, max(chosen_s, visit.at_s - history.last_s) / factor))
+            return self._bounded(min(chosen_s, max(chosen_s, visit.at_s - history.last_s) / factor), visit)
         if self._is_early(history, visit):
-            return self._bounded(chosen_s)
-        return self._bounded(max(chosen_s, visit.at_s - history.last_s) * factor)
+            return self._bounded(chosen_s, visit)
+        return self._bounded(max(chosen_s, visit.at_s - history.last_s) * factor, visit)
 
     def _is_early(self, history: History, visit: Visit) -> bool:
         """Whether a visit came so soon that finding nothing new says nothing."""
@@ -119,16 +125,29 @@ class SimpleRecrawl:
 
     def _first_s(self, visit: Visit) -> int:
         first_s = self._settings.first_s
+        if visit.listing:
+            is_feed = visit.listing == ListKind.FEED
+            return self._bounded(self._settings.feed_first_s if is_feed else self._settings.sitemap_first_s, visit)
         if visit.tier is Tier.NEWS and visit.home:
             first_s = self._settings.news_home_s
         elif visit.tier is Tier.HIGH:
             first_s *= HIGH_TIER_FACTOR
         elif visit.tier is Tier.LOW:
             first_s *= LOW_TIER_FACTOR
-        return self._bounded(first_s)
+        return self._bounded(first_s, visit)
 
-    def _bounded(self, interval_s: float) -> int:
-        return min(max(round(interval_s), self._low_s), self._high_s)
+    def _bounded(self, interval_s: float, visit: Visit) -> int:
+        bounds = self._pages
+        if visit.listing:
+            bounds = self._feeds if visit.listing == ListKind.FEED else self._sitemaps
+        low_s, high_s = bounds
+        return min(max(round(interval_s), low_s), high_s)
+
+
+def _bounds(low_s: float, high_s: float) -> tuple[int, int]:
+    """The shortest and the longest interval, in whole seconds and in order."""
+    low = max(1, ceil(low_s))
+    return low, max(low, floor(high_s))
 
 
 def _says_nothing(status: int) -> bool:

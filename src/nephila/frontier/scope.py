@@ -190,6 +190,16 @@ class Scope:
                 return "excluded", pattern.pattern
         return self._judge_path(url)
 
+    def judge_list(self, address: Address, depth: int) -> Refused | None:
+        """The verdict on a sitemap or feed: a path means nothing but what a person has excluded."""
+        if depth > self._max_depth:
+            return self.too_deep(depth)
+        if any(search(address.url) for search in self._include):
+            return None
+        if not self._allows(address):
+            return self._out_of_scope
+        return next((("excluded", one.pattern) for one in self._exclude if one.search(address.url)), None)
+
     def judge_seed(self, address: Address) -> Refused | None:
         """Like `judge` for what somebody gave by hand: only what they excluded by hand keeps it out.
 

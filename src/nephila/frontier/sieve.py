@@ -105,6 +105,51 @@ class ScopeSieve:
         sifted.candidates.extend(candidates)
         return sifted
 
+    def sift_listed(self, urls: Sequence[str], depth: int, *, seeds: bool = False) -> Sifted:
+        """URLs of a sitemap or feed as candidates of `depth`."""
+        sifted = Sifted()
+        if seeds:
+            self._sow(urls, sifted)
+            return sifted
+        if not self._scope.reaches(depth):
+            sifted.malformed["depth"] = len(urls)
+            return sifted
+        self._forget_some()
+        links = tuple([Link(url, "loc", "", str(place)) for place, url in enumerate(urls)])
+        if self._aliases is not None and (rules := self._aliases.in_force()) is not None:
+            links, _ = self._with_stand_ins(links, rules, sifted.refused)
+        wanted, candidates, refused, _ = sift(
+            links, self._known, self._learn, depth, Candidate, self._rels, self._rules
+        )
+        if refused:
+            self._tell(refused, sifted)
+        sifted.candidates.extend(candidates)
+        sifted.places.extend(int(link.text) for link in wanted)
+        return sifted
+
+    def _sow(self, urls: Sequence[str], sifted: Sifted) -> None:
+        """URLs that somebody gave as seeds, by naming a list of them."""
+        for place, answer in enumerate(self._identifier.identify_resolved(urls)):
+            if isinstance(answer, UrlRefused):
+                sifted.malformed[answer.reason] = sifted.malformed.get(answer.reason, 0) + 1
+                continue
+            refusal = self._scope.judge_seed(answer)
+            if refusal is not None:
+                self._refuse(sifted.refused, Refusal(answer, *refusal))
+                continue
+            self._scope.add_seed(answer)
+            sifted.candidates.append(Candidate(answer, 0, Level.HIGH))
+            sifted.places.append(place)
+        self._save_scope()
+
+    def lead(self, url: str, depth: int) -> Candidate | Refusal | None:
+        """A sitemap or feed as a candidate of `depth`."""
+        address = self._identifier.identify(url)
+        if isinstance(address, UrlRefused):
+            return None
+        verdict = self._scope.judge_list(address, depth)
+        return Candidate(address, depth) if verdict is None else Refusal(address, *verdict)
+
     def _with_stand_ins(
         self, links: tuple[Link, ...], rules: Mapping[str, HostAliases | None], refused: list[Refusal]
     ) -> tuple[tuple[Link, ...], frozenset[str]]:

@@ -16,8 +16,14 @@ class Archive(Protocol):
     returned survives kill -9 of the process at once, and power loss after the next `sync`.
     """
 
-    def append(self, capture: Capture) -> StoredCapture:
-        """Write the capture to the open segment. Raises `StorageError` (disk full) and then has written nothing."""
+    def encode(self, capture: Capture) -> object:
+        """What of `append` takes time and touches nothing: for a large capture, to be run in a thread before."""
+
+    def append(self, capture: Capture, encoded: object = None) -> StoredCapture:
+        """Write the capture to the open segment. Raises `StorageError` (disk full) and then has written nothing.
+
+        `encoded` is what `encode` made of the same capture, if it was asked.
+        """
 
     def sync(self) -> list[tuple[SegmentId, int]]:
         """Make all that was appended durable; returns (segment, end) for `Frontier.confirm`. May be run in a thread."""

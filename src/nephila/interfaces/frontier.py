@@ -21,7 +21,7 @@ from nephila.model.noun import noun
 from nephila.model.outcome import OriginRules, Release, Settlement
 from nephila.model.record import SegmentId
 from nephila.model.task import Candidate, Lease, Level, Refusal, Token
-from nephila.urls import Fingerprint
+from nephila.urls import Address, Fingerprint
 
 
 @noun
@@ -32,6 +32,21 @@ class Admission:
     known: int = 0
     cooling: int = 0
     """Of the known ones, those that were asked for again within their cooling time (S5)."""
+    renewed: tuple[Fingerprint, ...] = ()
+    """Of the known ones, those that are due now because they are said to have changed (`Found.changed`)."""
+
+
+@noun
+class Found:
+    """Where candidates were found that no page links to: a sitemap or a feed (X3)."""
+
+    via: Address | None = None
+    """The list that they stand in; until it is settled, it is not told as their source."""
+    changed: Mapping[Fingerprint, int] = field(default_factory=dict)
+    """When some of them are said to have changed, in UTC seconds: one that was fetched before that is due now."""
+
+
+NOWHERE = Found()
 
 
 @noun
@@ -88,7 +103,9 @@ class FrontierSnapshot:
 class Frontier(Protocol):
     """The seven verbs."""
 
-    async def admit(self, candidates: Sequence[Candidate], refused: Sequence[Refusal] = ()) -> Admission:
+    async def admit(
+        self, candidates: Sequence[Candidate], refused: Sequence[Refusal] = (), found: Found = NOWHERE
+    ) -> Admission:
         """Add those that are new; remember the refused ones for `why`."""
 
     async def claim(self, hosts: int, lease_s: float) -> list[Lease]:

@@ -42,6 +42,9 @@ class Politeness(Protocol):
     def signals(self, rules: OriginRules | None, user_agent: str = "") -> str:
         """The Content-Signal and AI-preference lines in force for the agent (X2)."""
 
+    def sitemaps(self, rules: OriginRules) -> tuple[str, ...]:
+        """What the Sitemap lines of a robots.txt name, as absolute URLs, each once (X3)."""
+
     def learn(
         self, task: RobotsTask, answer: Answer, last: OriginRules | None, now: int, wall_ms: int
     ) -> RulesLearned | RobotsRedirect:

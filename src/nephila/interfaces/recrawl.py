@@ -37,6 +37,8 @@ class Visit:
     tier: Tier = Tier.NORMAL
     fixed_s: float | None = None
     """The interval that a policy of its domain sets."""
+    listing: str = ""
+    """The kind of list that it is (`model.listing.ListKind`); empty for a page."""
 
 
 class Planned(NamedTuple):

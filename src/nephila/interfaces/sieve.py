@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Protocol
 
@@ -19,6 +20,8 @@ class Sifted:
     refused: list[Refusal] = field(default_factory=list)
     malformed: dict[str, int] = field(default_factory=dict)
     """Links that go no further and are only counted, by reason: no addresses, or more than a page may bring."""
+    places: list[int] = field(default_factory=list)
+    """Of what was listed: for each candidate, at which place of the list it stood."""
 
 
 class LinkSieve(Protocol):
@@ -26,6 +29,12 @@ class LinkSieve(Protocol):
 
     def sift(self, page: Page, depth: int) -> Sifted:
         """The links of a page that was found at `depth`."""
+
+    def sift_listed(self, urls: Sequence[str], depth: int, *, seeds: bool = False) -> Sifted:
+        """URLs of a sitemap or feed as candidates of `depth`; as `seeds` they widen the scope."""
+
+    def lead(self, url: str, depth: int) -> Candidate | Refusal | None:
+        """A sitemap or feed as a candidate of `depth`: what its name ends with is no objection. None: no address."""
 
     def target(self, location: str, task: PageTask) -> Address | Refusal | None:
         """Where a redirect leads, as an address or a refusal; None when it leads nowhere."""

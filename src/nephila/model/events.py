@@ -31,6 +31,8 @@ class EventKind(StrEnum):
     """What binds the lines below it in its file: the settings in force (`model.terms`), the clock they are told by."""
     LATE_RESULT = "late_result"
     """A result came after its lease was lost and was dropped (F3)."""
+    LISTED = "listed"
+    """A sitemap or feed was read; its `counts` say what it brought."""
     HEARTBEAT = "heartbeat"
     WARNING = "warning"
 

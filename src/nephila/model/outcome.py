@@ -68,6 +68,8 @@ class Done:
     """The same with every word left out that holds a digit: equal for pages that differ in numbers only (T2)."""
     outlinks: int = 0
     """All links of the page, followed or not: its rank is shared among so many (R1)."""
+    listing: str = ""
+    """What kind of list it is (`ListKind`), if it is one: it comes round at a rhythm of its own (X3)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,6 +309,37 @@ class RecrawlSettings:
     gone_after: int = setting(3, "answers of 404 or 410 in a row that prove a page gone", low=1)
     gone_over_s: float = setting(3 * 86_400.0, "if they are spread over at least so many seconds", low=0)
     gone_max_s: float = setting(180 * 86_400.0, "the longest interval at which a gone page is asked for", low=1)
+    sitemap_first_s: float = setting(86_400.0, "seconds until the second visit of a sitemap", low=1)
+    sitemap_min_s: float = setting(3600.0, "the shortest interval of a sitemap", low=1)
+    sitemap_max_s: float = setting(7 * 86_400.0, "the longest interval of a sitemap", low=1)
+    feed_first_s: float = setting(3600.0, "seconds until the second visit of a feed", low=1)
+    feed_min_s: float = setting(900.0, "the shortest interval of a feed", low=1)
+    feed_max_s: float = setting(86_400.0, "the longest interval of a feed", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SitemapSettings:
+    """Sitemaps and feeds (X3)."""
+
+    follow: bool = setting(
+        True, "read sitemaps and feeds: those that robots.txt and pages name, and what they list", flag="sitemaps"
+    )
+    guess: bool = setting(
+        True, "ask a host once for /sitemap.xml where its robots.txt names no sitemap", flag="guess-sitemap"
+    )
+    max_bytes: int = setting(
+        50 * 1024 * 1024, "bytes of one sitemap or feed, on the wire and unpacked (sitemaps.org)", low=1024
+    )
+    per_robots: int = setting(500, "sitemaps of one robots.txt that are taken", low=0)
+    at_once: int = setting(8, "sitemaps and feeds that are fetched and read at once, in each process", low=1)
+    batch: int = setting(500, "URLs of a list that are admitted at once", low=1, high=10_000)
+    priority: int = setting(5, "points, up or down, for the priority that a believed sitemap gives a page", low=0)
+    news_s: float = setting(2 * 86_400.0, "what was published within so many seconds is news", low=0)
+    evidence: int = setting(5, "visits that must speak for or against a site's lastmod before it is judged", low=1)
+    wrong_share: float = setting(
+        0.5, "a site whose lastmod was wrong in a larger share of them is not believed", low=0, high=1
+    )
+    sampled: int = setting(1_000, "listed pages of a host whose lastmod is checked against their content", low=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +403,7 @@ class Settings:
     dedup: DedupSettings = DedupSettings()
     aliases: AliasSettings = AliasSettings()
     recrawl: RecrawlSettings = RecrawlSettings()
+    sitemaps: SitemapSettings = SitemapSettings()
     archive: ArchiveSettings = ArchiveSettings()
     observe: ObserveSettings = ObserveSettings()
     alerts: AlertSettings = AlertSettings()

@@ -64,6 +64,10 @@ class CrawlSnapshot:
     """The sum of their times."""
     lookups: tuple[int, int] = (0, 0)
     """Names that were looked up, and how many of them were found in the cache (H4)."""
+    lists: int = 0
+    """Sitemaps and feeds that were read (X3)."""
+    listed: int = 0
+    """URLs that they brought and that nobody had met before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +112,7 @@ class CrawlSummary:
     """How many were wanted first (S4); 0 when there was no such wish."""
     near_duplicates: int = 0
     """Pages that say nearly what another one said before (D3); not among the duplicates."""
+    lists: int = 0
+    """Sitemaps and feeds that were read (X3)."""
+    listed: int = 0
+    """URLs that they brought and that nobody had met before."""

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nephila.config import load, read_stored
-from nephila.dedup import LearnedEnvironment
+from nephila.dedup import LearnedEnvironment, LmdbListings
 from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
 from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.interfaces.catalogue import PageRow
 from nephila.interfaces.frontier import UrlStory
 from nephila.model.errors import CrawlDirectoryError, UsageError
+from nephila.model.listing import ListTotals
 from nephila.model.settings import Settings
 from nephila.politeness import StandardPoliteness
 from nephila.seeds import SeedUrl, spell
@@ -24,6 +25,7 @@ from nephila.urls import Address, origin_of
 
 from .clock import SystemClock
 from .directory import CrawlDirectory
+from .listings import ListTeller
 from .reasons import REASONS
 from .standing import CrawlStatus, Stored, standing
 from .story import StoryTeller
@@ -55,6 +57,10 @@ class CrawlView:
             stored = Stored(catalogue.capture_count(), catalogue.wire_bytes())
         finally:
             catalogue.close()
+        learned = self._learned()
+        totals = LmdbListings(learned).totals() if learned is not None else ListTotals()
+        if learned is not None:
+            learned.close()
         view = self._frontier()
         try:
             return standing(
@@ -63,6 +69,7 @@ class CrawlView:
                 str(self._directory.root),
                 self._settings.limits.target_domains,
                 running=self._is_running(),
+                lists=totals,
             )
         finally:
             view.close()
@@ -72,7 +79,7 @@ class CrawlView:
         spelled = spell(url)
         view = self._frontier()
         catalogue = self._catalogue()
-        learned = LearnedEnvironment(self._directory.aliases, read_only=True) if self._has_learned() else None
+        learned = self._learned()
         try:
             identifier = identifier_of(self._settings, view.secret)
             aliases = aliases_of(learned, self._settings, identifier, self._clock) if learned is not None else None
@@ -97,6 +104,9 @@ class CrawlView:
             )
             teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock, self._settings, aliases)
             lines, data, found = teller.tell(address)
+            if learned is not None:
+                listings, settings = LmdbListings(learned), self._settings.sitemaps
+                ListTeller(listings, identifier, view, self._politeness(), settings).add(address, lines, data)
             return WhyAnswer(lines, found, data)
         finally:
             if learned is not None:
@@ -143,9 +153,11 @@ class CrawlView:
             raise UsageError(f"{url} is not a dead letter", hint="`nephila dead DIR` lists them")
         return story
 
-    def _has_learned(self) -> bool:
-        """Whether there is anything: a crawl of an earlier version has learned nothing yet."""
-        return (self._directory.aliases / "data.mdb").exists()
+    def _learned(self) -> LearnedEnvironment | None:
+        """What was learned; None where a crawl of an earlier version has learned nothing yet."""
+        if not (self._directory.aliases / "data.mdb").exists():
+            return None
+        return LearnedEnvironment(self._directory.aliases, read_only=True)
 
     def _frontier(self) -> LmdbFrontierView:
         return LmdbFrontierView.open(self._directory.frontier, self._clock, self._settings.frontier.map_bytes)

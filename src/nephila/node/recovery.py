@@ -12,12 +12,22 @@ from dataclasses import dataclass, replace
 
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.catalogue import CaptureRow
+from nephila.model.listing import ListKind
 from nephila.model.outcome import Done, OriginRules
 from nephila.model.page import Directives, Link, Page
 from nephila.model.policy import DomainPolicy
 from nephila.model.record import Capture, SegmentId, StoredCapture
 from nephila.model.task import Lease, Pace, PageTask, RobotsTask
-from nephila.pipeline import NOTE_SIMHASH, Judge, Judgement, Pipeline, capture_row, original_of, robots_row
+from nephila.pipeline import (
+    NOTE_LISTING,
+    NOTE_SIMHASH,
+    Judge,
+    Judgement,
+    Pipeline,
+    capture_row,
+    original_of,
+    robots_row,
+)
 from nephila.store import LocalArchive, SqliteCatalogue, writer_of
 from nephila.urls import Address, Identifier, origin_of, registrable_domain
 
@@ -179,6 +189,9 @@ class Recovery:
         gone = notes.get("softNotFound", "")
         if gone and 200 <= capture.fetched.status < 300:  # a redirect has its target in it, and is judged by that
             return replace(self._judge.absent(digest, capture.revisit_of), detail=gone)
+        listing = notes.get(NOTE_LISTING)
+        if listing and capture.revisit_of is not None and not capture.not_modified:
+            return self._judge.listed(task, capture.fetched, ListKind(listing), digest, capture.revisit_of)
         if (capture.revisit_of is not None and not capture.not_modified) or capture.body_left_out:
             # There are no bytes of its own: its links and directives were written down beside it.
             page = _remembered_page(capture)

@@ -7,6 +7,8 @@ and no message can come too late.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.interfaces.sieve import LinkSieve, Sifted
 from nephila.model.page import Page
@@ -49,6 +51,16 @@ class FollowingSieve:
         """As the interface."""
         self._follow()
         return self._sieve.sift(page, depth)
+
+    def sift_listed(self, urls: Sequence[str], depth: int, *, seeds: bool = False) -> Sifted:
+        """As the interface."""
+        self._follow()
+        return self._sieve.sift_listed(urls, depth, seeds=seeds)
+
+    def lead(self, url: str, depth: int) -> Candidate | Refusal | None:
+        """As the interface."""
+        self._follow()
+        return self._sieve.lead(url, depth)
 
     def target(self, location: str, task: PageTask) -> Address | Refusal | None:
         """As the interface."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.scope import Scope
 from nephila.interfaces.frontier import Admission, Frontier
+from nephila.interfaces.listings import Listings
 from nephila.model.exchange import FailureKind
+from nephila.model.listing import ListNote
 from nephila.model.policy import Block
 from nephila.model.task import Candidate
 from nephila.seeds import (
@@ -67,15 +69,20 @@ class Sower:
         scope: Scope,
         save_scope: Callable[[], None],
         *,
+        listings: Listings | None = None,
         threaded: bool = True,
     ) -> None:
-        """`threaded`: sources may block, so they are read in a thread; not under virtual time."""
+        """`listings` remembers which seeds are lists of seeds.
+
+        `threaded`: sources may block, so they are read in a thread; not under virtual time.
+        """
         self._frontier = frontier
         self._threaded = threaded
         self._identifier = identifier
         self._scope = scope
         self._save_scope = save_scope
         self._bare: dict[int, str] = {}
+        self._listings = listings
 
     async def sow(self, sources: Sequence[SeedSource], wake: Callable[[], object]) -> SeedReport:
         """Read all sources to their end; `wake` is called after each batch."""
@@ -122,6 +129,9 @@ class Sower:
                 continue
             self._scope.add_seed(verdict.address)
             self._remember_twin(verdict)
+            if verdict.lists and self._listings is not None:
+                known = self._listings.list_of(verdict.address.fingerprint) or ListNote("")
+                self._listings.keep(verdict.address.fingerprint, replace(known, seeds=True))
             candidates.append(Candidate(verdict.address, 0, verdict.level))
         return candidates
 
@@ -145,6 +155,11 @@ class Sower:
             self._bare[hash(origin)] = path if known is None else f"{known} {path}"
 
     async def _admit(self, batch: Sequence[Candidate], tally: SeedTally) -> None:
-        """The scope is saved before the seeds are admitted: a crash must not leave a seed outside of it."""
+        """The scope is saved before the seeds are admitted: a crash must not leave a seed outside of it.
+
+        That some of them are lists is known before that as well: another process may fetch them at once.
+        """
         self._save_scope()
+        if self._listings is not None:
+            self._listings.flush()
         tally.admit(await self._frontier.admit(batch))

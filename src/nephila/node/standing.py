@@ -7,10 +7,11 @@ bytes one row in the catalogue, policies and blocks as many as people have made.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from nephila.frontier.embedded import LmdbFrontierView
 from nephila.frontier.embedded.book import AGE_STEP_S
+from nephila.model.listing import ListTotals
 from nephila.model.task import Level
 
 _HOUR_S, _DAY_S = 3600, 86_400
@@ -22,6 +23,8 @@ AGES: Mapping[str, float] = {
     "longer": float("inf"),
 }
 """How long ago queued URLs were found, by upper bound in seconds."""
+
+NO_LISTS = ListTotals()
 
 NAMED = 20
 """Paused domains that are named; the rest is only counted."""
@@ -69,6 +72,8 @@ class CrawlStatus:
     policies: int = 0
     blocks: int = 0
     hosts_by_place: Mapping[str, int] = field(default_factory=dict)
+    lists: Mapping[str, int] = field(default_factory=dict)
+    """What sitemaps and feeds have brought over all runs (X3): `ListTotals`, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,13 @@ class Stored:
 
 
 def standing(
-    view: LmdbFrontierView, stored: Stored, directory: str, target_domains: int, *, running: bool
+    view: LmdbFrontierView,
+    stored: Stored,
+    directory: str,
+    target_domains: int,
+    *,
+    running: bool,
+    lists: ListTotals = NO_LISTS,
 ) -> CrawlStatus:
     """The status from what the frontier and the catalogue have counted."""
     snapshot, policies = view.snapshot(), view.policies()
@@ -118,6 +129,7 @@ def standing(
             "waiting": snapshot.hosts_waiting,
             "leased": snapshot.hosts_leased,
         },
+        lists=asdict(lists),
     )
 
 

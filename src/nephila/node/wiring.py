@@ -15,6 +15,7 @@ from nephila.dedup import (
     LmdbAbsences,
     LmdbAliasStorage,
     LmdbDigestIndex,
+    LmdbListings,
     LmdbNearIndex,
     NearRule,
 )
@@ -41,16 +42,27 @@ from nephila.interfaces.network import Dialer, Resolver
 from nephila.interfaces.sieve import LinkSieve
 from nephila.model.errors import NephilaError, StorageError, UsageError
 from nephila.model.events import Event, EventKind
-from nephila.model.exchange import FailureKind, Fetched
-from nephila.model.page import Page
+from nephila.model.exchange import FailureKind
 from nephila.model.record import SegmentId
 from nephila.model.settings import DedupSettings, Settings
 from nephila.model.summary import CrawlSnapshot
 from nephila.model.task import Candidate, Lease, Token
 from nephila.model.terms import Terms
 from nephila.observe import Fanout, JsonlEventSink, Tally
-from nephila.parse import MAX_BYTES, links_that_matter, media_type, parse_html
-from nephila.pipeline import Conduct, CrawledPage, Judge, Learning, MissingPages, NearPages, Pipeline, Stages
+from nephila.parse import links_that_matter, media_type
+from nephila.pipeline import (
+    Conduct,
+    CrawledPage,
+    Formats,
+    Judge,
+    Learning,
+    ListClause,
+    Lists,
+    MissingPages,
+    NearPages,
+    Pipeline,
+    Stages,
+)
 from nephila.politeness import StandardPoliteness, address_ledger
 from nephila.store import CrawlIdentity, Disk, LocalArchive, LocalDisk, SqliteCatalogue, Trail
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
@@ -61,11 +73,10 @@ from .crawl import Crawl
 from .directory import CrawlDirectory
 from .heartbeat import Heartbeat
 from .machinery import Machinery
+from .reading import list_kind_of, list_reader, page_reader, wanted_types
 from .recovery import Recovery
 from .scopefile import FollowingSieve, ScopeFollower
 from .sowing import Sower
-
-HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +191,13 @@ def policy_of(settings: Settings, sharing: Sharing | None = None) -> Policy:
 
 
 def _learned(
-    directory: CrawlDirectory, settings: Settings, identifier: Identifier, clock: Clock, stack: AsyncExitStack
-) -> tuple[LearnedAliases, LmdbAbsences]:
+    directory: CrawlDirectory,
+    settings: Settings,
+    identifier: Identifier,
+    clock: Clock,
+    stack: AsyncExitStack,
+    writer: int,
+) -> tuple[LearnedAliases, LmdbAbsences, LmdbListings]:
     """What was learned of sites so far."""
     environment = LearnedEnvironment(directory.aliases, sync=settings.frontier.sync)
     stack.callback(environment.close)
@@ -189,7 +205,9 @@ def _learned(
     stack.callback(aliases.close)
     absences = LmdbAbsences(environment)
     stack.callback(absences.close)
-    return aliases, absences
+    listings = LmdbListings(environment, writer)
+    stack.callback(listings.close)
+    return aliases, absences, listings
 
 
 async def build(
@@ -256,9 +274,9 @@ def assemble(
     catalogue = SqliteCatalogue(directory.catalogue)
     stack.callback(catalogue.close)
     archive = archive_of(directory, settings, ground, frontier.secret, seat.number, trail)
-    aliases, absences = _learned(directory, settings, identifier, clock, stack)
+    aliases, absences, listings = _learned(directory, settings, identifier, clock, stack, seat.number)
     indexer = _indexer(archive, catalogue)
-    bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, indexer, near, (aliases, absences))
+    bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, indexer, near, (aliases, absences, listings))
     resumed_at = clock.steady_ms() if frontier.snapshot().hosts else None
     addresses = seat.addresses if joining else address_ledger(settings.politeness, resumed_at)
     resolver = ground.resolver or DnsResolver(settings.dns, clock)
@@ -272,13 +290,24 @@ def assemble(
         identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority, aliases
     )
     sieve = FollowingSieve(sieve, ScopeFollower(directory, scope))  # seeds may come from another process
-    identify = _identify_with(identifier)
-    wanted = settings.aliases.soft_404
-    missing = MissingPages(absences, frontier.secret, _resolved_with(identifier), clock.wall_ms) if wanted else None
+    probes = settings.aliases.soft_404
+    missing = MissingPages(absences, frontier.secret, _resolved_with(identifier), clock.wall_ms) if probes else None
     near_pages = NearPages(near, settings.dedup)
-    judge = Judge(_reader(settings), sieve, politeness, duplicates, settings.fetch.max_hops, near_pages, missing)
-    learning = Learning(aliases, missing, clock)
-    sower = Sower(frontier, identifier, scope, save_scope, threaded=ground.threaded)
+    types = None if "*/*" in settings.fetch.types else settings.fetch.types
+    formats = Formats(list_kind_of, list_reader(settings))
+    lists = Lists(settings.sitemaps, listings, politeness, sieve, formats, _resolved_with(identifier), types)
+    clause = ListClause(lists, frontier, frontier, events, clock, settings.priority, threaded=ground.threaded)
+    judge = Judge(
+        page_reader(settings),
+        sieve,
+        politeness,
+        duplicates,
+        settings.fetch.max_hops,
+        near_pages,
+        missing,
+        lists if settings.sitemaps.follow else None,
+    )
+    sower = Sower(frontier, identifier, scope, save_scope, listings=listings, threaded=ground.threaded)
     allowance = PageAllowance(replace(settings.limits, max_pages=0) if joining else settings.limits)
     expiries: dict[Token, int] = {}
 
@@ -297,17 +326,19 @@ def assemble(
         events,
         clock,
         near_pages,
-        learning,
+        Learning(aliases, missing, clock),
+        clause if settings.sitemaps.follow else None,
     )
     conduct = Conduct(
         fetch_limit_ms=int(settings.fetch.timeout_s * 1000),
-        types=None if "*/*" in settings.fetch.types else settings.fetch.types,
+        types=types,
         robots_max_bytes=settings.robots.max_bytes,
         now=frontier.timeline.now,
-        identify=identify,
+        identify=_identify_with(identifier),
         expires_at=expires_at,
         allowance=allowance,
         twins=seat.twins or sower.twins,
+        wanted=wanted_types(types),
         deliver=deliver,
         fatal=fail,
     )
@@ -427,27 +458,3 @@ def _fetcher(settings: Settings, ground: Ground, resolver: Resolver, addresses: 
     tls = TlsContexts(read_authorities(settings.fetch.authorities))
     dialer = ground.dialer or SocketDialer()
     return HttpFetcher(settings.fetch, resolver, dialer, guard, ground.clock, media_type, tls, addresses)
-
-
-def _reader(settings: Settings) -> Callable[[Fetched], Page | None]:
-    """How a body becomes a page; None when it is no HTML."""
-    agent, images = settings.fetch.user_agent, settings.scope.images
-    max_bytes = min(MAX_BYTES, settings.fetch.max_decoded_bytes)
-
-    def read(fetched: Fetched) -> Page | None:
-        content_type = fetched.header("content-type")
-        if media_type(content_type, fetched.body[:1445]) not in HTML_TYPES:
-            return None
-        return parse_html(
-            fetched.body,
-            fetched.url,
-            content_type,
-            agent=agent,
-            robots_tags=[value for name, value in fetched.headers if name == "x-robots-tag"],
-            link_headers=[value for name, value in fetched.headers if name == "link"],
-            content_language=fetched.header("content-language"),
-            images=images,
-            max_bytes=max_bytes,
-        )
-
-    return read

@@ -68,6 +68,8 @@ class Tally:
         self._bytes = 0
         self._duplicates = 0
         self._near_duplicates = 0
+        self._lists = 0
+        self._listed = 0
         self._errors: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._statuses: Counter[int] = Counter()
@@ -84,6 +86,7 @@ class Tally:
             EventKind.ROBOTS_FETCHED: self._count_answer,
             EventKind.ERROR: self._count_error,
             EventKind.DUPLICATE: self._count_duplicate,
+            EventKind.LISTED: self._count_list,
             **dict.fromkeys(_REFUSALS, self._count_refusal),
         }
 
@@ -141,6 +144,8 @@ class Tally:
             latencies=tuple(self._latencies),
             latency_ms=self._latency_ms,
             lookups=lookups,
+            lists=self._lists,
+            listed=self._listed,
         )
 
     def _count_answer(self, event: Event) -> None:
@@ -180,6 +185,10 @@ class Tally:
             self._near_duplicates += 1
         else:
             self._duplicates += 1
+
+    def _count_list(self, event: Event) -> None:
+        self._lists += 1
+        self._listed += dict(event.counts).get("added", 0)
 
     def _count_refusal(self, event: Event) -> None:
         for reason, count in event.counts or ((event.reason or _REFUSALS[event.kind], 1),):

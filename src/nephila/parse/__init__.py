@@ -1,26 +1,31 @@
-"""Bytes to Page, pure: charset, content type, links, directives, text features.
+"""Bytes to Page, pure: charset, content type, links, directives, text features; and to the entries of lists.
 
 `parse_html` is the whole way; `media_type` decides beforehand whether a body is worth it, `links_that_matter`
-afterwards which of its links are worth fetching; `main_text` and `language_of` are for exports. Nothing here does I/O,
-keeps state or reads a clock.
+afterwards which of its links are worth fetching; `read_list` reads what sitemaps, feeds and outlines name; `main_text`
+and `language_of` are for exports. Nothing here does I/O, keeps state or reads a clock.
 """
 
 from .charset import decide_charset, decode
 from .choice import MAX_LINKS, links_that_matter
 from .html import MAX_BYTES, parse_html
 from .language import language_of
+from .lists import MAX_LIST_BYTES, ListReader, list_kind, read_list
 from .scan import main_text
 from .sniff import media_type, media_type_of_header
 
 __all__ = [
     "MAX_BYTES",
     "MAX_LINKS",
+    "MAX_LIST_BYTES",
+    "ListReader",
     "decide_charset",
     "decode",
     "language_of",
     "links_that_matter",
+    "list_kind",
     "main_text",
     "media_type",
     "media_type_of_header",
     "parse_html",
+    "read_list",
 ]

@@ -2,19 +2,25 @@
 
 from .judgement import Judge, Judgement
 from .learning import Learning
+from .listed import ListClause
 from .listing import capture_row, robots_row
+from .lists import Formats, Lists
 from .near import NOTE_SIMHASH, NearPages, original_of
 from .notfound import MissingPages
 from .parts import Conduct, CrawledPage, Stages
-from .sentence import Pipeline
+from .sentence import NOTE_LISTING, Pipeline
 
 __all__ = [
+    "NOTE_LISTING",
     "NOTE_SIMHASH",
     "Conduct",
     "CrawledPage",
+    "Formats",
     "Judge",
     "Judgement",
     "Learning",
+    "ListClause",
+    "Lists",
     "MissingPages",
     "NearPages",
     "Pipeline",

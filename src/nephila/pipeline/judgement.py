@@ -15,6 +15,7 @@ from nephila.interfaces.politeness import Politeness
 from nephila.interfaces.sieve import LinkSieve, Sifted
 from nephila.model.exchange import TRANSIENT, FailureKind, Fetched, FetchFailed, Truncation
 from nephila.model.likeness import Likeness
+from nephila.model.listing import ListKind
 from nephila.model.near import NearOriginal
 from nephila.model.noun import noun
 from nephila.model.outcome import Dead, DeferReason, Deferred, Done, Dropped, Outcome, Respelled, Retry
@@ -23,6 +24,7 @@ from nephila.model.record import Original, RecordRef
 from nephila.model.task import Candidate, Level, PageTask, Refusal, Validators
 from nephila.urls import Address
 
+from .lists import NO_SITEMAP, Lists
 from .near import NOT_COMPARED, Compared, NearPages, is_of_host
 from .notfound import PROBE, SOFT_404, MissingPages
 
@@ -59,6 +61,8 @@ class Judgement:
     """Why it is one, where the status does not say so."""
     location: str = ""
     """Where it redirects to."""
+    listing: ListKind | None = None
+    """What it lists URLs as, if it does: a sitemap, a feed (X3)."""
 
 
 _CUT = frozenset({Truncation.TIME, Truncation.DISCONNECT})
@@ -77,8 +81,13 @@ class Judge:
         max_hops: int,
         near: NearPages = NOT_COMPARED,
         missing: MissingPages | None = None,
+        lists: Lists | None = None,
     ) -> None:
-        """`missing` knows pages that stand for missing ones; None takes every page for what it says it is."""
+        """`missing` knows pages that stand for missing ones; None takes every page for what it says it is.
+
+        `lists` knows sitemaps and feeds; None takes them for documents that say nothing.
+        """
+        self._lists = lists
         self._missing = missing
         self._read = read
         self._sieve = sieve
@@ -102,9 +111,9 @@ class Judge:
         found = self._sieve.instead_of(task)
         return None if found is None else (found[0], Dropped(ALIAS, found[1]))
 
-    def judge(self, task: PageTask, fetched: Fetched) -> Judgement:
-        """How a task ends that got an answer, and what the answer brought."""
-        return self._judge(task, fetched, lambda page: self._near.compare(page, task.url))
+    def judge(self, task: PageTask, fetched: Fetched, digest: bytes = b"") -> Judgement:
+        """How a task ends that got an answer, and what the answer brought; `digest` is its SHA-256 if it is known."""
+        return self._judge(task, fetched, lambda page: self._near.compare(page, task.url), digest)
 
     def judge_again(self, task: PageTask, fetched: Fetched, near: NearOriginal | None) -> Judgement:
         """The same of an answer that was stored earlier, near to what it was found near to then."""
@@ -114,7 +123,7 @@ class Judge:
 
         return self._judge(task, fetched, compared)
 
-    def _judge(self, task: PageTask, fetched: Fetched, compare: _Compare) -> Judgement:
+    def _judge(self, task: PageTask, fetched: Fetched, compare: _Compare, digest: bytes = b"") -> Judgement:
         status = fetched.status
         if self._missing is not None and self._missing.is_probe(task.url) and status < 500 and status != 429:
             return self._probed(task, fetched)
@@ -127,7 +136,7 @@ class Judge:
             ending = self._politeness.retry(task, kind, f"HTTP {status}")
             return Judgement(_ends(ending), error=kind)
         if 200 <= status < 300:
-            return self._answered(task, fetched, compare)
+            return self._answered(task, fetched, compare, digest)
         return self._final(task, fetched)
 
     def _final(self, task: PageTask, fetched: Fetched) -> Judgement:
@@ -136,7 +145,10 @@ class Judge:
             ending = self._politeness.retry(task, _cut_kind(fetched), "redirect cut off before its target")
             if isinstance(ending, Retry):
                 return Judgement(_ends(ending), error=_cut_kind(fetched))
-        return Judgement(_done(fetched), error=HTTP_4XX if 400 <= fetched.status < 500 else "")
+        error = HTTP_4XX if 400 <= fetched.status < 500 else ""
+        if error and self._lists is not None and self._lists.is_guess(task):
+            error = NO_SITEMAP
+        return Judgement(_done(fetched), error=error)
 
     def _unchanged(self, task: PageTask, fetched: Fetched) -> Judgement:
         if not task.validators:  # nobody asked whether it has changed: there is no page behind this answer
@@ -146,10 +158,12 @@ class Judge:
             validators.etag or task.validators.etag, validators.last_modified or task.validators.last_modified
         )
         original = self._duplicates.find(task.digest) if task.digest else None
+        listing = self._lists.known(task) if self._lists is not None else None
         return Judgement(
-            lambda ref: Done(ref, 304, task.digest, kept, changed=False),
+            lambda ref: Done(ref, 304, task.digest, kept, changed=False, page=listing is None, listing=listing or ""),
             original=original,
             not_modified=True,
+            listing=listing,
         )
 
     def _redirected(self, task: PageTask, fetched: Fetched) -> Judgement:
@@ -205,7 +219,7 @@ class Judge:
             if self._sieve.allows(one, task.depth)
         ]
 
-    def _answered(self, task: PageTask, fetched: Fetched, compare: _Compare) -> Judgement:
+    def _answered(self, task: PageTask, fetched: Fetched, compare: _Compare, digest: bytes) -> Judgement:
         if fetched.unwanted:
             return Judgement(_done(fetched))
         cut = fetched.truncated
@@ -214,6 +228,10 @@ class Judge:
             if isinstance(ending, Retry):
                 return Judgement(_ends(ending), error=_cut_kind(fetched))
             # The last try brought no more: what there is, is kept and followed.
+        kind = self._lists.kind_of(fetched) if self._lists is not None else None
+        if kind is not None:
+            digest = b"" if cut is not None else digest or hashlib.sha256(fetched.body).digest()
+            return self.listed(task, fetched, kind, digest, self._duplicates.find(digest) if digest else None)
         page = self._read(fetched)
         if self._missing is not None and page is not None and cut is None:
             gone = self._missing.verdict(task, page)
@@ -226,7 +244,7 @@ class Judge:
             return Judgement(_partial(fetched, page, whole=cut is None), page=page, sifted=sifted)
         if page is not None:
             sifted.candidates.extend(self._invited(task, page))
-        digest = hashlib.sha256(fetched.body).digest()
+        digest = digest or hashlib.sha256(fetched.body).digest()
         original = self._duplicates.find(digest)
         compared = compare(page) if original is None or original.url == task.url else Compared()
         return Judgement(
@@ -238,6 +256,22 @@ class Judge:
             likeness=compared.likeness,
             body_kept=self._near.stores_body(compared.original),
             sifted=self._near.sift(sifted, compared.original),
+        )
+
+    def listed(
+        self, task: PageTask, fetched: Fetched, kind: ListKind, digest: bytes, original: Original | None
+    ) -> Judgement:
+        """The judgement of a sitemap or feed: no page, and what it names is admitted apart. No digest: it was cut."""
+        validators = _validators(fetched) if digest else Validators()
+        changed = not digest or digest != task.digest
+        lied = changed and bool(task.digest) and bool(digest) and _same(task.validators, validators)
+        return Judgement(
+            lambda ref: Done(
+                ref, fetched.status, digest, validators, changed=changed, page=False, lied=lied, listing=kind
+            ),
+            digest=digest,
+            original=original,
+            listing=kind,
         )
 
     def known(

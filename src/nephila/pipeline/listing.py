@@ -42,7 +42,8 @@ def capture_row(
         at=stored.at,
         status=answer.status,
         content_type=answer.header("content-type"),
-        content_hash=judged.digest or (task.digest if judged.not_modified else b""),
+        # Of a list there is none: a page is known by having one (and a list that has not changed, by nothing).
+        content_hash=b"" if judged.listing else judged.digest or (task.digest if judged.not_modified else b""),
         length=len(answer.body),
         wire_bytes=len(answer.head) + len(answer.payload),
         elapsed_ms=answer.elapsed_ms,

@@ -15,6 +15,7 @@ from nephila.model.outcome import Dead, Deferred, Done, Dropped, Outcome, Retry,
 from nephila.model.task import Lease, PageTask, RobotsTask, Task
 
 from .judgement import Judgement
+from .lists import NO_SITEMAP
 from .notfound import PROBE, SOFT_404
 
 
@@ -69,7 +70,7 @@ class Narrator:
             content_type=answer.header("content-type")[:128],
             elapsed_ms=answer.elapsed_ms,
             via=task.via,
-            reason=UNWANTED_TYPE if answer.unwanted else judged.error,
+            reason=UNWANTED_TYPE if answer.unwanted else judged.error or judged.listing or "",
             detail=_circumstances(answer),
             counts=(("added", settled.admission.added), ("known", settled.admission.known), *_policy(lease)),
             address=answer.address,
@@ -91,7 +92,7 @@ class Narrator:
         self._tell_refusals(task, judged)
         if judged.error == SOFT_404:
             self._error(lease, task, SOFT_404, judged.detail, dead=False)
-        elif judged.error != PROBE:
+        elif judged.error not in {PROBE, NO_SITEMAP}:
             self.ending(lease, task, outcome, answer)
 
     def _tell_duplicates(self, lease: Lease, task: PageTask, judged: Judgement) -> None:

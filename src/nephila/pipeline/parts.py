@@ -23,6 +23,7 @@ from nephila.urls import Address
 
 from .judgement import Judge
 from .learning import Learning
+from .listed import ListClause
 from .near import NOT_COMPARED, NearPages
 
 
@@ -64,6 +65,8 @@ class Stages:
     near: NearPages = NOT_COMPARED
     learning: Learning | None = None
     """Who learns from what was settled; None for nobody."""
+    lists: ListClause | None = None
+    """Who reads sitemaps and feeds; None for nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ class Conduct:
     allowance: Allowance
     twins: Callable[[str, FailureKind], Sequence[Candidate]] = lambda _origin, _kind: ()
     """Seeds to try over http when an https origin cannot be reached."""
+    wanted: Callable[[Fetched], bool] = lambda _: True
+    """Whether a body is of a type that the crawl keeps as a page."""
     deliver: Callable[[CrawledPage], Awaitable[None]] | None = None
     fatal: Callable[[NephilaError], None] = lambda _: None
     """Our own failure, such as a full disk: ends the crawl."""

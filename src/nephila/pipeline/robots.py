@@ -74,8 +74,10 @@ class RobotsClause:
         """Settle a robots.txt that lies in the archive, now or since before a crash; whether that was accepted."""
         ref = stored.ref
         self._to.ledger.appended(ref.segment, ref.offset)
-        settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome)], release)
         learned = outcome.rules if isinstance(outcome, RulesLearned) else None
+        lists = self._to.lists
+        links = lists.lists.announced(learned, lease.user_agent) if lists is not None and learned is not None else ()
+        settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
         row = robots_row(
             lease,
             task,

@@ -12,6 +12,7 @@ crawl, anything else is a bug, caught in this one place, told, and paid for with
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -22,6 +23,7 @@ from nephila.model.outcome import (
     Dead,
     DeferReason,
     Deferred,
+    Done,
     Dropped,
     OriginRules,
     Outcome,
@@ -59,6 +61,12 @@ BROKEN_OFF_MS = 250
 
 NOTES = {SOFT_404: "softNotFound", PROBE: "notFoundProbe"}
 """How the metadata of a capture says that it is no page (T4)."""
+
+LARGE_BYTES = 2_000_000
+"""A body of this size is hashed and made into records in threads: together some thirty milliseconds."""
+
+NOTE_LISTING = "listing"
+"""How the metadata of a capture says that it is a list, and of which kind (X3)."""
 
 RULES_REMEMBERED = 1024
 RULES_BYTES = 8_000_000
@@ -165,8 +173,28 @@ class Pipeline:
         self, lease: Lease, under_way: _UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
     ) -> Release | None:
         """One page; how the host rests until the next task of the lease, None when the lease has ended."""
+        lists, request = self._to.lists, self._request(lease, task, rules)
+        if lists is None or request.max_body_bytes is None:
+            return await self._ask(lease, under_way, task, attempt, rules, request)
+        if not lists.enter():  # a list may be large, and takes its time: so many at once, or memory has no bound
+            await self._put_off(lease, under_way, task, lists.no_place(task))
+            return None
+        try:
+            return await self._ask(lease, under_way, task, attempt, rules, request)
+        finally:
+            lists.leave()
+
+    async def _ask(
+        self,
+        lease: Lease,
+        under_way: _UnderWay,
+        task: PageTask,
+        attempt: int,
+        rules: OriginRules | None,
+        request: FetchRequest,
+    ) -> Release | None:
         under_way.ask(self._to.clock.steady_ms())
-        answer = await self._interruptibly(self._fetch(lease, task))
+        answer = await self._interruptibly(self._to.fetcher.fetch(request))
         under_way.answer = answer
         if is_put_off(answer):
             await self._put_off(lease, under_way, task, answer)
@@ -237,9 +265,11 @@ class Pipeline:
             return None
         return Dropped("robots", f"line {permission.line} of {rules.origin}/robots.txt: {permission.rule}")
 
-    async def _fetch(self, lease: Lease, task: PageTask) -> Answer:
-        headers, types = self._conditions(task), self._conduct.types
-        return await self._to.fetcher.fetch(FetchRequest(task.url, headers, types, user_agent=lease.user_agent))
+    def _request(self, lease: Lease, task: PageTask, rules: OriginRules | None) -> FetchRequest:
+        headers, lists = self._conditions(task), self._to.lists
+        if lists is None:
+            return FetchRequest(task.url, headers, self._conduct.types, user_agent=lease.user_agent)
+        return replace(lists.lists.request(task, rules), headers=headers, user_agent=lease.user_agent)
 
     def _conditions(self, task: PageTask) -> tuple[tuple[str, str], ...]:
         """The headers of a conditional request (H3); none where a 304 would prove nothing, or have no body to show."""
@@ -264,10 +294,16 @@ class Pipeline:
             links = self._conduct.twins(origin_of(task.url), answer.kind) if final else ()
             await self._settle(lease, task, outcome, release, answer, links)
             return
-        judged = self._to.judge.judge(task, answer)
-        stored = self._to.archive.append(self._capture(lease, task, attempt, answer, judged, rules))
+        if self._to.lists is not None:
+            answer = self._to.lists.lists.sorted_out(answer, self._conduct.wanted)
+        loop, large = asyncio.get_running_loop(), len(answer.body) >= LARGE_BYTES
+        digest = await loop.run_in_executor(None, _digest, answer.body) if large else b""
+        judged = self._to.judge.judge(task, answer, digest)
+        capture = self._capture(lease, task, attempt, answer, judged, rules)
+        encoded = await loop.run_in_executor(None, self._to.archive.encode, capture) if large else None
+        stored = self._to.archive.append(capture, encoded)
         settling = self.settle_stored(lease, task, answer, judged, stored, rules, release)
-        del answer  # see there
+        del answer, capture, encoded  # see there
         await settling
 
     async def settle_stored(
@@ -287,6 +323,12 @@ class Pipeline:
         """
         ledger, ref = self._to.ledger, stored.ref
         ledger.appended(ref.segment, ref.offset)
+        if judged.listing is not None and self._to.lists is not None:
+            taken = await self._to.lists.take(lease, task, answer, judged.listing, lambda: self.stopping)
+            if not taken:  # we are to stop, and what it names would take long: it is read anew when the crawl goes on
+                ledger.settled(ref.segment, ref.offset, None)
+                await self._to.frontier.settle(lease.token, [], release)
+                return False
         if judged.digest and judged.original is None and judged.body_kept:
             original = Original(task.url, stored.record_id, stored.at, stored.payload_digest, stored.coding)
             self._to.duplicates.remember(judged.digest, original)
@@ -319,7 +361,10 @@ class Pipeline:
         self._narrator.answer(lease, task, answer, row.wire_bytes, judged, settled, outcome)
         if settled.accepted and self._to.learning is not None:
             self._to.learning.learn(lease, task, answer, judged, outcome)
-        no_page = judged.error in {SOFT_404, PROBE}
+        if settled.accepted and self._to.lists is not None and isinstance(outcome, Done) and outcome.page:
+            same = judged.not_modified or (bool(judged.digest) and judged.digest == task.digest)
+            self._to.lists.visited(lease, task, outcome.text or judged.digest[:8], same=same)
+        no_page = judged.error in {SOFT_404, PROBE} or judged.listing is not None
         if settled.accepted and self._conduct.deliver is not None and 200 <= answer.status < 300 and not no_page:
             original_url = judged.original.url if judged.original else ""
             near_url = judged.near.url if judged.near else ""
@@ -345,6 +390,8 @@ class Pipeline:
             notes += notes_of(judged.near)
         if page is not None and page.simhash and (judged.original is not None or not judged.body_kept):
             notes.append((NOTE_SIMHASH, f"{page.simhash:016x}"))
+        if judged.listing is not None:
+            notes.append((NOTE_LISTING, judged.listing))
         if judged.error in {SOFT_404, PROBE}:
             notes.append(
                 (NOTES[judged.error], judged.detail or "asked for what cannot exist, to see how the host says so")
@@ -448,3 +495,7 @@ class Pipeline:
         if under_way.sent:
             return Release(max(pace.delay_ms, pace.crawl_delay_ms, pace.base_ms) + BROKEN_OFF_MS, pace)
         return Release(max(0, under_way.not_before - self._conduct.now()), pace)
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()

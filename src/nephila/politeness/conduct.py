@@ -15,6 +15,7 @@ from nephila.model.exchange import Answer, FailureKind, Fetched, Truncation
 from nephila.model.outcome import Dead, DeferReason, OriginRules, Release, Retry, RulesKind, RulesLearned
 from nephila.model.settings import FrontierSettings, PolitenessSettings, RobotsSettings
 from nephila.model.task import Pace, PageTask, RobotsTask
+from nephila.urls import resolve
 
 from .agent import check_user_agent, product_token
 from .pace import heavy_ms, next_pace, observe, parks, retry_after_ms, wait_ms, with_crawl_delay
@@ -78,6 +79,14 @@ class StandardPoliteness:
     def signals(self, rules: OriginRules | None, user_agent: str = "") -> str:
         """The Content-Signal and AI-preference lines in force for the agent."""
         return "" if rules is None else "\n".join(self._rules(rules, user_agent).signals)
+
+    def sitemaps(self, rules: OriginRules) -> tuple[str, ...]:
+        """What the Sitemap lines of a robots.txt name; a path is meant on its own origin."""
+        if rules.kind is not RulesKind.RULES or b"map" not in rules.body.lower():
+            return ()
+        named = parse_robots(rules.body).sitemaps
+        found = (resolve(f"{rules.origin}/robots.txt", text.strip()) for text in named)
+        return tuple(dict.fromkeys(url.partition("#")[0] for url in found if url and url.startswith("http")))
 
     def learn(
         self, task: RobotsTask, answer: Answer, last: OriginRules | None, now: int, wall_ms: int

@@ -25,6 +25,8 @@ class SeedAccepted:
     """Given without a scheme: when https cannot be reached, `http_twin(address.url)` is to be tried (see `twin`)."""
     origin: str
     level: Level
+    lists: bool = False
+    """Its entries are the seeds (`Seed.lists`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +59,4 @@ def _judge(seed: Seed, identify: Callable[[str], Address | UrlRefused]) -> SeedV
     answer = identify(spelled.address_url)
     if isinstance(answer, UrlRefused):
         return SeedRefused(seed.text, answer.reason, answer.detail, seed.origin)
-    return SeedAccepted(answer, spelled.fallback is not None, seed.origin, seed.level)
+    return SeedAccepted(answer, spelled.fallback is not None, seed.origin, seed.level, seed.lists)

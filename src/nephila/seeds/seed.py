@@ -24,6 +24,8 @@ class Seed(NamedTuple):
     origin: str
     """Where it stood, for people: ``argument``, ``file list.txt:12``, ``standard input:3``."""
     level: Level = SEED_LEVEL
+    lists: bool = False
+    """It is a document whose entries are the seeds: a sitemap, a feed, an outline, a list of URLs."""
 
 
 class SeedSource(Protocol):

@@ -27,7 +27,7 @@ from nephila.model.record import Capture, SegmentId, StoredCapture
 from nephila.model.settings import ArchiveSettings
 
 from . import warc
-from .capture import encode_capture
+from .capture import EncodedCapture, encode_capture
 from .cdxj import write_index
 from .disk import Disk, DiskFile
 from .member import deflated
@@ -79,9 +79,14 @@ class LocalArchive:
 
     # -- writing
 
-    def append(self, capture: Capture) -> StoredCapture:
+    def encode(self, capture: Capture) -> EncodedCapture:
+        """As the interface."""
+        return encode_capture(capture, self._identity)
+
+    def append(self, capture: Capture, encoded: object = None) -> StoredCapture:
         """As the interface. Files that are full are closed first, and their listeners told."""
-        encoded = encode_capture(capture, self._identity)
+        if not isinstance(encoded, EncodedCapture):
+            encoded = encode_capture(capture, self._identity)
         with self._lock:
             if self._broken is not None:
                 raise self._broken

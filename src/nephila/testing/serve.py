@@ -20,7 +20,7 @@ from pathlib import Path
 import uvloop
 
 from .demo import demo_spec
-from .web import Auditor, SimulatedWeb, WebServer, WebSpec
+from .web import Auditor, ListedSite, Naming, SimulatedWeb, WebServer, WebSpec
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m nephila.testing.serve", description="Serve a simulated web.")
-    parser.add_argument("--kind", choices=("mixed", "plain", "demo"), default="mixed", help="what the web is like")
+    parser.add_argument(
+        "--kind", choices=("mixed", "plain", "demo", "listed"), default="mixed", help="what the web is like"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hosts", type=int, default=50)
     parser.add_argument("--pages", type=int, default=2000)
@@ -55,6 +57,8 @@ def spec_of(options: argparse.Namespace) -> WebSpec:
     """The web that the arguments describe."""
     if options.kind == "demo":
         return demo_spec()
+    if options.kind == "listed":
+        return listed_spec(options.seed)
     sizes = {"page_bytes": options.page_bytes, "links_per_page": options.links}
     if options.kind == "plain":
         spec = WebSpec.plain(options.seed, hosts=options.hosts, pages=options.pages, **sizes)
@@ -68,6 +72,12 @@ def spec_of(options: argparse.Namespace) -> WebSpec:
     if options.crawl_delay is not None:
         timing = replace(timing, crawl_delay_s=options.crawl_delay)
     return replace(spec, agent=options.agent, timing=timing)
+
+
+def listed_spec(seed: int) -> WebSpec:
+    """A web of three sites, each of which names its pages in another way (X3)."""
+    sites = tuple(ListedSite(25, naming, label=naming) for naming in Naming)
+    return WebSpec(seed, hosts=1, pages=1, traps=sites)
 
 
 async def _serve(options: argparse.Namespace) -> None:
@@ -95,7 +105,7 @@ def _announce(server: WebServer, options: argparse.Namespace) -> None:
         "pid": os.getpid(),
         "port": server.port,
         "resolver": server.resolver,
-        "seeds": server.web.seeds(options.seeds),
+        "seeds": server.web.trap_seeds() or server.web.seeds(options.seeds),
         "hosts": len(server.web.hosts),
         "pages": server.web.spec.pages,
         "allow_address": "127.0.0.0/8",

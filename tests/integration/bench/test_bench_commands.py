@@ -143,5 +143,25 @@ def test_a_wrong_argument_is_answered_in_one_sentence(words: tuple[str, ...], se
 def test_benches_are_listed_with_what_they_measure() -> None:
     """C4: so that nobody has to look into the folder."""
     listed = [line.split(None, 1) for line in bench().stdout.splitlines()]
-    assert [name for name, _ in listed] == ["api", "audit", "compare", "frontier", "pages", "polite", "slo", "tls"]
+    assert [name for name, _ in listed] == [
+        "api",
+        "audit",
+        "compare",
+        "frontier",
+        "pages",
+        "polite",
+        "sitemaps",
+        "slo",
+        "tls",
+    ]
     assert all(len(words) > 20 for _, words in listed)
+
+
+@pytest.mark.long
+def test_a_tree_of_sitemaps_is_streamed_in_bounded_memory() -> None:
+    """X3, Q3: 150,000 URLs, one sitemap of 49 MB that is not compressed among them."""
+    report = document("sitemaps", "--quick", "--json")
+    assert report["entries"] == 3 * 50_000 + 3
+    assert report["urls_known"] >= 3 * 50_000
+    assert report["largest_bytes"] > 48_000_000
+    assert report["anonymous_peak_bytes"] - report["anonymous_before_bytes"] < 300_000_000

@@ -148,7 +148,7 @@ def test_aliases_set_what_they_stand_for(
         (["a.org", "--set", "fetch.timeout=5"], "no setting 'fetch.timeout'"),
         (["a.org", "--config", "none.toml"], "none.toml cannot be read"),
         (["--seeds", "-", "--domains", "-"], "once only"),
-        (["--seeds", "https://a.org/sitemap.xml"], "--seeds reads files"),
+        (["--domains", "https://a.org/top.csv"], "--domains reads files"),
         (["--seeds", "none.txt"], "none.txt cannot be read"),
     ],
 )

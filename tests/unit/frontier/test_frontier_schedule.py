@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nephila.frontier.schedule import SimpleRecrawl, is_gone
 from nephila.interfaces.recrawl import History, Planned, RecrawlPolicy, Visit
+from nephila.model.listing import ListKind
 from nephila.model.policy import Tier
 from nephila.model.settings import RecrawlSettings
 
@@ -239,3 +240,20 @@ def test_an_often_changing_page_that_was_missing_once_keeps_its_pace() -> None:
     missing = on_time(404, 1, busy)[0]
     assert (missing.wait_s, missing.gone) == (30 * MINUTE, False)
     assert on_time(200, 1, missing)[0].wait_s == 15 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("listing", "first", "least", "most"),
+    [(ListKind.FEED, HOUR, 15 * MINUTE, DAY), (ListKind.SITEMAP, DAY, HOUR, WEEK), (ListKind.INDEX, DAY, HOUR, WEEK)],
+)
+def test_lists_come_round_within_bounds_of_their_own(listing: str, first: int, least: int, most: int) -> None:
+    """X3, R2: a feed is asked for in an hour and then as often as it changes; a sitemap a day later."""
+    visit = Visit(START, 200, changed=True, listing=listing)
+    planned = POLICY.plan(History(), visit)
+    assert planned.wait_s == first
+    for changed, bound in ((True, least), (False, most)):
+        history, at = planned.history, START
+        for _ in range(20):
+            at += history.interval_s
+            history = POLICY.plan(history, replace(visit, at_s=at, changed=changed)).history
+        assert history.interval_s == bound

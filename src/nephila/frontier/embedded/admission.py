@@ -16,7 +16,7 @@ from typing import NamedTuple
 from nephila.frontier import budget, order
 from nephila.frontier import rank as ranks
 from nephila.frontier.score import level_of
-from nephila.interfaces.frontier import Admission
+from nephila.interfaces.frontier import Admission, Found
 from nephila.model.outcome import DeferReason
 from nephila.model.task import Candidate, Refusal
 from nephila.urls import registrable_domain
@@ -28,7 +28,7 @@ from .links import Kind, New, Writes, link_keys, sort_links
 from .marks import queued_mark
 from .queueing import Standing, enqueue, enqueue_new
 from .records import HostState, RefusalNote
-from .returning import meet_again
+from .returning import meet_again, renew
 from .scoring import NOMINAL, score_of
 from .sections import counts_sections
 from .tables import DOMAIN_KEY_BYTES, PREFIX_BYTES, URL, shorten
@@ -48,6 +48,8 @@ class Source(NamedTuple):
     """Differs for every page and visit: what chance decides is the same when the same links are settled again."""
     domain: int = 0
     """A hash of its registrable domain that does not depend on the crawl's secret: it decides what is counted (F5)."""
+    first_rank: int = ranks.SEED_RANK
+    """The rank of what is new where nothing is shared out."""
 
     def part_for(self, key: bytes) -> ranks.Part | None:
         """What a link to a host brings."""
@@ -97,6 +99,25 @@ def admit(
     book.cursor.putmulti(writes)
     book.totals.urls += added
     return Admission(added, len(candidates) - len(keyed) + len(found), cooling)
+
+
+def admit_found(book: Book, candidates: Sequence[Candidate], found: Found) -> Admission:
+    """Admit what stands in a list: its own word alone makes nothing important. What is said to have changed is due."""
+    source = SEEDS if found.via is None else Source(via_of(book, found), first_rank=0)
+    admission = admit(book, candidates, source)
+    if not found.changed or book.policy.recrawl is None:
+        return admission
+    renewed = [
+        candidate.address.fingerprint
+        for candidate in candidates
+        if (said_s := found.changed.get(candidate.address.fingerprint)) and renew(book, candidate.address, said_s)
+    ]
+    return Admission(admission.added, admission.known, admission.cooling, tuple(renewed))
+
+
+def via_of(book: Book, found: Found) -> bytes:
+    """The key of the list that candidates stand in; empty where they stand in none."""
+    return b"" if found.via is None else book.tables.url_key(found.via.host, found.via.fingerprint)
 
 
 def _nearer(one: Candidate, other: Candidate) -> Candidate:
@@ -201,7 +222,7 @@ def _first_rank(book: Book, key: bytes, source: Source) -> int:
     """The rank of what a page brings to a host."""
     part = source.part_for(key)
     if part is None:
-        return ranks.SEED_RANK
+        return source.first_rank
     rank = ranks.first(part, source.salt)
     totals = book.totals
     totals.mean_rank = ranks.next_mean(totals.mean_rank, rank)

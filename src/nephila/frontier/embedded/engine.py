@@ -11,7 +11,7 @@ from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 from nephila.frontier.timeline import Timeline
 from nephila.interfaces.clock import Clock
-from nephila.interfaces.frontier import Admission, FrontierSnapshot, Settled, UrlStory
+from nephila.interfaces.frontier import NOWHERE, Admission, Found, FrontierSnapshot, Settled, UrlStory
 from nephila.model.outcome import DeferReason, OriginRules, Release, Settlement
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
@@ -55,12 +55,14 @@ class LmdbFrontier:
         """The crawl's secret: fingerprints are seeded with it."""
         return self._tables.secret
 
-    async def admit(self, candidates: Sequence[Candidate], refused: Sequence[Refusal] = ()) -> Admission:
-        """Add those that are new; remember the refused ones for `why`."""
+    async def admit(
+        self, candidates: Sequence[Candidate], refused: Sequence[Refusal] = (), found: Found = NOWHERE
+    ) -> Admission:
+        """Add those that are new."""
 
         def verb(book: Book) -> Admission:
-            admission.note_refused(book, refused)
-            return admission.admit(book, candidates)
+            admission.note_refused(book, refused, admission.via_of(book, found))
+            return admission.admit_found(book, candidates, found)
 
         return await self._group.run(verb)
 

@@ -6,6 +6,7 @@ from nephila.frontier import order
 from nephila.frontier.lifecycle import State, may_return
 from nephila.frontier.score import level_of
 from nephila.model.task import Candidate, Level
+from nephila.urls import Address
 
 from . import shelving
 from .book import Book, read_lease, read_url
@@ -128,6 +129,23 @@ def _meet_record(
     elif risen:
         book.put_url(url_key, record)
     return int(cools)
+
+
+def renew(book: Book, address: Address, said_s: int) -> bool:
+    """Queue a fetched URL that is said to have changed after its last visit, unless it cools; whether it was."""
+    url_key = book.tables.url_key(address.host, address.fingerprint)
+    raw = book.txn.get(url_key, db=book.web)
+    if raw is None or raw[0] in {PARKED, QUEUED}:
+        return False
+    record = read_url(raw)
+    if record.state is not State.DONE or record.fate is None or record.fate.settled_s >= said_s:
+        return False
+    if cooling_s(book, record) > 0:
+        return False
+    key = url_key[:HOST_KEY_BYTES]
+    host = book.known_host(key)
+    wake(book, key, host, (requeue(book, key, host, url_key, record),))
+    return True
 
 
 def cooling_s(book: Book, record: UrlRecord) -> float:

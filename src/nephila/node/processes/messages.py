@@ -63,6 +63,8 @@ class Figures(msgspec.Struct, frozen=True):
     latencies: tuple[int, ...] = ()
     latency_ms: int = 0
     lookups: tuple[int, int] = (0, 0)
+    lists: int = 0
+    listed: int = 0
 
 
 class Beat(msgspec.Struct, frozen=True, tag=True):

@@ -166,6 +166,8 @@ class Worker:
             bytes=now.bytes,
             duplicates=now.duplicates,
             near_duplicates=now.near_duplicates,
+            lists=now.lists,
+            listed=now.listed,
             errors=dict(now.errors),
             refused=dict(now.refused),
             statuses=dict(now.statuses),

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from xxhash import xxh3_64_digest
 
+from nephila.interfaces.frontier import Found
 from nephila.model.outcome import Dead, Done, Dropped, Outcome, Retry, Settlement
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import RecordRef
@@ -21,7 +22,7 @@ from nephila.model.settings import (
     RecrawlSettings,
     TrapSettings,
 )
-from nephila.model.task import Lease, Level, PageTask, Refusal
+from nephila.model.task import Candidate, Lease, Level, PageTask, Refusal
 
 from .frontier import SEGMENT, FrontierContract, Harness, addresses, candidates, done, release
 
@@ -346,6 +347,44 @@ class PolicyContract(FrontierContract):
         await self.frontier.confirm(SEGMENT, self.end_of_segment)
         self.tick(8 * DAY_S)
         assert await self.serve() == ["https://a.test/1"]
+
+    async def check_a_list_is_known_as_the_source(self) -> None:
+        """X3, T8: what stands in a sitemap was found there, refusals too."""
+        frontier = self.harness.frontier
+        sitemap, page, refused = addresses(
+            "https://a.example/sitemap.xml", "https://a.example/listed", "https://a.example/private"
+        )
+        await frontier.admit([Candidate(sitemap, 1)])
+        assert await self.serve() == [sitemap.url]
+        found = Found(sitemap)
+        admission = await frontier.admit([Candidate(page, 1)], [Refusal(refused, "excluded", "private")], found)
+        assert admission.added == 1
+        for address in (page, refused):
+            story = self.harness.view.story(address.host, address.fingerprint)
+            assert story is not None
+            assert story.via == sitemap.url
+
+    async def check_what_is_said_to_have_changed_is_due(self) -> None:
+        """X3, R2: a later word than our visit makes a page due; an earlier one, or the same word again, does not."""
+        await self.harness.configure(Options(recrawl=RecrawlSettings()))
+        url = "https://a.example/listed"
+        (page,) = addresses(url)
+        sitemap = addresses("https://a.example/sitemap.xml")[0]
+        frontier = self.harness.frontier
+        await frontier.admit(candidates(url))
+        assert await self.serve() == [url]
+        self.tick(HOUR_S)
+        visited_s = self.harness.clock.wall_ms() // 1000 - int(HOUR_S)
+        before = await frontier.admit([Candidate(page, 1)], (), Found(sitemap, {page.fingerprint: visited_s - 10}))
+        assert before.renewed == ()
+        assert await self.serve() == []
+        after = await frontier.admit([Candidate(page, 1)], (), Found(sitemap, {page.fingerprint: visited_s + 10}))
+        assert after.renewed == (page.fingerprint,)
+        again = await frontier.admit([Candidate(page, 1)], (), Found(sitemap, {page.fingerprint: visited_s + 10}))
+        assert again.renewed == ()
+        assert await self.serve() == [url]
+        late = await frontier.admit([Candidate(page, 1)], (), Found(sitemap, {page.fingerprint: visited_s + 10}))
+        assert late.renewed == ()
 
     async def check_gone_means_proven_gone(self) -> None:
         """R5: after repeated 404 over days, counted once however often it is asked for; and it may come back."""

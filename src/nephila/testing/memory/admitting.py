@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from nephila.frontier import budget, order
 from nephila.frontier import rank as ranks
 from nephila.frontier.lifecycle import State, may_return
 from nephila.frontier.score import level_of
-from nephila.interfaces.frontier import Admission
+from nephila.interfaces.frontier import Admission, Found
 from nephila.model.outcome import DeferReason
 from nephila.model.task import Candidate, Level, Refusal
 from nephila.urls import registrable_domain
@@ -46,6 +47,32 @@ class Admitting(Shelves):
             if met is not None:
                 met += new
         return Admission(added, known, cooling)
+
+    def admit_found(self, candidates: Sequence[Candidate], refused: Sequence[Refusal], found: Found) -> Admission:
+        """Admit what stands in a list; what is said to have changed since its last visit is due."""
+        via = found.via
+        host = self.hosts.get(via.host) if via is not None else None
+        page = host.urls.get(via.fingerprint) if via is not None and host is not None else None
+        self.refuse(refused, page)
+        admission = self.admit_all(candidates, SEEDS if via is None else Source(page, first_rank=0))
+        if self.rules_of_crawl.recrawl is None:
+            return admission
+        renewed = [
+            candidate.address.fingerprint
+            for candidate in candidates
+            if self._renew(candidate, found.changed.get(candidate.address.fingerprint, 0))
+        ]
+        return replace(admission, renewed=tuple(renewed))
+
+    def _renew(self, candidate: Candidate, said_s: int) -> bool:
+        host = self.hosts.get(candidate.address.host)
+        url = host.urls.get(candidate.address.fingerprint) if host else None
+        if host is None or url is None or url.shelf is not None or url.state is not State.DONE:
+            return False
+        if url.settled_s >= said_s or self.cooling_s(url) > 0:
+            return False
+        self.wake(host, self.requeue(host, url))
+        return True
 
     def _admit_new(self, name: str, new: list[Candidate], source: Source) -> int:
         host = self.host_for(name)
@@ -132,7 +159,7 @@ class Admitting(Shelves):
     def _first_rank(self, host: Host, source: Source) -> int:
         part = source.part_for(host)
         if part is None:
-            return ranks.SEED_RANK
+            return source.first_rank
         rank = ranks.first(part, source.salt)
         self.mean_rank = ranks.next_mean(self.mean_rank, rank)
         return rank

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nephila.frontier.lifecycle import State
 from nephila.frontier.timeline import Timeline
-from nephila.interfaces.frontier import Admission, Settled, UrlStory
+from nephila.interfaces.frontier import NOWHERE, Admission, Found, Settled, UrlStory
 from nephila.model.outcome import DeferReason, Release, Settlement
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
@@ -22,11 +22,12 @@ _LIFTED = frozenset({DeferReason.PAUSED, DeferReason.BLOCKED, DeferReason.HOURS,
 class MemoryFrontier(Telling):
     """Implements `Frontier` and `FrontierView` in plain dictionaries."""
 
-    async def admit(self, candidates: Sequence[Candidate], refused: Sequence[Refusal] = ()) -> Admission:
+    async def admit(
+        self, candidates: Sequence[Candidate], refused: Sequence[Refusal] = (), found: Found = NOWHERE
+    ) -> Admission:
         """Add those that are new; remember the refused ones for `why`."""
         with self.act():
-            self.refuse(refused)
-            return self.admit_all(candidates)
+            return self.admit_found(candidates, refused, found)
 
     async def claim(self, hosts: int, lease_s: float) -> list[Lease]:
         """Lease up to `hosts` hosts that may be asked now, best first."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from nephila.frontier import order
 from nephila.frontier.health import Health
 from nephila.frontier.lifecycle import State
-from nephila.frontier.rank import Part, Share
+from nephila.frontier.rank import SEED_RANK, Part, Share
 from nephila.frontier.traps import SkeletonTally, TrapState
 from nephila.interfaces.recrawl import History, RecrawlPolicy
 from nephila.model.outcome import DeferReason, OriginRules
@@ -244,6 +244,8 @@ class Source:
     share: Share | None = None
     salt: int = 0
     domain_hash: int = 0
+    first_rank: int = SEED_RANK
+    """The rank of what is new where nothing is shared out."""
 
     def is_inside(self, host: Host) -> bool:
         """Whether a host belongs to the page's registrable domain."""

@@ -5,6 +5,7 @@ from .audit_report import AuditReport, HostFigures, Violation, ViolationKind
 from .auditor import Arrival, Auditor
 from .hosts import Door, Host
 from .inprocess import SimulatedNetwork
+from .listed_sites import Dates, ListedSite, Naming
 from .robots import Ruling
 from .roles import Role
 from .simulated import SimulatedWeb
@@ -20,6 +21,7 @@ __all__ = [
     "AuditReport",
     "Auditor",
     "Calendar",
+    "Dates",
     "Decorated",
     "Door",
     "EndlessPath",
@@ -28,9 +30,11 @@ __all__ = [
     "Host",
     "HostFigures",
     "HostMix",
+    "ListedSite",
     "Meaningful",
     "Moved",
     "MovedMissing",
+    "Naming",
     "OneShell",
     "PageMix",
     "RandomLinks",

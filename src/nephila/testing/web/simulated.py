@@ -16,10 +16,11 @@ from .atlas import Atlas, Located, Spot
 from .documents import DocumentMaker, error_document
 from .draw import Salt, draw, fraction
 from .hosts import Door, Host, HostBook
+from .listed_sites import ListedSite
 from .robots import Ruling, in_forbidden_part, robots_text, ruling
 from .roles import RECOVERING, Role
 from .spec import RobotsKind, WebSpec
-from .trap_hosts import TrapBook
+from .trap_hosts import TrapBook, TrapHost
 from .truth import DEFAULT_POLICY, Truth, WalkPolicy, walk
 from .wire import Fault, Framing, ServedAnswer, accepted_codings, write_answer
 
@@ -84,7 +85,8 @@ class SimulatedWeb:
         """Whether the robots.txt of the host, once it answers, lets the agent ask for the target."""
         host = self.hosts.find(host_name)
         if host is None:
-            return True
+            trap = self.traps.find(host_name)
+            return not (trap and isinstance(trap.site, ListedSite) and target.startswith("/private/"))
         match ruling(self.hosts, host, agent):
             case Ruling.ALL:
                 return True
@@ -143,7 +145,7 @@ class SimulatedWeb:
         host = self.hosts.find(host_name)
         if host is None:
             trap = self.traps.find(host_name)
-            return replace(self.traps.answer(trap, target), delay_s=self.traps.latency_s) if trap else _plain_error(421)
+            return self._trap_answer(trap, target, headers, now) if trap else _plain_error(421)
         if target == "/robots.txt":
             answer = self._robots_answer(host, tries)
         else:
@@ -152,6 +154,9 @@ class SimulatedWeb:
         if target == "/robots.txt" and host.robots is RobotsKind.SLOW:
             delay_ms = self.spec.timing.slow_ms
         return replace(answer, delay_s=delay_ms / 1000, close=answer.close or host.closing)
+
+    def _trap_answer(self, trap: TrapHost, target: str, headers: Mapping[str, str], now: int) -> ServedAnswer:
+        return replace(self.traps.answer(trap, target, headers, now), delay_s=self.traps.latency_s)
 
     def _find(self, host_name: str, target: str) -> Located | None:
         host = self.hosts.find(host_name)

@@ -7,11 +7,12 @@ another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
 
+from .listed_sites import ListedSite
 from .spec import WebSpec
 from .trap_sites import SitePage, TrapSite
 from .wire import ServedAnswer, write_answer
@@ -70,8 +71,13 @@ class TrapBook:
         """What a site has at a target."""
         return self._page(host.name, target)
 
-    def answer(self, host: TrapHost, target: str) -> ServedAnswer:
-        """What the host answers."""
+    def answer(
+        self, host: TrapHost, target: str, headers: Mapping[str, str] | None = None, now: int = 0
+    ) -> ServedAnswer:
+        """What the host answers; `now` is in UTC milliseconds."""
+        if isinstance(host.site, ListedSite):
+            served = host.site.serve(target, headers or {}, now, self.home(host)[:-1], self._bank)
+            return served or write_answer(404, [("Content-Type", "text/html")], _NOT_FOUND)
         if target == "/robots.txt":
             return write_answer(200, [("Content-Type", "text/plain")], b"User-agent: *\nDisallow:\n")
         page = self.page(host, target)
@@ -106,8 +112,8 @@ class TrapWitness:
         self._ledgers = {host.name: _Ledger() for host in book}
 
     def asked(self, host: TrapHost, target: str) -> None:
-        """A page was asked for; robots.txt does not count."""
-        if target == "/robots.txt":
+        """A page was asked for; robots.txt does not count, nor does the sitemap that every host is asked for."""
+        if target in {"/robots.txt", "/sitemap.xml"}:
             return
         ledger = self._ledgers[host.name]
         page = self._book.page(host, target)

@@ -1,0 +1,144 @@
+"""What sitemaps and feeds have shown, kept in memory or in the environment of what was learned (X3).
+
+One table, keyed by a letter for what it is and the fingerprint, host or writer that it is about. Several processes may
+write: each adds to totals of its own, and what two of them learn of a host in the same second may cost one of the two
+observations, never more.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TypeVar
+
+import msgspec
+
+from nephila.model.listing import ListedNote, ListNote, ListTotals, SiteTrust
+from nephila.urls import Fingerprint
+
+from .learned import LearnedEnvironment
+
+Note = ListNote | ListedNote | SiteTrust | ListTotals
+N = TypeVar("N", bound=Note)
+
+_LETTERS: dict[type, bytes] = {ListNote: b"l", ListedNote: b"u", SiteTrust: b"h", ListTotals: b"t"}
+_pack = msgspec.msgpack.Encoder().encode
+_NOTHING = SiteTrust()
+
+
+def _key(note: type, key: Fingerprint | str) -> bytes:
+    return _LETTERS[note] + (key.encode() if isinstance(key, str) else key)
+
+
+class MemoryListings:
+    """In memory, for simulations and tests."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Note] = {}
+        self._totals = ListTotals()
+
+    def list_of(self, fingerprint: Fingerprint) -> ListNote | None:
+        """As the interface."""
+        return self._find(ListNote, fingerprint)
+
+    def listed(self, fingerprint: Fingerprint) -> ListedNote | None:
+        """As the interface."""
+        return self._find(ListedNote, fingerprint)
+
+    def site(self, host: str) -> SiteTrust:
+        """As the interface."""
+        return self._find(SiteTrust, host) or _NOTHING
+
+    def totals(self) -> ListTotals:
+        """As the interface."""
+        return self._totals
+
+    def keep(self, key: Fingerprint | str, note: Note) -> None:
+        """As the interface."""
+        if isinstance(note, ListTotals):
+            self._totals = self._totals.plus(note)
+        else:
+            self._known[_key(type(note), key)] = note
+
+    def flush(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+    def _find(self, kind: type[N], key: Fingerprint | str) -> N | None:
+        note = self._known.get(_key(kind, key))
+        return note if isinstance(note, kind) else None
+
+
+class LmdbListings:
+    """On disk. Does not close the environment: others may use it too."""
+
+    def __init__(self, environment: LearnedEnvironment, writer: int = 0) -> None:
+        """`writer` is the number of the process: totals are kept apart."""
+        self._env = environment
+        self._writer = str(writer)
+        self._lock = threading.Lock()
+        self._recent: dict[bytes, Note] = {}
+
+    def list_of(self, fingerprint: Fingerprint) -> ListNote | None:
+        """As the interface."""
+        return self._find(ListNote, fingerprint)
+
+    def listed(self, fingerprint: Fingerprint) -> ListedNote | None:
+        """As the interface."""
+        return self._find(ListedNote, fingerprint)
+
+    def site(self, host: str) -> SiteTrust:
+        """As the interface."""
+        return self._find(SiteTrust, host) or _NOTHING
+
+    def totals(self) -> ListTotals:
+        """As the interface."""
+        letter = _LETTERS[ListTotals]
+        found: dict[bytes, ListTotals] = {}
+        if "listings" not in self._env.db:
+            return ListTotals()
+        with self._env.reading() as txn, txn.cursor(db=self._env.db["listings"]) as cursor:
+            going = cursor.set_range(letter)
+            while going and cursor.key().startswith(letter):
+                found[cursor.key()] = msgspec.msgpack.decode(cursor.value(), type=ListTotals)
+                going = cursor.next()
+        found.update({key: note for key, note in self._recent.items() if isinstance(note, ListTotals)})
+        total = ListTotals()
+        for note in found.values():
+            total = total.plus(note)
+        return total
+
+    def keep(self, key: Fingerprint | str, note: Note) -> None:
+        """As the interface."""
+        if isinstance(note, ListTotals):
+            key = self._writer
+            note = (self._find(ListTotals, key) or ListTotals()).plus(note)
+        with self._lock:
+            self._recent[_key(type(note), key)] = note
+
+    def flush(self) -> None:
+        """As the interface."""
+        with self._lock:
+            batch = dict(self._recent)
+        if not batch:
+            return
+        with self._env.writing() as txn:
+            for key, note in sorted(batch.items()):
+                txn.put(key, _pack(note), db=self._env.db["listings"])
+        with self._lock:  # what was kept meanwhile stays
+            for key, note in batch.items():
+                if self._recent.get(key) is note:
+                    del self._recent[key]
+
+    def close(self) -> None:
+        """As the interface."""
+        self.flush()
+
+    def _find(self, kind: type[N], key: Fingerprint | str) -> N | None:
+        name = _key(kind, key)
+        recent = self._recent.get(name)
+        if isinstance(recent, kind):
+            return recent
+        packed = self._env.get("listings", name)
+        return None if packed is None else msgspec.msgpack.decode(packed, type=kind)

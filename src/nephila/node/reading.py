@@ -1,0 +1,76 @@
+"""How bodies become what the pipeline works on: pages, and the entries of lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from nephila.model.exchange import Fetched
+from nephila.model.listing import Listed, ListKind
+from nephila.model.page import Page
+from nephila.model.settings import Settings
+from nephila.parse import MAX_BYTES, list_kind, media_type, parse_html, read_list
+
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+def list_kind_of(fetched: Fetched) -> ListKind | None:
+    """What an answer lists, if it does."""
+    if not fetched.body:
+        return None
+    content_type = fetched.header("content-type")
+    return list_kind(fetched.body, content_type, media_type(content_type, fetched.body[:1445]))
+
+
+def list_reader(settings: Settings) -> Callable[[Fetched, Counter[str]], Iterator[list[Listed]]]:
+    """How a body becomes entries."""
+    max_bytes = settings.sitemaps.max_bytes
+
+    def read(fetched: Fetched, other: Counter[str]) -> Iterator[list[Listed]]:
+        cut = fetched.truncated is not None
+        counts: Counter[str] = Counter()
+        content_type = fetched.header("content-type")
+        for reader, entries in read_list(fetched.body, fetched.url, content_type, max_bytes, cut=cut):
+            counts = reader.counts
+            if entries:
+                yield entries
+        other.update(counts)
+
+    return read
+
+
+def wanted_types(types: Sequence[str] | None) -> Callable[[Fetched], bool]:
+    """Whether an answer is of a type that was asked for."""
+    if types is None:
+        return lambda _: True
+    exact = frozenset(types)
+
+    def wanted(fetched: Fetched) -> bool:
+        essence = media_type(fetched.header("content-type"), fetched.body[:1445])
+        return essence in exact or essence.partition("/")[0] + "/*" in exact
+
+    return wanted
+
+
+def page_reader(settings: Settings) -> Callable[[Fetched], Page | None]:
+    """How a body becomes a page; None when it is no HTML."""
+    agent, images = settings.fetch.user_agent, settings.scope.images
+    max_bytes = min(MAX_BYTES, settings.fetch.max_decoded_bytes)
+
+    def read(fetched: Fetched) -> Page | None:
+        content_type = fetched.header("content-type")
+        if media_type(content_type, fetched.body[:1445]) not in HTML_TYPES:
+            return None
+        return parse_html(
+            fetched.body,
+            fetched.url,
+            content_type,
+            agent=agent,
+            robots_tags=[value for name, value in fetched.headers if name == "x-robots-tag"],
+            link_headers=[value for name, value in fetched.headers if name == "link"],
+            content_language=fetched.header("content-language"),
+            images=images,
+            max_bytes=max_bytes,
+        )
+
+    return read

@@ -1,0 +1,157 @@
+"""Sitemaps and feeds in the sentence: which answers are lists, which are expected, and what robots.txt names (X3).
+
+A list is a URL like any other: leased, fetched under robots.txt, stored, due again. What it is, its content says; what
+is known beforehand (that robots.txt names it, that it was one before, how it is called) only decides how much of an
+answer is read, and of which types. Nothing here waits or sends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from nephila.interfaces.listings import Listings
+from nephila.interfaces.politeness import Politeness
+from nephila.interfaces.sieve import LinkSieve
+from nephila.model.exchange import Fetched, FetchRequest, Truncation
+from nephila.model.listing import Listed, ListKind
+from nephila.model.outcome import OriginRules, RulesKind
+from nephila.model.settings import SitemapSettings
+from nephila.model.task import Candidate, PageTask
+from nephila.urls import Address, Fingerprint, origin_of
+
+NO_SITEMAP = "no_sitemap"
+"""The reason of an answer to a guess: there is none, which is nobody's error."""
+GUESS = "/sitemap.xml"
+DEPTH = 1
+"""Of lists that robots.txt names, and of what a list names of its own site: as if linked from the home page."""
+LIST_TYPES = (
+    "application/xml",
+    "text/xml",
+    "application/rss+xml",
+    "application/atom+xml",
+    "application/rdf+xml",
+    "application/feed+json",
+    "text/x-opml",
+)
+"""Types that lists come in, and that hardly anything else comes in that a page would lead to."""
+PACKED_TYPES = (
+    "application/gzip",
+    "application/x-gzip",
+    "application/octet-stream",
+    "binary/octet-stream",
+    "text/plain",
+)
+"""Types that lists come in as well, where one is expected."""
+_NAMES = re.compile(r"(?:\.(?:xml|rss|atom|rdf|opml|gz)|sitemap[^/]*\.txt)$", re.IGNORECASE)
+_TEXT = re.compile(r"\.txt$", re.IGNORECASE)
+ORIGINS_REMEMBERED = 1024
+
+
+class Formats(NamedTuple):
+    """How lists are told and read."""
+
+    kind_of: Callable[[Fetched], ListKind | None]
+    """What an answer lists, by its content; None for what is no list."""
+    read: Callable[[Fetched, Counter[str]], Iterator[list[Listed]]]
+    """The entries of an answer, some at a time; what else is in it is counted."""
+
+
+class Lists:
+    """Knows lists when it sees them, and before."""
+
+    def __init__(
+        self,
+        settings: SitemapSettings,
+        listings: Listings,
+        politeness: Politeness,
+        sieve: LinkSieve,
+        formats: Formats,
+        identify: Callable[[str], Address | None],
+        types: tuple[str, ...] | None,
+    ) -> None:
+        """`types` are the media types that the crawl wants as pages; None for all."""
+        self.settings = settings
+        self.listings = listings
+        self.kind_of, self.read = formats
+        self.identify = identify
+        self._politeness = politeness
+        self.sieve = sieve
+        self._types = types
+        self._named: dict[str, tuple[int, frozenset[Fingerprint]]] = {}
+
+    # Before the request
+
+    def request(self, task: PageTask, rules: OriginRules | None) -> FetchRequest:
+        """What of an answer to this task is to be read."""
+        if self.is_guess(task):
+            types: tuple[str, ...] | None = LIST_TYPES + PACKED_TYPES
+        elif self.is_expected(task, rules):
+            types = None
+        else:
+            return FetchRequest(task.url, accept_types=self._types and self._types + LIST_TYPES)
+        return FetchRequest(task.url, accept_types=types, max_body_bytes=self.settings.max_bytes)
+
+    def is_expected(self, task: PageTask, rules: OriginRules | None) -> bool:
+        """Whether a task is likely to bring a list: one may be larger than a page, and of any type."""
+        path = task.url.partition("?")[0]
+        if _NAMES.search(path) or (task.depth == 0 and _TEXT.search(path)):
+            return True
+        if rules is not None and task.fingerprint in self.named_by(rules):
+            return True
+        return self.listings.list_of(task.fingerprint) is not None or self._is_of_index(task)
+
+    def _is_of_index(self, task: PageTask) -> bool:
+        """Whether an index names it: then it is a sitemap, however it is called."""
+        index = self.identify(task.via) if task.via else None
+        note = self.listings.list_of(index.fingerprint) if index is not None else None
+        return note is not None and note.kind == ListKind.INDEX
+
+    def is_guess(self, task: PageTask) -> bool:
+        """Whether nobody has named this sitemap: it was tried because many sites have one there."""
+        if not task.url.endswith(GUESS) or task.via or not task.depth or origin_of(task.url) + GUESS != task.url:
+            return False
+        return self.known(task) is None
+
+    def known(self, task: PageTask) -> ListKind | None:
+        """The kind of list that a URL was when it was read last."""
+        note = self.listings.list_of(task.fingerprint)
+        return ListKind(note.kind) if note is not None and note.kind else None
+
+    # After the answer
+
+    def sorted_out(self, fetched: Fetched, wanted: Callable[[Fetched], bool]) -> Fetched:
+        """An answer that was read because it might be a list, and is none, as if it had not been read (H7)."""
+        if self._types is None or not 200 <= fetched.status < 300 or fetched.unwanted or not fetched.body:
+            return fetched
+        if wanted(fetched) or self.kind_of(fetched) is not None:
+            return fetched
+        return replace(fetched, body=b"", payload=b"", truncated=Truncation.UNSPECIFIED, unwanted=True)
+
+    # robots.txt
+
+    def named_by(self, rules: OriginRules) -> frozenset[Fingerprint]:
+        """The sitemaps that a robots.txt names."""
+        known = self._named.get(rules.origin)
+        if known is not None and known[0] == rules.stored_at:
+            return known[1]
+        urls = self._politeness.sitemaps(rules)[: self.settings.per_robots]
+        found = frozenset(address.fingerprint for url in urls if (address := self.identify(url)) is not None)
+        if len(self._named) >= ORIGINS_REMEMBERED:
+            self._named.clear()
+        self._named[rules.origin] = rules.stored_at, found
+        return found
+
+    def announced(self, rules: OriginRules, user_agent: str) -> list[Candidate]:
+        """The sitemaps of an origin whose robots.txt was read: those that it names, else the one that may be there."""
+        if rules.kind not in {RulesKind.RULES, RulesKind.ALLOW_ALL}:
+            return []
+        urls = self._politeness.sitemaps(rules)[: self.settings.per_robots]
+        if not urls and self.settings.guess:
+            guess = rules.origin + GUESS
+            urls = (guess,) if self._politeness.permits(rules, guess, user_agent).allowed else ()
+        found = (self.sieve.lead(url, DEPTH) for url in urls)
+        return [candidate for candidate in found if isinstance(candidate, Candidate)]
