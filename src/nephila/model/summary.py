@@ -64,6 +64,8 @@ class CrawlSnapshot:
     """The sum of their times."""
     lookups: tuple[int, int] = (0, 0)
     """Names that were looked up, and how many of them were found in the cache (H4)."""
+    plugins: Mapping[str, int] = field(default_factory=dict)
+    """Failures of plugins, by name (E1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +110,5 @@ class CrawlSummary:
     """How many were wanted first (S4); 0 when there was no such wish."""
     near_duplicates: int = 0
     """Pages that say nearly what another one said before (D3); not among the duplicates."""
+    plugins: Mapping[str, int] = field(default_factory=dict)
+    """Failures of plugins, by name (E1)."""

@@ -24,6 +24,7 @@ from nephila.urls import Address, origin_of
 
 from .clock import SystemClock
 from .directory import CrawlDirectory
+from .extending import plugin_counts
 from .reasons import REASONS
 from .standing import CrawlStatus, Stored, standing
 from .story import StoryTeller
@@ -63,6 +64,7 @@ class CrawlView:
                 str(self._directory.root),
                 self._settings.limits.target_domains,
                 running=self._is_running(),
+                plugins=plugin_counts(self._directory.plugins),
             )
         finally:
             view.close()
@@ -94,6 +96,7 @@ class CrawlView:
                 self._settings.limits.max_depth,
                 ScopeSeeds.from_bytes(self._directory.saved_scope()),
                 repeated_segments=self._settings.traps.repeated_segments,
+                documents=self._settings.pdf.links,
             )
             teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock, self._settings, aliases)
             lines, data, found = teller.tell(address)

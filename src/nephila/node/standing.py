@@ -69,6 +69,9 @@ class CrawlStatus:
     policies: int = 0
     blocks: int = 0
     hosts_by_place: Mapping[str, int] = field(default_factory=dict)
+    plugins: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What plugins did over all runs, by name: calls, failures, overruns (of their deadline), lost (records or events
+    that did not reach them), off (processes in which it is switched off)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,13 @@ class Stored:
 
 
 def standing(
-    view: LmdbFrontierView, stored: Stored, directory: str, target_domains: int, *, running: bool
+    view: LmdbFrontierView,
+    stored: Stored,
+    directory: str,
+    target_domains: int,
+    *,
+    running: bool,
+    plugins: Mapping[str, Mapping[str, int]],
 ) -> CrawlStatus:
     """The status from what the frontier and the catalogue have counted."""
     snapshot, policies = view.snapshot(), view.policies()
@@ -118,6 +127,7 @@ def standing(
             "waiting": snapshot.hosts_waiting,
             "leased": snapshot.hosts_leased,
         },
+        plugins=plugins,
     )
 
 

@@ -59,6 +59,15 @@ from .allowance import PageAllowance
 from .bookkeeper import Bookkeeper
 from .crawl import Crawl
 from .directory import CrawlDirectory
+from .extending import (
+    PluginBooks,
+    bare_page,
+    extensions_of,
+    read_by,
+    seeds_by,
+    start_plugins,
+    wanted_types,
+)
 from .heartbeat import Heartbeat
 from .machinery import Machinery
 from .recovery import Recovery
@@ -77,7 +86,9 @@ class Ground:
     dialer: Dialer | None = None
     disk: Disk | None = None
     threaded: bool = True
-    """Whether commits and syncs may run in threads; not under virtual time."""
+    """Whether commits and syncs may run in threads, and plugins in processes; not under virtual time."""
+    plugins: Sequence[object] = ()
+    """Those that were passed in, beside those that the settings switch on (E1)."""
 
 
 def identifier_of(settings: Settings, secret: int) -> Identifier:
@@ -238,12 +249,15 @@ def assemble(
         settings.limits.max_depth,
         ScopeSeeds.from_bytes(directory.saved_scope()),
         repeated_segments=settings.traps.repeated_segments,
+        documents=settings.pdf.links,
     )
     heard = Fanout(listeners)
 
     sink, trail = _told(directory, settings, ground, seat, stack, heard)
     tally = Tally(clock, settings.limits, distinct=joining or seat.supervises)
     events = Fanout([sink, tally, *listeners])
+    extensions = extensions_of(settings, ground.plugins, clock, threaded=ground.threaded)
+    start_plugins(extensions, PluginBooks(directory.plugins, seat.number, clock), events, stack)
     policy = policy_of(settings, seat.sharing)
     frontier = LmdbFrontier(directory.frontier, clock, policy, threaded=ground.threaded, joining=joining)
     stack.push_async_callback(frontier.close)
@@ -276,7 +290,15 @@ def assemble(
     wanted = settings.aliases.soft_404
     missing = MissingPages(absences, frontier.secret, _resolved_with(identifier), clock.wall_ms) if wanted else None
     near_pages = NearPages(near, settings.dedup)
-    judge = Judge(_reader(settings), sieve, politeness, duplicates, settings.fetch.max_hops, near_pages, missing)
+    judge = Judge(
+        _reader(settings, read_by(extensions)),
+        sieve,
+        politeness,
+        duplicates,
+        settings.fetch.max_hops,
+        near_pages,
+        missing,
+    )
     learning = Learning(aliases, missing, clock)
     sower = Sower(frontier, identifier, scope, save_scope, threaded=ground.threaded)
     allowance = PageAllowance(replace(settings.limits, max_pages=0) if joining else settings.limits)
@@ -298,10 +320,11 @@ def assemble(
         clock,
         near_pages,
         learning,
+        extensions,
     )
     conduct = Conduct(
         fetch_limit_ms=int(settings.fetch.timeout_s * 1000),
-        types=None if "*/*" in settings.fetch.types else settings.fetch.types,
+        types=wanted_types(settings, extensions),
         robots_max_bytes=settings.robots.max_bytes,
         now=frontier.timeline.now,
         identify=identify,
@@ -332,6 +355,8 @@ def assemble(
         aliases=aliases,
         lookups=lambda: (resolver.asked, resolver.found) if isinstance(resolver, DnsResolver) else (0, 0),
         look_at_directory=directory.watch(),
+        plugins=extensions,
+        plugin_seeds=seeds_by(extensions),
     )
 
 
@@ -429,15 +454,16 @@ def _fetcher(settings: Settings, ground: Ground, resolver: Resolver, addresses: 
     return HttpFetcher(settings.fetch, resolver, dialer, guard, ground.clock, media_type, tls, addresses)
 
 
-def _reader(settings: Settings) -> Callable[[Fetched], Page | None]:
-    """How a body becomes a page; None when it is no HTML."""
+def _reader(settings: Settings, others: Sequence[str]) -> Callable[[Fetched], Page | None]:
+    """How a body becomes a page; None when it is neither HTML nor of one of the `others`, which plugins read."""
     agent, images = settings.fetch.user_agent, settings.scope.images
     max_bytes = min(MAX_BYTES, settings.fetch.max_decoded_bytes)
 
     def read(fetched: Fetched) -> Page | None:
         content_type = fetched.header("content-type")
-        if media_type(content_type, fetched.body[:1445]) not in HTML_TYPES:
-            return None
+        kind = media_type(content_type, fetched.body[:1445])
+        if kind not in HTML_TYPES:
+            return bare_page(fetched, kind, settings) if kind in others else None
         return parse_html(
             fetched.body,
             fetched.url,

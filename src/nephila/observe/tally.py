@@ -73,6 +73,7 @@ class Tally:
         self._statuses: Counter[int] = Counter()
         self._latencies = [0] * (len(_LATENCY_BOUNDS_MS) + 1)
         self._latency_ms = 0
+        self._plugins: Counter[str] = Counter()
         self._hosts = Distinct()
         self._page_hosts = Distinct()
         self._domains = Distinct()
@@ -84,6 +85,7 @@ class Tally:
             EventKind.ROBOTS_FETCHED: self._count_answer,
             EventKind.ERROR: self._count_error,
             EventKind.DUPLICATE: self._count_duplicate,
+            EventKind.PLUGIN_FAILED: self._count_plugin,
             **dict.fromkeys(_REFUSALS, self._count_refusal),
         }
 
@@ -141,6 +143,7 @@ class Tally:
             latencies=tuple(self._latencies),
             latency_ms=self._latency_ms,
             lookups=lookups,
+            plugins=dict(self._plugins),
         )
 
     def _count_answer(self, event: Event) -> None:
@@ -180,6 +183,9 @@ class Tally:
             self._near_duplicates += 1
         else:
             self._duplicates += 1
+
+    def _count_plugin(self, event: Event) -> None:
+        self._plugins[event.reason] += 1
 
     def _count_refusal(self, event: Event) -> None:
         for reason, count in event.counts or ((event.reason or _REFUSALS[event.kind], 1),):

@@ -7,16 +7,22 @@ keeps state or reads a clock.
 
 from .charset import decide_charset, decode
 from .choice import MAX_LINKS, links_that_matter
+from .directives import directives_of
 from .html import MAX_BYTES, parse_html
 from .language import language_of
+from .pdf import PDF_TYPE, PdfBounds, PdfLinks
 from .scan import main_text
 from .sniff import media_type, media_type_of_header
 
 __all__ = [
     "MAX_BYTES",
     "MAX_LINKS",
+    "PDF_TYPE",
+    "PdfBounds",
+    "PdfLinks",
     "decide_charset",
     "decode",
+    "directives_of",
     "language_of",
     "links_that_matter",
     "main_text",

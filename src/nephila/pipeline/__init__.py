@@ -1,5 +1,6 @@
 """The crawler in one sentence: fetch, parse, judge, store, settle. Read `sentence` first."""
 
+from .extending import extracts_in, links_in
 from .judgement import Judge, Judgement
 from .learning import Learning
 from .listing import capture_row, robots_row
@@ -20,6 +21,8 @@ __all__ = [
     "Pipeline",
     "Stages",
     "capture_row",
+    "extracts_in",
+    "links_in",
     "original_of",
     "robots_row",
 ]

@@ -37,6 +37,7 @@ from nephila.model.task import Candidate, Lease, Pace, PageTask, RobotsTask, Tas
 from nephila.urls import origin_of
 
 from .deferral import deferral, is_put_off, until_its_turn
+from .extending import advice_on, answer_told, extracts_of, hand_on, notes_on, sifted_by
 from .judgement import Judgement
 from .listing import capture_row
 from .narration import Narrator
@@ -80,6 +81,8 @@ class _UnderWay:
     """When, at the earliest, on the clock that does not jump."""
     answer: Answer | None = None
     """What came of it, as long as nobody else has told of it."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """What plugins add to the request for `task`."""
 
     def ask(self, sent_ms: int) -> None:
         """The host is being asked."""
@@ -131,6 +134,8 @@ class Pipeline:
             under_way.task = task
             if isinstance(task, PageTask):
                 verdict, links = self._unsendable(task, rules, lease.user_agent)
+                if verdict is None and self._to.extensions is not None:
+                    verdict = await self._interruptibly(self._objection(lease, under_way, task))
                 if verdict is not None:
                     await self._settle(lease, task, verdict, self._unsent(under_way) if last else None, links=links)
                     continue
@@ -166,16 +171,19 @@ class Pipeline:
     ) -> Release | None:
         """One page; how the host rests until the next task of the lease, None when the lease has ended."""
         under_way.ask(self._to.clock.steady_ms())
-        answer = await self._interruptibly(self._fetch(lease, task))
+        answer = await self._interruptibly(self._fetch(lease, task, under_way.headers))
         under_way.answer = answer
         if is_put_off(answer):
             await self._put_off(lease, under_way, task, answer)
             return None
         release = self._rest(under_way.pace, answer, rules, lease)
         ends = attempt == len(lease.tasks) - 1 or self.stopping or release.wait_ms > HOLD_MS
+        told = None if self._to.extensions is None else answer_told(task, lease, answer)
         concluding = self._conclude(lease, task, attempt, answer, rules, release if ends else None)
         del answer  # see `settle_stored`
         await concluding
+        if self._to.extensions is not None and told is not None:
+            await self._to.extensions.after(told)
         return None if ends else release
 
     def _rules_of(self, lease: Lease) -> OriginRules | None:
@@ -237,8 +245,18 @@ class Pipeline:
             return None
         return Dropped("robots", f"line {permission.line} of {rules.origin}/robots.txt: {permission.rule}")
 
-    async def _fetch(self, lease: Lease, task: PageTask) -> Answer:
-        headers, types = self._conditions(task), self._conduct.types
+    async def _objection(self, lease: Lease, under_way: _UnderWay, task: PageTask) -> Outcome | None:
+        """How a task ends that a plugin does not let go; None when it may, with the headers that are added to it."""
+        if self._to.extensions is None:
+            return None
+        advice = await advice_on(self._to.extensions, lease, task, conditional=bool(self._conditions(task)))
+        if isinstance(advice, Dropped):
+            return advice
+        under_way.headers = advice.headers
+        return None
+
+    async def _fetch(self, lease: Lease, task: PageTask, added: tuple[tuple[str, str], ...]) -> Answer:
+        headers, types = (*self._conditions(task), *added), self._conduct.types
         return await self._to.fetcher.fetch(FetchRequest(task.url, headers, types, user_agent=lease.user_agent))
 
     def _conditions(self, task: PageTask) -> tuple[tuple[str, str], ...]:
@@ -264,7 +282,11 @@ class Pipeline:
             links = self._conduct.twins(origin_of(task.url), answer.kind) if final else ()
             await self._settle(lease, task, outcome, release, answer, links)
             return
-        judged = self._to.judge.judge(task, answer)
+        if self._to.extensions is None:
+            judged = self._to.judge.judge(task, answer)
+        else:
+            extracts = await extracts_of(self._to.extensions, answer)
+            judged = await self.advised(task, answer, self._to.judge.judge(task, answer, extracts))
         stored = self._to.archive.append(self._capture(lease, task, attempt, answer, judged, rules))
         settling = self.settle_stored(lease, task, answer, judged, stored, rules, release)
         del answer  # see there
@@ -301,7 +323,7 @@ class Pipeline:
             signals=self._to.politeness.signals(rules, lease.user_agent),
             wall_offset=self._wall_offset(),
         )
-        if self._conduct.deliver is None:
+        if self._conduct.deliver is None and (self._to.extensions is None or not self._to.extensions.wants_bodies):
             answer = answer.without_content()
         settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
         try:
@@ -324,6 +346,8 @@ class Pipeline:
             original_url = judged.original.url if judged.original else ""
             near_url = judged.near.url if judged.near else ""
             await self._conduct.deliver(CrawledPage(task, answer, judged.page, original_url, near_url))
+        if settled.accepted and self._to.extensions is not None and 200 <= answer.status < 300 and not no_page:
+            await hand_on(self._to.extensions, task, answer, judged)
         return settled.accepted
 
     def _capture(
@@ -345,6 +369,7 @@ class Pipeline:
             notes += notes_of(judged.near)
         if page is not None and page.simhash and (judged.original is not None or not judged.body_kept):
             notes.append((NOTE_SIMHASH, f"{page.simhash:016x}"))
+        notes += notes_on(judged)
         if judged.error in {SOFT_404, PROBE}:
             notes.append(
                 (NOTES[judged.error], judged.detail or "asked for what cannot exist, to see how the host says so")
@@ -363,6 +388,10 @@ class Pipeline:
         )
 
     # What recovery needs, too
+
+    async def advised(self, task: PageTask, answer: Fetched, judged: Judgement) -> Judgement:
+        """A judgement with the links that plugins leave of it."""
+        return judged if self._to.extensions is None else await sifted_by(self._to.extensions, task, answer, judged)
 
     def learn(self, lease: Lease, task: RobotsTask, answer: Answer) -> tuple[RulesLearned | RulesMoved, Release]:
         """What an answer to a robots.txt request comes to, and how long the host that was asked rests."""

@@ -63,6 +63,7 @@ class Figures(msgspec.Struct, frozen=True):
     latencies: tuple[int, ...] = ()
     latency_ms: int = 0
     lookups: tuple[int, int] = (0, 0)
+    plugins: dict[str, int] = {}
 
 
 class Beat(msgspec.Struct, frozen=True, tag=True):

@@ -75,6 +75,7 @@ class Roll:
             bytes=own.bytes + sum(one.bytes for one in told),
             duplicates=own.duplicates + sum(one.duplicates for one in told),
             near_duplicates=own.near_duplicates + sum(one.near_duplicates for one in told),
+            plugins=_added(own.plugins, *(one.plugins for one in told)),
             errors=_added(own.errors, *(one.errors for one in told)),
             refused=_added(own.refused, *(one.refused for one in told)),
             statuses=_added(own.statuses, *(one.statuses for one in told)),
