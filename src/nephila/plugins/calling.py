@@ -23,6 +23,9 @@ class Caller(Protocol):
     async def call(self, point: Point, arguments: tuple[Any, ...], asked: int) -> Plain:
         """The answer. Raises `OverranError`, `RaisedError` or `BadAnswerError`."""
 
+    def retire(self) -> None:
+        """Let nobody in any more who waits to be."""
+
     async def close(self) -> None:
         """Let the plugin close what it has open. Raises the same."""
 
@@ -39,6 +42,10 @@ class ChildCaller:
     async def call(self, point: Point, arguments: tuple[Any, ...], asked: int) -> Plain:
         """Call it there."""
         return await self._child.call(point, arguments, asked, self._deadline_s)
+
+    def retire(self) -> None:
+        """Those who wait for their turn are sent away."""
+        self._child.is_retired = True
 
     async def close(self) -> None:
         """Let it close, and end its process."""
@@ -71,6 +78,9 @@ class QuickCaller:
         except (Exception, SystemExit) as error:
             raise RaisedError(complaint(error)) from error
         return answer
+
+    def retire(self) -> None:
+        """Nobody waits here."""
 
     async def close(self) -> None:
         """Let it close."""
@@ -116,6 +126,9 @@ class AwaitedCaller:
         self._abandoned.discard(task)
         if not task.cancelled():
             task.exception()  # looked at, so that nobody complains about it
+
+    def retire(self) -> None:
+        """Nobody waits here."""
 
     async def close(self) -> None:
         """Let it close."""

@@ -17,10 +17,11 @@ from nephila.model.events import Event, EventKind
 
 from .answers import BadAnswerError, Plain
 from .calling import Caller, QuickCaller
-from .offspring import OverranError, RaisedError
+from .offspring import OverranError, RaisedError, SwitchedOffError
 from .points import Point
 
-FAILURES = (OverranError, RaisedError, BadAnswerError)
+FAILURES = (OverranError, RaisedError, BadAnswerError, SwitchedOffError)
+"""Why there is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,11 @@ class Kept:
     async def ask(self, point: Point, *arguments: Any, asked: int = 0, url: str = "") -> Plain:  # noqa: ANN401 - nouns
         """Call the plugin. Raises one of `FAILURES`, counted and told, where it failed; then it has said nothing."""
         if self.is_off:
-            raise RaisedError("it is switched off")
+            raise SwitchedOffError
         try:
             answer = await self._caller.call(point, arguments, asked)
+        except SwitchedOffError:
+            raise
         except FAILURES as error:
             self.failed(error, url)
             raise
@@ -74,7 +77,7 @@ class Kept:
     def ask_now(self, point: Point) -> Plain:
         """The same for a plugin that is called on the loop, without waiting."""
         if self.is_off:
-            raise RaisedError("it is switched off")
+            raise SwitchedOffError
         if not isinstance(self._caller, QuickCaller):
             raise TypeError(f"{self.name} is not called on the loop")
         try:
@@ -124,6 +127,7 @@ class Kept:
         if self.is_off:
             return
         self.is_off = True
+        self._caller.retire()
         told = f"the plugin {self.name} is switched off for this run after {self.failures} failures, the last: {error}"
         self._tell(EventKind.PLUGIN_OFF, told, "")
         self._warn(told)

@@ -44,6 +44,10 @@ class RaisedError(Exception):
     """A plugin raised, or its process died."""
 
 
+class SwitchedOffError(Exception):
+    """A plugin is not asked any more. No failure of its own: it had enough of those."""
+
+
 class _Alive(NamedTuple):
     process: Process
     reader: asyncio.StreamReader
@@ -66,11 +70,15 @@ class Child:
             ) from error
         self._alive: _Alive | None = None
         self._turn = asyncio.Lock()
+        self.is_retired = False
+        """Set when nobody is to be let in any more, not even those who wait for their turn."""
         self.starts = 0
 
     async def call(self, method: str, arguments: tuple[Any, ...], asked: int, deadline_s: float) -> Plain:
-        """Call a method there. Raises `OverranError`, `RaisedError` or `BadAnswerError`."""
+        """Call a method there. Raises `OverranError`, `RaisedError`, `BadAnswerError` or `SwitchedOffError`."""
         async with self._turn:
+            if self.is_retired:
+                raise SwitchedOffError
             message = pickle.dumps((method, arguments, asked), pickle.HIGHEST_PROTOCOL)
             alive = self._alive or await self._start()
             return await self._exchange(alive, message, deadline_s)
@@ -78,7 +86,7 @@ class Child:
     async def close(self, deadline_s: float, *, says_so: bool) -> None:
         """End the process; `says_so`: after a call of the plugin's own `close`."""
         try:
-            if says_so and self._alive is not None:
+            if says_so and self._alive is not None and not self.is_retired:
                 await self.call(CLOSE, (), 0, deadline_s)
         finally:
             if self._alive is not None:
