@@ -94,7 +94,9 @@ def read_pdf(body: bytes, bounds: PdfBounds, is_late: Callable[[], bool]) -> Fou
     if b"%PDF-" not in body[:_HEADER_WITHIN]:
         return Found([], [], detail="no PDF")
     try:
-        return read_pages(body, bounds, is_late)
+        found = read_pages(body, bounds, is_late)
+        if found.pages or found.detail:
+            return found
     except NeedsPasswordError:
         return Found([], [], detail="needs a password")
     except UnreadableError:

@@ -17,12 +17,15 @@ _OBJECT = re.compile(rb"(\d{1,10})[ \t\r\n\f\0]{1,8}(\d{1,5})[ \t\r\n\f\0]{1,8}o
 _KIND = re.compile(rb"/Type[ \t\r\n\f\0]{0,8}/(Catalog|Page)(?![A-Za-z])")
 _URI = re.compile(rb"/URI[ \t\r\n\f\0]{0,8}([(<])")
 _STREAM = re.compile(rb"stream\r?\n")
+_SPECIAL = re.compile(rb"\\.|[()]", re.DOTALL)
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|\r\n|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f", b"\n": b"", b"\r": b"", b"\r\n": b""}
 
 _OBJECT_WITHIN = 8_192
 """Bytes before a type in which its object must begin."""
 MOST_PAGES = 5_000
+LARGEST_NUMBER = 4_000_000
+"""PDFium takes no object of a higher one."""
 MOST_STREAMS = 5_000
 LARGEST_STREAM = 4_000_000
 UNPACKED_IN_ALL = 32_000_000
@@ -37,7 +40,8 @@ def repairs(body: bytes) -> Iterator[bytes]:
     if catalogue:
         yield body + _trailer(catalogue)
     if pages:
-        first = max(9, *(int(page.split()[0]) for page in pages)) + 1
+        numbers = (int(found[1]) for found in _OBJECT.finditer(body))
+        first = max((number for number in numbers if number < LARGEST_NUMBER), default=0) + 1
         kids = b" ".join(page + b" R" for page in pages)
         made = b"\n%d 0 obj\n<< /Type /Pages /Count %d /Kids [%b] >>\nendobj\n" % (first, len(pages), kids)
         made += b"%d 0 obj\n<< /Type /Catalog /Pages %d 0 R >>\nendobj\n" % (first + 1, first)
@@ -90,28 +94,26 @@ def _unpacked(body: bytes, start: int, most: int) -> bytes:
 
 
 def _uris(data: bytes) -> Iterator[str]:
-    for found in _URI.finditer(data):
+    at = 0
+    while (found := _URI.search(data, at)) is not None:
         window = data[found.end() : found.end() + LONGEST_URI]
-        raw = _literal(window) if found[1] == b"(" else _hexadecimal(window)
+        raw, taken = _literal(window) if found[1] == b"(" else _hexadecimal(window)
+        at = found.end() + taken  # what was looked at as a string is not looked at again: else it would be quadratic
         if raw:
             yield raw.decode("utf-8", "replace")
 
 
-def _literal(window: bytes) -> bytes:
-    """A string in parentheses, nested ones and escapes included; nothing where its end is not in sight."""
-    depth, at = 1, 0
-    while at < len(window):
-        byte = window[at]
-        if byte == 0x5C:
-            at += 1
-        elif byte == 0x28:
+def _literal(window: bytes) -> tuple[bytes, int]:
+    """A string in parentheses, nested ones and escapes included, and its length; nothing without an end in sight."""
+    depth = 1
+    for special in _SPECIAL.finditer(window):
+        if special[0] == b"(":
             depth += 1
-        elif byte == 0x29:
+        elif special[0] == b")":
             depth -= 1
             if not depth:
-                return _ESCAPE.sub(_unescaped, window[:at])
-        at += 1
-    return b""
+                return _ESCAPE.sub(_unescaped, window[: special.start()]), special.end()
+    return b"", len(window)
 
 
 def _unescaped(found: re.Match[bytes]) -> bytes:
@@ -121,9 +123,10 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
     return _ESCAPED.get(code, code)
 
 
-def _hexadecimal(window: bytes) -> bytes:
+def _hexadecimal(window: bytes) -> tuple[bytes, int]:
+    """The same of a string in hexadecimal digits."""
     digits, end, _ = window.partition(b">")
-    digits = bytes(digit for digit in digits if digit not in b" \t\r\n\f\0")
+    taken, digits = len(digits), digits.translate(None, b" \t\r\n\f\0")
     if not end or re.fullmatch(rb"[0-9A-Fa-f]*", digits) is None:
-        return b""
-    return bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode())
+        return b"", taken
+    return bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode()), taken
