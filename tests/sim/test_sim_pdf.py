@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from crashes import World
 from served import records
 from simulation import PATIENT, Simulated, simulate
 
@@ -91,3 +93,25 @@ def test_the_body_of_a_pdf_is_kept_only_where_that_is_asked_for(tmp_path: Path, 
     assert seen > 10
     links = [block for _, record, block in records(out) if record.rec_type == "metadata" and b"outlink" in block]
     assert any(b" pdf-text" in block for block in links)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_crawl_that_dies_finds_what_is_behind_pdfs_all_the_same(
+    tmp_path: Path, say: Callable[[str], None], *, keep: bool
+) -> None:
+    """X4, F10, Q4: a PDF in the archive is settled from there, by the links that were written down with it."""
+    small = replace(web(7).spec, hosts=6, pages=120)
+    world = World(SimulatedWeb(small), tmp_path, KEEPS_PDF if keep else READS_PDF)
+    chance = random.Random(keep)
+    for _ in range(6):
+        world.crawl(chance.randint(20, 300))
+    assert world.crawl() is not None
+    truth = world.web.truth("Nephila", policy=POLICY)
+    wanted = truth.urls(Expect.PAGE, Expect.RECOVERS)
+    behind = {url for url, page in truth.pages.items() if page.role is Role.PDF and page.expect is Expect.PAGE}
+    settled = sum(recovered.settled for recovered in world.recovered)
+    say(f"{len(behind)} pages behind PDFs; {settled} captures settled from the archive")
+    done = {world.web.identify(event.url) for event in world.recorder.events if event.is_page()}
+    assert behind
+    assert wanted <= done
+    assert {violation.kind for violation in world.auditor.report().violations} <= {"repeat"}
