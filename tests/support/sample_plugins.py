@@ -185,3 +185,10 @@ class Hook:
 
     def after_fetch(self, answer: IncomingAnswer) -> None:
         self.answers.append(answer)
+
+
+class Unloadable(KeepsOut):
+    """Cannot be made again in its own process."""
+
+    def __setstate__(self, _: object) -> None:
+        raise RuntimeError("no home here")

@@ -379,7 +379,7 @@ class PluginSettings:
     quick_s: float = setting(0.05, "and of one that is called on the crawl's own loop", low=0.0001)
     failures: int = setting(5, "failures in a row after which a plugin is switched off; 0 for never", low=0)
     overruns: int = setting(20, "overrun deadlines in all after which it is; 0 for never", low=0)
-    memory_bytes: int = setting(1 << 30, "address space of a plugin's process; 0 for no limit", low=0)
+    memory_bytes: int = setting(4 << 30, "address space of a plugin's process; 0 for no limit", low=0)
     max_document_bytes: int = setting(10_000_000, "bytes of a body that a plugin is given", low=1)
     allow_credentials: bool = setting(False, "let fetch hooks add cookies and credentials; they are archived, too")
 

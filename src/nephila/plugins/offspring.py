@@ -80,7 +80,7 @@ class Child:
             if self.is_retired:
                 raise SwitchedOffError
             message = pickle.dumps((method, arguments, asked), pickle.HIGHEST_PROTOCOL)
-            alive = self._alive or await self._start()
+            alive = self._alive or await self._started()
             return await self._exchange(alive, message, deadline_s)
 
     async def close(self, deadline_s: float, *, says_so: bool) -> None:
@@ -92,17 +92,27 @@ class Child:
             if self._alive is not None:
                 await self._end(self._alive)
 
+    async def _started(self) -> _Alive:
+        try:
+            return await self._start()
+        except OSError as error:  # no descriptor, no process, no memory left for one
+            raise RaisedError(f"its process cannot be started: {error.strerror or error}") from error
+
     async def _start(self) -> _Alive:
         ours, its = socket.socketpair()
         with its:
             program = _PROGRAM.format(crawl=os.getpid(), descriptor=its.fileno())
             safely = ["-P"] if sys.flags.safe_path else []
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, *safely, "-c", program, f"nephila-plugin-{self.name}"),
-                stdin=DEVNULL,
-                stdout=2,  # what it prints must not stand among the crawl's own output
-                pass_fds=(its.fileno(),),
-            )
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, *safely, "-c", program, f"nephila-plugin-{self.name}"),
+                    stdin=DEVNULL,
+                    stdout=2,  # what it prints must not stand among the crawl's own output
+                    pass_fds=(its.fileno(),),
+                )
+            except BaseException:
+                ours.close()
+                raise
         reader, writer = await asyncio.open_unix_connection(sock=ours, limit=1 << 20)
         self._alive = alive = _Alive(process, reader, writer)
         self.starts += 1

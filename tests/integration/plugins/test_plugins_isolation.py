@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from sample_plugins import Awaited, Counts, Favours, Hook, KeepsOut, Lines, Quick
+from sample_plugins import Awaited, Counts, Favours, Hook, KeepsOut, Lines, Quick, Unloadable
 from simulation import Recorder
 
 from nephila.model.errors import UsageError
@@ -276,6 +276,33 @@ def test_objects_that_cannot_cross_are_refused_before_the_crawl() -> None:
     with pytest.raises(UsageError, match="cannot be given to a process of its own") as told:
         run([Hidden()], sift)
     assert "quick" in told.value.hint
+
+
+def test_a_process_that_cannot_be_started_is_a_failure_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """E1, Q5: where descriptors or processes have run out, links stay, and the plugin is named."""
+    recorder = Recorder()
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
+    assert run([KeepsOut()], sift, recorder=recorder) == list(URLS)
+    [failed] = [event for event in recorder.events if event.kind is EventKind.PLUGIN_FAILED]
+    assert failed.detail == "failed: its process cannot be started: Resource temporarily unavailable"
+
+
+def test_a_plugin_that_cannot_be_made_in_its_process_fails_each_time_until_it_is_off() -> None:
+    """E1: told with what it raised there; no process is left."""
+    recorder = Recorder()
+
+    async def doing(extensions: PluginExtensions) -> int:
+        for _ in range(3):
+            assert await sift(extensions) == list(URLS)
+        return extensions.plugins[0].failures
+
+    assert run([Unloadable()], doing, settings=settings_with(failures=2), recorder=recorder) == 2
+    assert "it does not start: RuntimeError: no home here" in recorder.events[0].detail
+    assert not _children()
 
 
 def test_two_plugins_of_one_name_are_refused() -> None:

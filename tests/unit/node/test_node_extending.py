@@ -21,9 +21,10 @@ from nephila.node.extending import (
     seeds_by,
     wanted_types,
 )
+from nephila.node.wiring import identifier_of
 from nephila.plugins.offspring import RaisedError
 from nephila.testing.clock import VirtualClock
-from nephila.urls import Address, Identifier
+from nephila.urls import Address
 
 DEFAULTS = Settings()
 PDF = replace(DEFAULTS, pdf=replace(DEFAULTS.pdf, links=True))
@@ -67,7 +68,7 @@ def test_a_pdf_obeys_the_headers_and_is_kept_on_demand() -> None:
 
 def test_pdfs_are_in_scope_only_where_they_are_read() -> None:
     """X4, S2: and no other document with them."""
-    identifier = Identifier(1)
+    identifier = identifier_of(DEFAULTS, 1)
 
     def verdict(url: str, *, documents: bool) -> tuple[str, str] | None:
         address = identifier.identify(url)
