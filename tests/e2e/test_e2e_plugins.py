@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import jsonschema_rs
 import pytest
 from served import QUICK, ServedWeb, crawl_json, plain_web, records, run, served
 from webs import standard_served
@@ -58,6 +60,15 @@ def web(tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "20") as one:
         yield one
         assert not one.audit().violations
+
+
+def told_in(out: Path) -> list[dict[str, Any]]:
+    """The events of a crawl, each as the schema has it."""
+    validator = jsonschema_rs.validator_for(json.loads((ROOT / "docs" / "events.schema.json").read_text()))
+    lines = [line for file in (out / "events").glob("*.jsonl") for line in file.read_text().splitlines()]
+    events: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    assert [event for event in events if not validator.is_valid(event)] == []
+    return events
 
 
 FAST = (*QUICK, "--delay", "0.02", "--max-wait", "1")
@@ -124,7 +135,7 @@ def test_plugins_that_fail_cost_the_crawl_nothing_but_their_answers(
     assert status["raises"]["lost"] > 0
     shown = run("status", out).stdout
     assert "switched off" in shown
-    events = [json.loads(line) for file in (out / "events").glob("*.jsonl") for line in file.read_text().splitlines()]
+    events = told_in(out)
     assert {event["reason"] for event in events if event["event"] == "plugin_off"} == {"hangs", "raises"}
     assert "the plugin hangs is switched off" in ended.stderr
 
@@ -163,7 +174,7 @@ def test_pdfs_are_read_in_a_process_of_their_own(tmp_path: Path) -> None:
         summary = crawl_json(web, out, *FAST, "--parse-pdf-links")
         assert not web.audit().violations
     assert summary["plugins"] == {}
-    events = [json.loads(line) for file in (out / "events").glob("*.jsonl") for line in file.read_text().splitlines()]
+    events = told_in(out)
     told = [event for event in events if event["event"] == "pdf_links_extracted"]
     assert told
     assert all(event["annotations"] + event["in_text"] == event["links"] >= 2 for event in told)
