@@ -11,11 +11,14 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from nephila.model.errors import UsageError
 
 from .child import complaint
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "nephila.plugins"
 
@@ -31,6 +34,8 @@ def load_plugins(names: Sequence[str], options: Sequence[str]) -> list[tuple[str
         )
     if not wanted:
         return []
+    from importlib.metadata import entry_points  # noqa: PLC0415 - start-up: a crawl without plugins needs none of it
+
     known = {point.name: point for point in entry_points(group=GROUP)}
     return [(name, _made(name, known, given.get(name, {}))) for name in wanted]
 
