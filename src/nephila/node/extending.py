@@ -33,6 +33,8 @@ from nephila.seeds import Seed, SeedSource
 
 COUNTED = ("calls", "failures", "overruns", "lost")
 WRITTEN_EVERY_MS = 1000
+PDF_SAVED = frozenset({PDF_TYPE, "application/*", "*/*"})
+"""Types to save (S2) among which PDFs are: whoever names one wants their bodies."""
 
 
 def extensions_of(
@@ -113,7 +115,7 @@ def bare_page(fetched: Fetched, kind: str, settings: Settings) -> Page:
     tags = [value for name, value in fetched.headers if name == "x-robots-tag"]
     directives = directives_of((), tags, settings.fetch.user_agent)
     mark = hashlib.sha256(fetched.body).digest()[:8]
-    keep = kind != PDF_TYPE or settings.pdf.keep
+    keep = kind != PDF_TYPE or settings.pdf.keep or not PDF_SAVED.isdisjoint(settings.fetch.types)
     return Page(fetched.url, fetched.url, "", "", (), directives, text_hash=mark, shape_hash=mark, keep_body=keep)
 
 

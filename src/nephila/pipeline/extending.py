@@ -61,7 +61,7 @@ async def sifted_by(extensions: Extensions, task: PageTask, answer: Fetched, jud
     sifted = judged.sifted
     shown, others = list[Candidate](), list[Candidate]()
     for one in sifted.candidates:
-        own = one.depth == task.depth and one.address.url != judged.location
+        own = one.depth == task.depth and not one.hops  # neither a link nor the target of a redirect
         (others if own else shown).append(one)
     if not shown:
         return judged

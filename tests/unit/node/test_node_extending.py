@@ -64,6 +64,8 @@ def test_a_pdf_obeys_the_headers_and_is_kept_on_demand() -> None:
     assert len(page.text_hash) == 8
     assert bare_page(fetched(), "application/pdf", replace(PDF, pdf=replace(PDF.pdf, keep=True))).keep_body
     assert bare_page(fetched(), "text/x-own", PDF).keep_body
+    saved = replace(PDF, fetch=replace(PDF.fetch, types=("text/html", "application/pdf")))
+    assert bare_page(fetched(), "application/pdf", saved).keep_body
 
 
 def test_pdfs_are_in_scope_only_where_they_are_read() -> None:
