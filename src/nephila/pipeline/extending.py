@@ -40,9 +40,7 @@ def answer_told(task: PageTask, lease: Lease, answer: Answer) -> IncomingAnswer:
     """What hooks are told of an answer: small, so that the answer itself need not be held for them."""
     if isinstance(answer, Fetched):
         size = len(answer.head) + len(answer.payload)
-        return IncomingAnswer(
-            task.url, lease.host, task.depth, answer.status, answer.headers, size, answer.elapsed_ms
-        )
+        return IncomingAnswer(task.url, lease.host, task.depth, answer.status, answer.headers, size, answer.elapsed_ms)
     return IncomingAnswer(task.url, lease.host, task.depth, 0, elapsed_ms=answer.elapsed_ms, error=str(answer.kind))
 
 
