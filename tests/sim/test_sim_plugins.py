@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from crashes import World, die_before_settling
-from sample_plugins import Favours, Hook, KeepsOut, Lengths, Seeds
+from sample_plugins import Bodies, Favours, Hook, KeepsOut, Lengths, Seeds
 from simulation import PATIENT, Recorder, Simulated
 
 from nephila.interfaces.extensions import Extensions
@@ -71,6 +71,7 @@ def test_a_hook_lifts_no_rule(tmp_path: Path) -> None:
     asked = {f"http://{one.host}{one.target}" for one in done.sent}
     assert not any("-5" in url for url in asked)
     assert {answer.status for answer in hook.answers} >= {0, 200, 404}
+    assert all(answer.wire_bytes > 0 for answer in hook.answers if answer.status)
     assert {answer.error for answer in hook.answers if not answer.status} <= {"timeout", "reset", "connect", "dns"}
     dropped = [event for event in done.recorder.events if event.reason == "plugin" and "not this one" in event.detail]
     assert dropped
@@ -85,6 +86,16 @@ def test_an_extractor_of_html_adds_links_and_fields(tmp_path: Path) -> None:
     text = b"".join(path.read_bytes() for path in (done.out / "warc").glob("*.warc.gz"))
     assert text
     assert not [one for one in done.audit.violations if one.kind != "repeat"]
+
+
+def test_sinks_get_bodies_where_they_want_them(tmp_path: Path) -> None:
+    """E1, Q5: every page once; what nobody wants is not held."""
+    with_bodies, without = Bodies(wants=True), Bodies(wants=False)
+    done = crawled(tmp_path, [with_bodies, without])
+    told = {event.url for event in done.recorder.events if event.is_page()}
+    assert told <= set(with_bodies.sizes) == set(without.sizes)
+    assert all(with_bodies.sizes.values())
+    assert not any(without.sizes.values())
 
 
 def test_a_plugin_may_bring_all_seeds(tmp_path: Path) -> None:

@@ -192,3 +192,17 @@ class Unloadable(KeepsOut):
 
     def __setstate__(self, _: object) -> None:
         raise RuntimeError("no home here")
+
+
+class Bodies:
+    """A sink that wants bodies, or does not."""
+
+    quick = True
+
+    def __init__(self, *, wants: bool) -> None:
+        self.name = f"bodies-{wants}"
+        self.wants_bodies = wants
+        self.sizes: dict[str, int] = {}
+
+    def write_records(self, records: Sequence[PageRecord]) -> None:
+        self.sizes |= {record.url: len(record.body) for record in records}

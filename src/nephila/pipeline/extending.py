@@ -73,7 +73,9 @@ async def sifted_by(extensions: Extensions, task: PageTask, answer: Fetched, jud
 
 
 async def hand_on(extensions: Extensions, task: PageTask, answer: Fetched, judged: Judgement) -> None:
-    """Give a page that was stored to the sinks."""
+    """Give a page that was stored to the sinks; what is no page, or was not read because of its type, is none."""
+    if not 200 <= answer.status < 300 or answer.unwanted:
+        return
     page = judged.page
     record = PageRecord(
         url=task.url,

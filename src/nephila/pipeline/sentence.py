@@ -346,7 +346,7 @@ class Pipeline:
             original_url = judged.original.url if judged.original else ""
             near_url = judged.near.url if judged.near else ""
             await self._conduct.deliver(CrawledPage(task, answer, judged.page, original_url, near_url))
-        if settled.accepted and self._to.extensions is not None and 200 <= answer.status < 300 and not no_page:
+        if settled.accepted and self._to.extensions is not None and not no_page:
             await hand_on(self._to.extensions, task, answer, judged)
         return settled.accepted
 
