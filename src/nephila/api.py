@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -31,6 +31,8 @@ from nephila.node.opening import opened
 from nephila.node.wiring import Ground
 from nephila.parse import decide_charset, decode
 from nephila.pipeline import CrawledPage
+from nephila.plugins.child import refuse_while_preparing
+from nephila.plugins.points import Point, points_of
 from nephila.seeds import ArgumentSeeds, SeedSource
 
 PAGES_AHEAD = 64
@@ -57,6 +59,8 @@ class FetchedPage:
     """The URL under which the same content was stored before; empty when it is new."""
     near_duplicate_of: str = ""
     """The URL of an earlier page that says nearly the same; empty when there is none."""
+    extracted: tuple[tuple[str, str], ...] = ()
+    """What content extractors found, as ``PLUGIN.FIELD`` and text."""
 
     @property
     def text(self) -> str:
@@ -182,6 +186,7 @@ def crawl(
     config: str | Path | None = None,
     new_cycle: bool = False,
     listeners: Sequence[EventSink] = (),
+    plugins: Sequence[object] = (),
     ground: Callable[[], Ground] = lambda: Ground(SystemClock()),
     **options: object,
 ) -> PageStream:
@@ -189,19 +194,27 @@ def crawl(
 
     `options` are the flags of `nephila crawl` with underscores (``max_pages=100``, ``delay=0.5``, ``scope="host"``) or
     settings as ``group__name`` (``fetch__timeout_s=5``). Without `out` the crawl lives in a new temporary directory.
-    Raises `UsageError` for an option that does not exist or does not fit.
+    `plugins` are objects as `nephila.interfaces.plugins` describes them, beside those that a setting switches on.
+    Raises `UsageError` for an option that does not exist or does not fit, and for what is no plugin.
     """
+    refuse_while_preparing()
+    supplies = any(Point.SEEDS in points_of(plugin) for plugin in plugins)
     texts = [seed for seed in seeds if isinstance(seed, str)]
     sources: list[SeedSource] = [seed for seed in seeds if not isinstance(seed, str)]
     if texts:
         sources.insert(0, ArgumentSeeds(texts))
     directory = Path(tempfile.mkdtemp(prefix="nephila-")) / "crawl" if out is None else Path(out)
     stored = read_stored(directory)
-    if not sources and stored is None:
-        raise UsageError("there are no seeds", hint="give a URL")
     flags = [_given(*item) for item in options.items()]
     configured = load(stored=stored, file=Path(config) if config is not None else None, flags=flags)
-    return PageStream(sources, directory, configured, listeners, ground, new_cycle=new_cycle)
+
+    def grounded() -> Ground:
+        own = ground()
+        return replace(own, plugins=[*own.plugins, *plugins])
+
+    if not (sources or supplies or configured.settings.plugins.enabled) and stored is None:
+        raise UsageError("there are no seeds", hint="give a URL")
+    return PageStream(sources, directory, configured, listeners, grounded, new_cycle=new_cycle)
 
 
 def _given(name: str, value: object) -> Given:
@@ -232,4 +245,5 @@ def _page(crawled: CrawledPage) -> FetchedPage:
         via=crawled.task.via,
         duplicate_of=crawled.duplicate_of,
         near_duplicate_of=crawled.near_duplicate_of,
+        extracted=page.extracted if page else (),
     )

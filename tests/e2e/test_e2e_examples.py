@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -103,3 +108,73 @@ def test_a_crawl_can_be_looked_into(reader: Reader) -> None:
     assert told.startswith(f"{PAGES} pages of 6 hosts, cycle 1, running: False\nqueued: 0")
     assert told.count("verdict      fetched and stored") == 3
     assert told.count("robots.txt") == 3
+
+
+# Plugins
+
+
+def test_a_filter_follows_articles_only(reader: Reader) -> None:
+    """E1, T8: the plugin of a program runs in a process of its own, which imports that program."""
+    told = reader.runs(EXAMPLES / "plugin_articles.py", reader.seed, "site", "web.toml").splitlines()
+    *pages, last = told
+    assert 10 < len(pages) < PAGES
+    assert all(re.fullmatch(r"200 http://[^/]+/(\S*-\d+(\.html|/)?)?", line) for line in pages)
+    kept_out = re.fullmatch(r"(\d+) links kept out, failures: {}", last)
+    assert kept_out is not None, last
+    assert int(kept_out[1]) > 0
+    told_why = reader.runs(EXAMPLES / "inspect_crawl.py", "site")
+    assert f"{len(pages)} pages of" in told_why
+
+
+class _LinkedData(BaseHTTPRequestHandler):
+    """Two pages with JSON-LD, one block of them broken."""
+
+    def do_GET(self) -> None:
+        data = json.dumps({"@type": "Article", "name": self.path})
+        block = f'<script type="application/ld+json">{data}</script>'
+        broken = "<script type='application/ld+json'>{not json</script>"
+        body = f"<title>t</title>{block}{broken}<a href=/two>two</a>".encode()
+        status = 200 if self.path in {"/", "/two"} else 404
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is said."""
+
+
+@contextmanager
+def linked_data() -> Iterator[str]:
+    """A server with such pages; its URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _LinkedData)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_an_extractor_writes_json_ld(tmp_path: Path) -> None:
+    """E1, X5: what it finds comes with the page, broken blocks left out."""
+    settings = '[limits]\nmax_wait_s = 1\n[politeness]\ndelay_s = 0.02\n[fetch]\nallow_addresses = ["127.0.0.0/8"]\n'
+    (tmp_path / "web.toml").write_text(settings)
+    with linked_data() as seed:
+        told = Reader(tmp_path, seed).runs(EXAMPLES / "plugin_json_ld.py", seed, "site", "web.toml")
+    assert told == "2 blocks in json-ld.jsonl\n"
+    lines = [json.loads(line) for line in (tmp_path / "json-ld.jsonl").read_text().splitlines()]
+    assert [line["data"]["name"] for line in lines] == ["/", "/two"]
+
+
+def test_a_sink_fills_a_database(reader: Reader) -> None:
+    """E1: every page once, and the database closed by the plugin itself."""
+    told = reader.runs(EXAMPLES / "plugin_sqlite_sink.py", reader.seed, "site", "web.toml")
+    assert told.startswith(f"{PAGES} pages in pages.sqlite; most linked to:\n")
+    with closing(sqlite3.connect(reader.folder / "pages.sqlite")) as connection:
+        [(pages, titles)] = connection.execute("SELECT count(*), count(title) FROM page WHERE status = 200").fetchall()
+    assert pages == titles == PAGES
+    assert not (reader.folder / "pages.sqlite-journal").exists()

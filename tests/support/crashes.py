@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +22,11 @@ from simulation import PATIENT, Recorder
 from nephila.model.events import Event
 from nephila.model.settings import Settings
 from nephila.model.summary import CrawlSummary
+from nephila.model.task import Lease, PageTask
 from nephila.node.directory import CrawlDirectory
 from nephila.node.recovery import Recovered
 from nephila.node.wiring import Ground, build
+from nephila.pipeline import Pipeline
 from nephila.seeds import ArgumentSeeds
 from nephila.store.disk import Disk, DiskFile, LocalDisk
 from nephila.testing.clock import VirtualClock
@@ -181,3 +183,29 @@ class World:
         if isinstance(self.disk, ForgetfulDisk):
             return {name: self.disk.contents(folder / name) for name in names}
         return {name: (folder / name).read_bytes() for name in names}
+
+
+def die_before_settling(patch: Any, unlucky: Callable[[str], bool], died: list[str]) -> None:
+    """Let a crawl die when an answer lies in the archive and is not settled yet: each unlucky URL once.
+
+    The run is to be given a step at which it would die that it never comes to.
+    """
+    traps: list[Trap] = []
+    settle = vars(Pipeline).get("_settle_really", Pipeline.settle_stored)
+
+    class Known(Trap):
+        def __init__(self, at: int, action: Any) -> None:
+            super().__init__(at, action)
+            traps.append(self)
+
+    async def dying(self: Pipeline, lease: Lease, task: PageTask, *rest: Any) -> bool:
+        if task.url not in died and unlucky(task.url) and traps[-1].at > traps[-1].steps:
+            died.append(task.url)
+            traps[-1].at = traps[-1].steps + 1
+            traps[-1].step()
+        settled: bool = await settle(self, lease, task, *rest)
+        return settled
+
+    patch.setattr(Pipeline, "_settle_really", settle, raising=False)
+    patch.setattr(Pipeline, "settle_stored", dying)
+    patch.setattr(f"{__name__}.Trap", Known)

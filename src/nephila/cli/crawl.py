@@ -129,11 +129,6 @@ def run_order(order: Order, backend: Backend) -> int:
     """Crawl as ordered; the exit code."""
     out = crawl_directory(order)
     stored = read_stored(out)
-    if stored is None and not order.has_seeds:
-        raise UsageError(
-            f"There is no crawl in {out} to go on with, and no seed to start from.",
-            "Give a seed, as in `nephila crawl example.org`.",
-        )
     configured = load(
         stored=stored,
         file=order.config,
@@ -141,6 +136,11 @@ def run_order(order: Order, backend: Backend) -> int:
         assignments=order.assignments,
         flags=order.flags,
     )
+    if stored is None and not order.has_seeds and not configured.settings.plugins.enabled:
+        raise UsageError(
+            f"There is no crawl in {out} to go on with, and no seed to start from.",
+            "Give a seed, as in `nephila crawl example.org`.",
+        )
     sources = seed_sources(order)
     _announce(order, out, configured, going_on=stored is not None)
     watch = Watch(_choice(order, backend), title=f"nephila {out}")

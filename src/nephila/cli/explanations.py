@@ -73,6 +73,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "repeated_segments": "the path repeats itself (traps.repeated_segments)",
         "blocked": "somebody blocked it (nephila block)",
         "alias": "another spelling of a URL that is asked for instead (nephila aliases)",
+        "plugin": "a plugin keeps it out (nephila why tells which)",
         "policy_depth": "deeper than the policy of its domain allows (nephila policy)",
         "robots": "robots.txt forbids it",
         "address": "the address is not public (--allow-address opens ranges)",

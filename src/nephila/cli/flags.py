@@ -25,6 +25,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "exclude": ("exclude-pattern",),
         "cooldown": ("cooldown-sec",),
         "target-domains": ("target-unique-domains",),
+        "pdf-links": ("parse-pdf-links",),
     }
 )
 """Second names of flags (C4)."""
@@ -42,6 +43,8 @@ _TEXT_METAVARS: Mapping[str, str] = MappingProxyType(
         "type": "TYPE",
         "proxy": "URL",
         "ca-file": "FILE",
+        "plugin": "NAME",
+        "plugin-option": "NAME.OPTION=VALUE",
     }
 )
 
@@ -67,6 +70,7 @@ SECTIONS: Mapping[str, Section] = MappingProxyType(
         "robots": Section.POLITENESS,
         "fetch": Section.FETCH,
         "dns": Section.FETCH,
+        "pdf": Section.SCOPE,
     }
 )
 """Under which heading the flags of a group of settings stand; those of all others under QUEUE."""

@@ -29,6 +29,8 @@ CELL = 9
 FIRST = 16
 """Columns of the table: of the class, and of each figure."""
 NARROWEST = 40
+PLUGIN_ROOM = 40
+"""Characters of a plugin's label."""
 AGE_HEADS: Mapping[str, str] = {
     "under_4h": "< 4 h",
     "under_1d": "< 1 d",
@@ -142,9 +144,22 @@ def _rest(standing: CrawlStatus) -> Iterator[tuple[str, str, Mapping[str, int], 
         "policies": standing.policies and f"{count(standing.policies)} ({nephila} policy {directory})",
         "blocks": standing.blocks and f"{count(standing.blocks)} ({nephila} block {directory})",
     }
+    single |= {f"plugin {name}"[:PLUGIN_ROOM]: _plugin(counts) for name, counts in standing.plugins.items()}
     for label, text in single.items():
         if isinstance(text, str):
             yield label, text, {}, {}
+
+
+def _plugin(counts: Mapping[str, int]) -> str:
+    failures, overruns, lost = (counts.get(name, 0) for name in ("failures", "overruns", "lost"))
+    parts = [many(counts.get("calls", 0), "call")]
+    if failures:
+        parts.append(f"{many(failures, 'failure')}" + (f", {count(overruns)} of them too late" if overruns else ""))
+    if lost:
+        parts.append(f"{count(lost)} records or events did not reach it")
+    if counts.get("off"):
+        parts.append("switched off")
+    return "; ".join(parts)
 
 
 def _names(standing: CrawlStatus) -> str:

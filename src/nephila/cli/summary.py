@@ -104,6 +104,9 @@ def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[st
         yield "sitemaps", f"{count(summary.lists)} read, feeds included: {brought}"
     if summary.errors:
         yield "errors", count(sum(summary.errors.values()))
+    if summary.plugins:
+        named = ", ".join(f"{name} ({count(number)})" for name, number in summary.plugins.items())
+        yield "plugins", f"failed: {named}; the crawl went on without their answers"
     if summary.refused:
         yield "refused", f"{many(sum(summary.refused.values()), 'URL')} found and not queued"
     yield from _left(summary)

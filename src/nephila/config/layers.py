@@ -8,10 +8,11 @@ name is unknown.
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from nephila.model.errors import UsageError
 
@@ -23,6 +24,8 @@ Raw = TypeVar("Raw")
 
 NOT_SETTINGS = frozenset({"NEPHILA_COMMAND", "NEPHILA_DEBUG", "NEPHILA_MATERIAL", "NEPHILA_PYTHON"})
 """Variables of ours that are switches of the program, not settings of a crawl."""
+OPTIONS = "options"
+"""The setting that the tables of plugins become."""
 NEAR = 0.6
 """difflib's own default: how alike a name must be to be suggested."""
 NEARLY_SAME = 0.85
@@ -47,6 +50,11 @@ def given_in_toml(text: str, place: str) -> list[Given]:
     lines = key_lines(text)
     known = declarations()
     given = []
+    if tables := _plugin_tables(document):
+        options = document["plugins"].setdefault(OPTIONS, [])
+        if not isinstance(options, list):
+            raise UsageError(f"{place}: plugins.{OPTIONS} is a list.", 'Write it as ["NAME.OPTION=VALUE"].')
+        options += tables
     for path, value in _leaves(document):
         source = f"{place} line {_line(lines, path)}"
         key = ".".join(path)
@@ -105,6 +113,19 @@ def _fit(one: Declared, source: str, name: str, read: Callable[[Declared, Raw], 
     except BadValueError as error:
         where = f" ({source})" if source not in name and name not in source else ""
         raise UsageError(f"{name} {error}{where}.", f"It is: {one.help}; expected {expected(one)}.") from error
+
+
+def _plugin_tables(document: dict[str, Any]) -> list[str]:
+    """The tables ``[plugins.NAME]``, taken out of a document: each of their keys as an option of that plugin (E1)."""
+    plugins = document.get("plugins")
+    if not isinstance(plugins, dict):
+        return []
+    tables = {name: plugins.pop(name) for name, table in list(plugins.items()) if isinstance(table, dict)}
+    return [
+        f"{name}.{option}={json.dumps(value, default=str)}"
+        for name, table in tables.items()
+        for option, value in table.items()
+    ]
 
 
 def _leaves(document: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], object]]:

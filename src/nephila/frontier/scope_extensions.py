@@ -6,6 +6,8 @@ to HTML is among them.
 
 from __future__ import annotations
 
+PDF = "PDF document"
+
 SKIPPED_EXTENSIONS = {
     "image": "apng avif bmp cr2 cur eps gif heic heif ico jfif jp2 jpe jpeg jpg jxl nef png psd raw svg svgz tif "
     "tiff webp",
@@ -18,7 +20,7 @@ SKIPPED_EXTENSIONS = {
     "script": "js mjs wasm",
     "office document": "doc docm docx dot dotx epub key mobi numbers odf odg odp ods odt pages pot potx pps ppsx ppt "
     "pptm pptx ps rtf vsd vsdx xls xlsb xlsm xlsx xlt xltx",
-    "PDF document": "pdf",
+    PDF: "pdf",
     "data": "bib csv dat db dbf geojson gpx ics json jsonl kml kmz mdb ndjson parquet sav shp sqlite torrent tsv vcf "
     "webmanifest",
 }

@@ -33,6 +33,12 @@ class EventKind(StrEnum):
     """A result came after its lease was lost and was dropped (F3)."""
     LISTED = "listed"
     """A sitemap or feed was read; its `counts` say what it brought."""
+    PDF_LINKS_EXTRACTED = "pdf_links_extracted"
+    """The links of a PDF were read out of it (X4)."""
+    PLUGIN_FAILED = "plugin_failed"
+    """A plugin, named by `reason`, raised, overran its deadline or answered nonsense (E1)."""
+    PLUGIN_OFF = "plugin_off"
+    """It did so too often and is not asked any more in this run."""
     HEARTBEAT = "heartbeat"
     WARNING = "warning"
 

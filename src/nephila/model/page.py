@@ -14,7 +14,8 @@ class Link(NamedTuple):
     url: str
     """Absolute, by the WHATWG rules, fragment kept off."""
     tag: str
-    """``a``, ``area``, ``link``, ``iframe``, ``frame``, ``form``, ``meta`` (refresh), ``img``, ``srcset``."""
+    """``a``, ``area``, ``link``, ``iframe``, ``frame``, ``form``, ``meta`` (refresh), ``img``, ``srcset``;
+    ``pdf`` and ``pdf-text`` in a PDF; else what an extractor of content calls it."""
     rel: str
     text: str
     """The anchor text, white space folded, at most 200 characters."""
@@ -53,6 +54,10 @@ class Page:
     """Empty where the main text is too short to be compared."""
     words: int = 0
     """Of the main text."""
+    extracted: tuple[tuple[str, str], ...] = ()
+    """What content extractors found beside links, as ``PLUGIN.FIELD`` and text (E1)."""
+    keep_body: bool = True
+    """Whether its body is to be stored: not that of a PDF which was fetched for its links (X4)."""
 
     @property
     def likeness(self) -> Likeness:

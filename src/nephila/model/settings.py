@@ -386,6 +386,36 @@ class AlertSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PdfSettings:
+    """Links out of PDFs (X4)."""
+
+    links: bool = setting(False, "fetch PDFs and follow the links in them", flag="pdf-links")
+    keep: bool = setting(False, "store their bodies too; off stores headers and links", flag="keep-pdf")
+    text: bool = setting(True, "take URLs out of their text as well as out of link annotations")
+    max_pages: int = setting(2_000, "pages of one PDF that are looked at", low=1)
+    time_s: float = setting(3.0, "seconds for one PDF: then what was found by then counts", low=0.01)
+    deadline_s: float = setting(10.0, "seconds after which a process that is stuck in one is ended", low=0.1)
+    memory_bytes: int = setting(1 << 30, "address space of that process; 0 for no limit", low=0)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSettings:
+    """Plugins (E1); `docs/plugins.md` tells how to write one."""
+
+    enabled: tuple[str, ...] = setting((), "installed plugins to switch on, by name", flag="plugin")
+    options: tuple[str, ...] = setting(
+        (), "their options, each as NAME.OPTION=VALUE; in a file also as a table [plugins.NAME]", flag="plugin-option"
+    )
+    deadline_s: float = setting(5.0, "seconds for one call of a plugin", low=0.01)
+    quick_s: float = setting(0.05, "and of one that is called on the crawl's own loop", low=0.0001)
+    failures: int = setting(5, "failures in a row after which a plugin is switched off; 0 for never", low=0)
+    overruns: int = setting(20, "overrun deadlines in all after which it is; 0 for never", low=0)
+    memory_bytes: int = setting(4 << 30, "address space of a plugin's process; 0 for no limit", low=0)
+    max_document_bytes: int = setting(10_000_000, "bytes of a body that a plugin is given", low=1)
+    allow_credentials: bool = setting(False, "let fetch hooks add cookies and credentials; they are archived, too")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The whole, built by `config` and taken apart by `node`; nobody else sees it."""
 
@@ -407,6 +437,8 @@ class Settings:
     archive: ArchiveSettings = ArchiveSettings()
     observe: ObserveSettings = ObserveSettings()
     alerts: AlertSettings = AlertSettings()
+    pdf: PdfSettings = PdfSettings()
+    plugins: PluginSettings = PluginSettings()
     random_seed: int = setting(0, "seed of every draw; the same seed gives the same order", flag="random-seed", low=0)
     processes: int = setting(
         1, "processes that share the crawl; auto (or 0) is one for each core", flag="processes", low=0, high=64

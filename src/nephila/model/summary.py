@@ -68,6 +68,8 @@ class CrawlSnapshot:
     """Sitemaps and feeds that were read (X3)."""
     listed: int = 0
     """URLs that they brought and that nobody had met before."""
+    plugins: Mapping[str, int] = field(default_factory=dict)
+    """Failures of plugins, by name (E1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +118,5 @@ class CrawlSummary:
     """Sitemaps and feeds that were read (X3)."""
     listed: int = 0
     """URLs that they brought and that nobody had met before."""
+    plugins: Mapping[str, int] = field(default_factory=dict)
+    """Failures of plugins, by name (E1)."""

@@ -58,6 +58,7 @@ def summary_of(
         near_duplicates=snapshot.near_duplicates,
         lists=snapshot.lists,
         listed=snapshot.listed,
+        plugins=snapshot.plugins,
     )
 
 

@@ -161,7 +161,7 @@ class Crawl:
     async def _sow(self, seeds: Sequence[SeedSource]) -> None:
         """Admit the seeds while the crawl already runs: a list of millions need not be read first."""
         try:
-            self.seed_report = await self._m.sower.sow(seeds, self._wake.set)
+            self.seed_report = await self._m.sower.sow([*seeds, *self._m.plugin_seeds], self._wake.set)
         except NephilaError as error:
             self.fail(error)
         finally:
@@ -231,6 +231,8 @@ class Crawl:
         """Let answers arrive, cut off the rest, close the books."""
         self.stop(StoppedBy.STORAGE if self._failure else StoppedBy.INTERRUPT)
         await self._crew.disband(background[0] if background else None, background[1:])
+        if self._m.plugins is not None:
+            await self._m.plugins.settle()
         self._tell(EventKind.CRAWL_END)
         self._m.events.flush()
 

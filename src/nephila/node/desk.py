@@ -34,6 +34,7 @@ from nephila.urls import Address, Identifier
 
 from .clock import SystemClock
 from .directory import CrawlDirectory
+from .extending import plugin_counts
 from .inspect import WhyAnswer, begun
 from .logbook import Figures, FiguresFile
 from .machinery import Machinery
@@ -114,6 +115,7 @@ class Desk:
             str(self.directory.root),
             self.settings.limits.target_domains,
             running=self.is_running(),
+            plugins=plugin_counts(self.directory.plugins),
         )
 
     async def why(self, url: str) -> WhyAnswer:

@@ -13,6 +13,7 @@
     figures.json       figures over time, for charts
     changes.jsonl      what people changed while it ran or stood still: who, when, what
     chain/             hashes that seal archive and events
+    plugins/           what plugins did and how often they failed, where there are any (JSON)
 
 One `crawl` at a time holds the lock; readers need none.
 """
@@ -68,6 +69,7 @@ class CrawlDirectory:
         self.figures = root / "figures.json"
         self.changes = root / "changes.jsonl"
         self.chain = root / "chain"
+        self.plugins = root / "plugins"
 
     def check(self) -> None:
         """Raise `CrawlDirectoryError` unless this is a crawl of a format that we read."""
@@ -178,7 +180,8 @@ class CrawlDirectory:
 
     def discard(self) -> None:
         """Take back a crawl that came to nothing: what was made for it, and nothing else."""
-        for folder in (self.frontier, self.warc, self.duplicates, self.near, self.aliases, self.events, self.chain):
+        learned = (self.duplicates, self.near, self.aliases)
+        for folder in (self.frontier, self.warc, *learned, self.events, self.chain, self.plugins):
             shutil.rmtree(folder, ignore_errors=True)
         logs = (self.catalogue.with_name(self.catalogue.name + end) for end in ("-wal", "-shm"))
         drafts = (self.figures, self.figures.with_name(self.figures.name + ".new"), self.changes)

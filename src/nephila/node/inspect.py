@@ -25,6 +25,7 @@ from nephila.urls import Address, origin_of
 
 from .clock import SystemClock
 from .directory import CrawlDirectory
+from .extending import plugin_counts
 from .listings import ListTeller
 from .reasons import REASONS
 from .standing import CrawlStatus, Stored, standing
@@ -70,6 +71,7 @@ class CrawlView:
                 self._settings.limits.target_domains,
                 running=self._is_running(),
                 lists=totals,
+                plugins=plugin_counts(self._directory.plugins),
             )
         finally:
             view.close()
@@ -101,6 +103,7 @@ class CrawlView:
                 self._settings.limits.max_depth,
                 ScopeSeeds.from_bytes(self._directory.saved_scope()),
                 repeated_segments=self._settings.traps.repeated_segments,
+                documents=self._settings.pdf.links,
             )
             teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock, self._settings, aliases)
             lines, data, found = teller.tell(address)

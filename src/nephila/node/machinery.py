@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from nephila.model.settings import Settings
 from nephila.model.task import Token
 from nephila.observe import Fanout, Tally
 from nephila.pipeline import Pipeline
+from nephila.plugins import PluginExtensions
+from nephila.seeds import SeedSource
 from nephila.urls import Identifier
 
 from .allowance import PageAllowance
@@ -47,3 +49,6 @@ class Machinery:
     """Names that were looked up, and how many of them were in the cache."""
     look_at_directory: Callable[[], None]
     """Raises when the crawl directory is gone: what open files take would be lost."""
+    plugins: PluginExtensions | None = None
+    """The plugins, to be given what is left when the crawl ends."""
+    plugin_seeds: Sequence[SeedSource] = ()

@@ -11,6 +11,8 @@ from nephila.model.page import Page
 from nephila.model.settings import Settings
 from nephila.parse import MAX_BYTES, list_kind, media_type, parse_html, read_list
 
+from .extending import bare_page
+
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
@@ -52,15 +54,16 @@ def wanted_types(types: Sequence[str] | None) -> Callable[[Fetched], bool]:
     return wanted
 
 
-def page_reader(settings: Settings) -> Callable[[Fetched], Page | None]:
-    """How a body becomes a page; None when it is no HTML."""
+def page_reader(settings: Settings, others: Sequence[str] = ()) -> Callable[[Fetched], Page | None]:
+    """How a body becomes a page; None when it is neither HTML nor of one of the `others`, which plugins read."""
     agent, images = settings.fetch.user_agent, settings.scope.images
     max_bytes = min(MAX_BYTES, settings.fetch.max_decoded_bytes)
 
     def read(fetched: Fetched) -> Page | None:
         content_type = fetched.header("content-type")
-        if media_type(content_type, fetched.body[:1445]) not in HTML_TYPES:
-            return None
+        kind = media_type(content_type, fetched.body[:1445])
+        if kind not in HTML_TYPES:
+            return bare_page(fetched, kind, settings) if kind in others else None
         return parse_html(
             fetched.body,
             fetched.url,

@@ -33,6 +33,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "too_long": "the URL is too long",
         "too_many_segments": "its path has too many parts",
         "alias": "it is an alias of another URL, which is asked for instead",
+        "plugin": "a plugin keeps it out",
         "gone": "proven gone: missing in every answer for days",
         DeferReason.ROBOTS: "the site's robots.txt cannot be fetched, so nothing may be asked until it can",
         DeferReason.RETRY: "it failed and will be tried again",

@@ -14,7 +14,7 @@ from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.listing import ListKind
 from nephila.model.outcome import Done, OriginRules
-from nephila.model.page import Directives, Link, Page
+from nephila.model.page import Directives, Page
 from nephila.model.policy import DomainPolicy
 from nephila.model.record import Capture, SegmentId, StoredCapture
 from nephila.model.task import Lease, Pace, PageTask, RobotsTask
@@ -25,6 +25,8 @@ from nephila.pipeline import (
     Judgement,
     Pipeline,
     capture_row,
+    extracts_in,
+    links_in,
     original_of,
     robots_row,
 )
@@ -152,7 +154,7 @@ class Recovery:
                 if not self._frontier.view.holds(capture.token, task.fingerprint):
                     return False
                 known = self._frontier.view.task(lease.host, task.fingerprint) or task
-                judged = self._rejudge(capture, known, stored)
+                judged = await self._pipeline.advised(known, capture.fetched, self._rejudge(capture, known, stored))
                 rules = self._rules(known)
                 release = self._pipeline.rest_after(lease, capture.fetched, rules)
                 return await self._pipeline.settle_stored(lease, known, capture.fetched, judged, stored, rules, release)
@@ -196,7 +198,7 @@ class Recovery:
             # There are no bytes of its own: its links and directives were written down beside it.
             page = _remembered_page(capture)
             return self._judge.known(task, capture.fetched, page, digest, capture.revisit_of, near)
-        judged = self._judge.judge_again(task, capture.fetched, near)
+        judged = self._judge.judge_again(task, capture.fetched, near, extracts_in(capture))
         own = judged.original is not None and judged.original.record_id == stored.record_id
         original = None if own else judged.original
         return replace(judged, original=original, not_modified=capture.not_modified)
@@ -218,14 +220,9 @@ class Recovery:
 
 def _remembered_page(capture: Capture) -> Page:
     """The page of a capture that has no body, as far as it was written down."""
-    links = []
-    for line in capture.outlinks:
-        url, _, rest = line.partition(" ")
-        tag, _, rel = rest.partition(" ")
-        links.append(Link(url, tag, rel, ""))
     notes = dict(capture.notes)
     flags = notes.get("directives", "").split()
     directives = Directives("nofollow" in flags, "noindex" in flags, "noarchive" in flags)
     url = capture.task.url
     simhash = int(notes.get(NOTE_SIMHASH, "0"), 16)
-    return Page(url, url, "", "", tuple(links), directives, notes.get("canonical", ""), simhash=simhash)
+    return Page(url, url, "", "", links_in(capture), directives, notes.get("canonical", ""), simhash=simhash)

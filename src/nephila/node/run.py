@@ -100,7 +100,7 @@ async def _crawl(
     view: View | None,
     serve: Serve | None,
 ) -> CrawlSummary:
-    if not seeds and not CrawlDirectory(out).marker.exists():
+    if not seeds and not configured.settings.plugins.enabled and not CrawlDirectory(out).marker.exists():
         raise UsageError("there are no seeds", hint="give a URL, --seeds FILE or --domains CSV")
     overhearing = Overhearing()
     async with _opened(out, configured, [*listeners, overhearing]) as crawl:

@@ -74,6 +74,9 @@ class CrawlStatus:
     hosts_by_place: Mapping[str, int] = field(default_factory=dict)
     lists: Mapping[str, int] = field(default_factory=dict)
     """What sitemaps and feeds have brought over all runs (X3): `ListTotals`, by name."""
+    plugins: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What plugins did over all runs, by name: calls, failures, overruns (of their deadline), lost (records or events
+    that did not reach them), off (processes in which it is switched off)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ def standing(
     *,
     running: bool,
     lists: ListTotals = NO_LISTS,
+    plugins: Mapping[str, Mapping[str, int]],
 ) -> CrawlStatus:
     """The status from what the frontier and the catalogue have counted."""
     snapshot, policies = view.snapshot(), view.policies()
@@ -130,6 +134,7 @@ def standing(
             "leased": snapshot.hosts_leased,
         },
         lists=asdict(lists),
+        plugins=plugins,
     )
 
 

@@ -71,6 +71,7 @@ from .allowance import PageAllowance
 from .bookkeeper import Bookkeeper
 from .crawl import Crawl
 from .directory import CrawlDirectory
+from .extending import PluginBooks, extensions_of, fetched_types, read_by, seeds_by, start_plugins
 from .heartbeat import Heartbeat
 from .machinery import Machinery
 from .reading import list_kind_of, list_reader, page_reader, wanted_types
@@ -88,7 +89,9 @@ class Ground:
     dialer: Dialer | None = None
     disk: Disk | None = None
     threaded: bool = True
-    """Whether commits and syncs may run in threads; not under virtual time."""
+    """Whether commits and syncs may run in threads, and plugins in processes; not under virtual time."""
+    plugins: Sequence[object] = ()
+    """Those that were passed in, beside those that the settings switch on (E1)."""
 
 
 def identifier_of(settings: Settings, secret: int) -> Identifier:
@@ -256,12 +259,15 @@ def assemble(
         settings.limits.max_depth,
         ScopeSeeds.from_bytes(directory.saved_scope()),
         repeated_segments=settings.traps.repeated_segments,
+        documents=settings.pdf.links,
     )
     heard = Fanout(listeners)
 
     sink, trail = _told(directory, settings, ground, seat, stack, heard)
     tally = Tally(clock, settings.limits, distinct=joining or seat.supervises)
     events = Fanout([sink, tally, *listeners])
+    extensions = extensions_of(settings, ground.plugins, clock, threaded=ground.threaded)
+    start_plugins(extensions, PluginBooks(directory.plugins, seat.number, clock), events, stack)
     policy = policy_of(settings, seat.sharing)
     frontier = LmdbFrontier(directory.frontier, clock, policy, threaded=ground.threaded, joining=joining)
     stack.push_async_callback(frontier.close)
@@ -293,12 +299,12 @@ def assemble(
     probes = settings.aliases.soft_404
     missing = MissingPages(absences, frontier.secret, _resolved_with(identifier), clock.wall_ms) if probes else None
     near_pages = NearPages(near, settings.dedup)
-    types = None if "*/*" in settings.fetch.types else settings.fetch.types
+    types = fetched_types(settings, extensions)
     formats = Formats(list_kind_of, list_reader(settings))
     lists = Lists(settings.sitemaps, listings, politeness, sieve, formats, _resolved_with(identifier), types)
     clause = ListClause(lists, frontier, frontier, events, clock, settings.priority, threaded=ground.threaded)
     judge = Judge(
-        page_reader(settings),
+        page_reader(settings, read_by(extensions)),
         sieve,
         politeness,
         duplicates,
@@ -328,6 +334,7 @@ def assemble(
         near_pages,
         Learning(aliases, missing, clock),
         clause if settings.sitemaps.follow else None,
+        extensions,
     )
     conduct = Conduct(
         fetch_limit_ms=int(settings.fetch.timeout_s * 1000),
@@ -363,6 +370,8 @@ def assemble(
         aliases=aliases,
         lookups=lambda: (resolver.asked, resolver.found) if isinstance(resolver, DnsResolver) else (0, 0),
         look_at_directory=directory.watch(),
+        plugins=extensions,
+        plugin_seeds=seeds_by(extensions),
     )
 
 

@@ -75,6 +75,7 @@ class Tally:
         self._statuses: Counter[int] = Counter()
         self._latencies = [0] * (len(_LATENCY_BOUNDS_MS) + 1)
         self._latency_ms = 0
+        self._plugins: Counter[str] = Counter()
         self._hosts = Distinct()
         self._page_hosts = Distinct()
         self._domains = Distinct()
@@ -87,6 +88,7 @@ class Tally:
             EventKind.ERROR: self._count_error,
             EventKind.DUPLICATE: self._count_duplicate,
             EventKind.LISTED: self._count_list,
+            EventKind.PLUGIN_FAILED: self._count_plugin,
             **dict.fromkeys(_REFUSALS, self._count_refusal),
         }
 
@@ -146,6 +148,7 @@ class Tally:
             lookups=lookups,
             lists=self._lists,
             listed=self._listed,
+            plugins=dict(self._plugins),
         )
 
     def _count_answer(self, event: Event) -> None:
@@ -189,6 +192,9 @@ class Tally:
     def _count_list(self, event: Event) -> None:
         self._lists += 1
         self._listed += dict(event.counts).get("added", 0)
+
+    def _count_plugin(self, event: Event) -> None:
+        self._plugins[event.reason] += 1
 
     def _count_refusal(self, event: Event) -> None:
         for reason, count in event.counts or ((event.reason or _REFUSALS[event.kind], 1),):

@@ -7,9 +7,11 @@ and `language_of` are for exports. Nothing here does I/O, keeps state or reads a
 
 from .charset import decide_charset, decode
 from .choice import MAX_LINKS, links_that_matter
+from .directives import directives_of
 from .html import MAX_BYTES, parse_html
 from .language import language_of
 from .lists import MAX_LIST_BYTES, ListReader, list_kind, read_list
+from .pdf import PDF_TYPE, PdfBounds, PdfLinks
 from .scan import main_text
 from .sniff import media_type, media_type_of_header
 
@@ -17,9 +19,13 @@ __all__ = [
     "MAX_BYTES",
     "MAX_LINKS",
     "MAX_LIST_BYTES",
+    "PDF_TYPE",
     "ListReader",
+    "PdfBounds",
+    "PdfLinks",
     "decide_charset",
     "decode",
+    "directives_of",
     "language_of",
     "links_that_matter",
     "list_kind",

@@ -1,5 +1,6 @@
 """The crawler in one sentence: fetch, parse, judge, store, settle. Read `sentence` first."""
 
+from .extending import extracts_in, links_in
 from .judgement import Judge, Judgement
 from .learning import Learning
 from .listed import ListClause
@@ -26,6 +27,8 @@ __all__ = [
     "Pipeline",
     "Stages",
     "capture_row",
+    "extracts_in",
+    "links_in",
     "original_of",
     "robots_row",
 ]

@@ -7,7 +7,7 @@ wire; recovery calls it with the same answer read back from the archive, and get
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 
 from nephila.interfaces.duplicates import DigestIndex
@@ -20,6 +20,7 @@ from nephila.model.near import NearOriginal
 from nephila.model.noun import noun
 from nephila.model.outcome import Dead, DeferReason, Deferred, Done, Dropped, Outcome, Respelled, Retry
 from nephila.model.page import Page
+from nephila.model.plugin import Extract
 from nephila.model.record import Original, RecordRef
 from nephila.model.task import Candidate, Level, PageTask, Refusal, Validators
 from nephila.urls import Address
@@ -31,6 +32,10 @@ from .notfound import PROBE, SOFT_404, MissingPages
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 DNS_WAIT_MS = 300_000
 """A name that could not be looked up is tried again when caches have forgotten the failure (RFC 2308, 7.1)."""
+Extracts = Sequence[tuple[str, Extract]]
+"""What content extractors read out of an answer, each by its name (E1)."""
+LONGEST_FIELDS = 65_536
+"""Characters of all fields that are kept with a page: they stand in its metadata record."""
 HTTP_4XX, HTTP_5XX = "http_4xx", "http_5xx"
 ALIAS = "alias"
 NOT_FOUND = 404
@@ -63,6 +68,8 @@ class Judgement:
     """Where it redirects to."""
     listing: ListKind | None = None
     """What it lists URLs as, if it does: a sitemap, a feed (X3)."""
+    extracts: Extracts = ()
+    """What its page owes to content extractors."""
 
 
 _CUT = frozenset({Truncation.TIME, Truncation.DISCONNECT})
@@ -111,19 +118,23 @@ class Judge:
         found = self._sieve.instead_of(task)
         return None if found is None else (found[0], Dropped(ALIAS, found[1]))
 
-    def judge(self, task: PageTask, fetched: Fetched, digest: bytes = b"") -> Judgement:
+    def judge(self, task: PageTask, fetched: Fetched, digest: bytes = b"", extracts: Extracts = ()) -> Judgement:
         """How a task ends that got an answer, and what the answer brought; `digest` is its SHA-256 if it is known."""
-        return self._judge(task, fetched, lambda page: self._near.compare(page, task.url), digest)
+        return self._judge(task, fetched, lambda page: self._near.compare(page, task.url), digest, extracts)
 
-    def judge_again(self, task: PageTask, fetched: Fetched, near: NearOriginal | None) -> Judgement:
+    def judge_again(
+        self, task: PageTask, fetched: Fetched, near: NearOriginal | None, extracts: Extracts = ()
+    ) -> Judgement:
         """The same of an answer that was stored earlier, near to what it was found near to then."""
 
         def compared(page: Page | None) -> Compared:
             return Compared(near, None if near else self._near.likeness_of(page))
 
-        return self._judge(task, fetched, compared)
+        return self._judge(task, fetched, compared, b"", extracts)
 
-    def _judge(self, task: PageTask, fetched: Fetched, compare: _Compare, digest: bytes = b"") -> Judgement:
+    def _judge(
+        self, task: PageTask, fetched: Fetched, compare: _Compare, digest: bytes, extracts: Extracts
+    ) -> Judgement:
         status = fetched.status
         if self._missing is not None and self._missing.is_probe(task.url) and status < 500 and status != 429:
             return self._probed(task, fetched)
@@ -136,7 +147,7 @@ class Judge:
             ending = self._politeness.retry(task, kind, f"HTTP {status}")
             return Judgement(_ends(ending), error=kind)
         if 200 <= status < 300:
-            return self._answered(task, fetched, compare, digest)
+            return self._answered(task, fetched, compare, digest, extracts)
         return self._final(task, fetched)
 
     def _final(self, task: PageTask, fetched: Fetched) -> Judgement:
@@ -219,7 +230,9 @@ class Judge:
             if self._sieve.allows(one, task.depth)
         ]
 
-    def _answered(self, task: PageTask, fetched: Fetched, compare: _Compare, digest: bytes) -> Judgement:
+    def _answered(
+        self, task: PageTask, fetched: Fetched, compare: _Compare, digest: bytes, extracts: Extracts
+    ) -> Judgement:
         if fetched.unwanted:
             return Judgement(_done(fetched))
         cut = fetched.truncated
@@ -233,6 +246,9 @@ class Judge:
             digest = b"" if cut is not None else digest or hashlib.sha256(fetched.body).digest()
             return self.listed(task, fetched, kind, digest, self._duplicates.find(digest) if digest else None)
         page = self._read(fetched)
+        if extracts and page is not None:
+            page = enriched(page, extracts)
+        kept = page is None or page.keep_body
         if self._missing is not None and page is not None and cut is None:
             gone = self._missing.verdict(task, page)
             if gone:
@@ -241,7 +257,8 @@ class Judge:
                 return replace(judged, page=page, detail=gone)
         sifted = self._sieve.sift(page, task.depth) if page is not None else Sifted()
         if cut is not None or not fetched.body:
-            return Judgement(_partial(fetched, page, whole=cut is None), page=page, sifted=sifted)
+            partial = _partial(fetched, page, whole=cut is None)
+            return Judgement(partial, page=page, sifted=sifted, body_kept=kept, extracts=extracts)
         if page is not None:
             sifted.candidates.extend(self._invited(task, page))
         digest = digest or hashlib.sha256(fetched.body).digest()
@@ -254,8 +271,9 @@ class Judge:
             original=original,
             near=compared.original,
             likeness=compared.likeness,
-            body_kept=self._near.stores_body(compared.original),
+            body_kept=kept and self._near.stores_body(compared.original),
             sifted=self._near.sift(sifted, compared.original),
+            extracts=extracts,
         )
 
     def listed(
@@ -293,6 +311,22 @@ class Judge:
             body_kept=False,
             sifted=self._near.sift(self._sieve.sift(page, task.depth), near),
         )
+
+
+def enriched(page: Page, extracts: Extracts) -> Page:
+    """A page with what content extractors found: links behind its own, each URL once; a title where it has none."""
+    links = {link.url: link for link in page.links}
+    title, language, left = page.title, page.language, LONGEST_FIELDS
+    fields: list[tuple[str, str]] = []
+    for name, extract in extracts:
+        for link in extract.links:
+            links.setdefault(link.url, link)
+        title, language = title or extract.title, language or extract.language
+        for field_name, text in extract.fields:
+            left -= len(field_name) + len(text)
+            if left >= 0:
+                fields.append((f"{name}.{field_name}", text))
+    return replace(page, links=tuple(links.values()), title=title, language=language, extracted=tuple(fields))
 
 
 _Compare = Callable[[Page | None], Compared]

@@ -12,6 +12,7 @@ from nephila.interfaces.ledger import Ledger
 from nephila.model.events import NEAR, UNWANTED_TYPE, Event, EventKind
 from nephila.model.exchange import Answer, Fetched, FetchFailed
 from nephila.model.outcome import Dead, Deferred, Done, Dropped, Outcome, Retry, RulesLearned, RulesMoved
+from nephila.model.plugin import PDF_LINKS
 from nephila.model.task import Lease, PageTask, RobotsTask, Task
 
 from .judgement import Judgement
@@ -79,6 +80,10 @@ class Narrator:
         if judged.location:
             self._tell(EventKind.REDIRECT, lease, task, status=answer.status, detail=judged.location)
         self._tell_duplicates(lease, task, judged)
+        for name, extract in judged.extracts:
+            if name == PDF_LINKS:
+                told = {"detail": extract.detail, "counts": extract.counts}
+                self._tell(EventKind.PDF_LINKS_EXTRACTED, lease, task, status=answer.status, **told)
         if isinstance(outcome, Done) and outcome.lied:
             detail = (
                 "the content has changed under the same ETag or Last-Modified: its host is asked in full for a while"
@@ -129,8 +134,8 @@ class Narrator:
                 self._tell(EventKind.DEAD_LETTER, lease, task, reason=kind, detail=detail)
             case Dropped("robots", detail):
                 self._tell(EventKind.ROBOTS_DISALLOW, lease, task, reason="robots", detail=detail, via=task.via)
-            case Dropped("alias", detail):
-                self._tell(EventKind.EXCLUDED_BY_RULE, lease, task, reason="alias", detail=detail, via=task.via)
+            case Dropped("alias" | "plugin" as reason, detail):
+                self._tell(EventKind.EXCLUDED_BY_RULE, lease, task, reason=reason, detail=detail, via=task.via)
             case Dropped(reason, detail) if reason in {"redirect_loop", "too_many_redirects"}:
                 self._error(lease, task, "redirect", detail, dead=False)
                 self._tell(EventKind.TRAP, lease, task, reason=reason, detail=detail)

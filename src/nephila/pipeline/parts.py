@@ -10,6 +10,7 @@ from nephila.interfaces.archive import Archive
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.events import EventSink
+from nephila.interfaces.extensions import Extensions
 from nephila.interfaces.fetcher import Fetcher
 from nephila.interfaces.frontier import Frontier, FrontierView
 from nephila.interfaces.ledger import Ledger
@@ -67,6 +68,8 @@ class Stages:
     """Who learns from what was settled; None for nobody."""
     lists: ListClause | None = None
     """Who reads sitemaps and feeds; None for nobody."""
+    extensions: Extensions | None = None
+    """The plugins; None where there are none, and then nothing is asked of anybody."""
 
 
 @dataclass(frozen=True, slots=True)

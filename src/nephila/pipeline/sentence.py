@@ -39,6 +39,7 @@ from nephila.model.task import Candidate, Lease, Pace, PageTask, RobotsTask, Tas
 from nephila.urls import origin_of
 
 from .deferral import deferral, is_put_off, until_its_turn
+from .extending import advice_on, answer_told, extracts_of, hand_on, notes_on, sifted_by
 from .judgement import Judgement
 from .listing import capture_row
 from .narration import Narrator
@@ -88,6 +89,8 @@ class _UnderWay:
     """When, at the earliest, on the clock that does not jump."""
     answer: Answer | None = None
     """What came of it, as long as nobody else has told of it."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """What plugins add to the request for `task`."""
 
     def ask(self, sent_ms: int) -> None:
         """The host is being asked."""
@@ -139,6 +142,8 @@ class Pipeline:
             under_way.task = task
             if isinstance(task, PageTask):
                 verdict, links = self._unsendable(task, rules, lease.user_agent)
+                if verdict is None and self._to.extensions is not None:
+                    verdict = await self._interruptibly(self._objection(lease, under_way, task))
                 if verdict is not None:
                     await self._settle(lease, task, verdict, self._unsent(under_way) if last else None, links=links)
                     continue
@@ -194,6 +199,8 @@ class Pipeline:
         request: FetchRequest,
     ) -> Release | None:
         under_way.ask(self._to.clock.steady_ms())
+        if under_way.headers:
+            request = replace(request, headers=(*request.headers, *under_way.headers))
         answer = await self._interruptibly(self._to.fetcher.fetch(request))
         under_way.answer = answer
         if is_put_off(answer):
@@ -201,9 +208,12 @@ class Pipeline:
             return None
         release = self._rest(under_way.pace, answer, rules, lease)
         ends = attempt == len(lease.tasks) - 1 or self.stopping or release.wait_ms > HOLD_MS
+        told = None if self._to.extensions is None else answer_told(task, lease, answer)
         concluding = self._conclude(lease, task, attempt, answer, rules, release if ends else None)
         del answer  # see `settle_stored`
         await concluding
+        if self._to.extensions is not None and told is not None:
+            await self._to.extensions.after(told)
         return None if ends else release
 
     def _rules_of(self, lease: Lease) -> OriginRules | None:
@@ -271,6 +281,16 @@ class Pipeline:
             return FetchRequest(task.url, headers, self._conduct.types, user_agent=lease.user_agent)
         return replace(lists.lists.request(task, rules), headers=headers, user_agent=lease.user_agent)
 
+    async def _objection(self, lease: Lease, under_way: _UnderWay, task: PageTask) -> Outcome | None:
+        """How a task ends that a plugin does not let go; None when it may, with the headers that are added to it."""
+        if self._to.extensions is None:
+            return None
+        advice = await advice_on(self._to.extensions, lease, task, conditional=bool(self._conditions(task)))
+        if isinstance(advice, Dropped):
+            return advice
+        under_way.headers = advice.headers
+        return None
+
     def _conditions(self, task: PageTask) -> tuple[tuple[str, str], ...]:
         """The headers of a conditional request (H3); none where a 304 would prove nothing, or have no body to show."""
         if task.verify or not task.validators or not task.digest or self._to.duplicates.find(task.digest) is None:
@@ -298,7 +318,11 @@ class Pipeline:
             answer = self._to.lists.lists.sorted_out(answer, self._conduct.wanted)
         loop, large = asyncio.get_running_loop(), len(answer.body) >= LARGE_BYTES
         digest = await loop.run_in_executor(None, _digest, answer.body) if large else b""
-        judged = self._to.judge.judge(task, answer, digest)
+        if self._to.extensions is None:
+            judged = self._to.judge.judge(task, answer, digest)
+        else:
+            extracts = await extracts_of(self._to.extensions, answer)
+            judged = await self.advised(task, answer, self._to.judge.judge(task, answer, digest, extracts))
         capture = self._capture(lease, task, attempt, answer, judged, rules)
         encoded = await loop.run_in_executor(None, self._to.archive.encode, capture) if large else None
         stored = self._to.archive.append(capture, encoded)
@@ -343,7 +367,7 @@ class Pipeline:
             signals=self._to.politeness.signals(rules, lease.user_agent),
             wall_offset=self._wall_offset(),
         )
-        if self._conduct.deliver is None:
+        if self._conduct.deliver is None and (self._to.extensions is None or not self._to.extensions.wants_bodies):
             answer = answer.without_content()
         settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
         try:
@@ -359,17 +383,29 @@ class Pipeline:
             self._to.duplicates.forget(judged.digest, stored.record_id)
             self._to.near.forget(remembered, task.url)
         self._narrator.answer(lease, task, answer, row.wire_bytes, judged, settled, outcome)
-        if settled.accepted and self._to.learning is not None:
+        if settled.accepted:
+            self._learn(lease, task, answer, judged, outcome)
+            await self._hand_on(task, answer, judged)
+        return settled.accepted
+
+    def _learn(self, lease: Lease, task: PageTask, answer: Fetched, judged: Judgement, outcome: Outcome) -> None:
+        """What an answer that counts says of its site."""
+        if self._to.learning is not None:
             self._to.learning.learn(lease, task, answer, judged, outcome)
-        if settled.accepted and self._to.lists is not None and isinstance(outcome, Done) and outcome.page:
+        if self._to.lists is not None and isinstance(outcome, Done) and outcome.page:
             same = judged.not_modified or (bool(judged.digest) and judged.digest == task.digest)
             self._to.lists.visited(lease, task, outcome.text or judged.digest[:8], same=same)
-        no_page = judged.error in {SOFT_404, PROBE} or judged.listing is not None
-        if settled.accepted and self._conduct.deliver is not None and 200 <= answer.status < 300 and not no_page:
+
+    async def _hand_on(self, task: PageTask, answer: Fetched, judged: Judgement) -> None:
+        """Give a page to those who wait for it: the caller of the library, and plugins."""
+        if judged.error in {SOFT_404, PROBE} or judged.listing is not None:
+            return
+        if self._conduct.deliver is not None and 200 <= answer.status < 300:
             original_url = judged.original.url if judged.original else ""
             near_url = judged.near.url if judged.near else ""
             await self._conduct.deliver(CrawledPage(task, answer, judged.page, original_url, near_url))
-        return settled.accepted
+        if self._to.extensions is not None:
+            await hand_on(self._to.extensions, task, answer, judged)
 
     def _capture(
         self, lease: Lease, task: PageTask, attempt: int, answer: Fetched, judged: Judgement, rules: OriginRules | None
@@ -392,6 +428,7 @@ class Pipeline:
             notes.append((NOTE_SIMHASH, f"{page.simhash:016x}"))
         if judged.listing is not None:
             notes.append((NOTE_LISTING, judged.listing))
+        notes += notes_on(judged)
         if judged.error in {SOFT_404, PROBE}:
             notes.append(
                 (NOTES[judged.error], judged.detail or "asked for what cannot exist, to see how the host says so")
@@ -410,6 +447,10 @@ class Pipeline:
         )
 
     # What recovery needs, too
+
+    async def advised(self, task: PageTask, answer: Fetched, judged: Judgement) -> Judgement:
+        """A judgement with the links that plugins leave of it."""
+        return judged if self._to.extensions is None else await sifted_by(self._to.extensions, task, answer, judged)
 
     def learn(self, lease: Lease, task: RobotsTask, answer: Answer) -> tuple[RulesLearned | RulesMoved, Release]:
         """What an answer to a robots.txt request comes to, and how long the host that was asked rests."""

@@ -91,6 +91,8 @@ SAMPLES = {
     "fetch.allow_addresses": ("127.0.0.0/8", ("127.0.0.0/8",)),
     "fetch.types": ("*/*", ("*/*",)),
     "dns.resolvers": ("127.0.0.1:53", ("127.0.0.1:53",)),
+    "plugins.enabled": ("articles", ("articles",)),
+    "plugins.options": ("articles.pattern=/a,b/", ("articles.pattern=/a,b/",)),
 }
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,13 @@ from click.testing import Result
 
 from nephila.cli.check import run_tests
 from nephila.cli.looking import labelled
+from nephila.cli.status import status_lines
 from nephila.config import write_stored
 from nephila.config.reference import reference
 from nephila.model.errors import CrawlDirectoryError, UsageError
 from nephila.model.settings import FetchSettings, Settings
 
-from .conftest import FakeNode
+from .conftest import STATUS, FakeNode
 
 Invoke = Callable[..., Result]
 
@@ -173,3 +175,12 @@ def test_long_texts_are_wrapped_below_themselves_and_addresses_stay_whole() -> N
         f"long label  {url}",
         "none",
     ]
+
+
+def test_the_status_tells_how_plugins_do() -> None:
+    """E1: calls, failures, losses and whether one is off, for each by its name."""
+    counts = {"hangs": {"calls": 7, "failures": 3, "overruns": 2, "lost": 5, "off": 1}, "fine": {"calls": 1, "off": 0}}
+    lines = [" ".join(line.split()) for line in status_lines(replace(STATUS, plugins=counts), 120)]
+    told = "plugin hangs 7 calls; 3 failures, 2 of them too late; 5 records or events did not reach it; switched off"
+    assert told in lines
+    assert "plugin fine 1 call" in lines

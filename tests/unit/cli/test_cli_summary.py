@@ -143,3 +143,10 @@ def test_figures_are_short_and_exact_enough() -> None:
 def test_durations_are_told_in_the_unit_that_leaves_them_whole(seconds: float, said: str) -> None:
     """C4: as people would write them."""
     assert span(seconds) == said
+
+
+def test_plugins_that_failed_are_named_in_the_summary() -> None:
+    """E1: with how often; those that did not fail are not mentioned."""
+    said = " ".join(text(replace(SUMMARY, plugins={"hangs": 3, "raises": 1})).split())
+    assert "plugins failed: hangs (3), raises (1); the crawl went on without their answers" in said
+    assert "plugins" not in text()

@@ -195,3 +195,16 @@ def test_the_number_of_processes_may_be_left_to_the_machine(tmp_path: Path) -> N
     assert "auto" in hint
     assert "at most 64" in complaint(assignments=["processes=65"])[0]
     assert "a whole number or auto" in complaint(file=written(tmp_path, 'processes = "2"'))[0]
+
+
+def test_a_table_of_a_plugin_is_its_options(tmp_path: Path) -> None:
+    """E1: [plugins.NAME] becomes NAME.OPTION=VALUE, beside those that are listed, and reads back the same."""
+    text = '[plugins]\nenabled = ["a", "b-c"]\noptions = ["a.x=1"]\n'
+    text += '[plugins.b-c]\nwords = ["one", "two"]\ndeep = {k = 2.5}\n'
+    settings = load(file=written(tmp_path, text)).settings
+    assert settings.plugins.enabled == ("a", "b-c")
+    assert settings.plugins.options == ("a.x=1", 'b-c.words=["one", "two"]', 'b-c.deep={"k": 2.5}')
+    write_stored(tmp_path, settings)
+    assert load(stored=read_stored(tmp_path)).settings == settings
+    message, _ = complaint(file=written(tmp_path, '[plugins]\noptions = "a.x=1"\n[plugins.a]\ny = 1\n'))
+    assert "plugins.options is a list" in message

@@ -65,6 +65,7 @@ class Figures(msgspec.Struct, frozen=True):
     lookups: tuple[int, int] = (0, 0)
     lists: int = 0
     listed: int = 0
+    plugins: dict[str, int] = {}
 
 
 class Beat(msgspec.Struct, frozen=True, tag=True):

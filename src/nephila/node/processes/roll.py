@@ -77,6 +77,7 @@ class Roll:
             near_duplicates=own.near_duplicates + sum(one.near_duplicates for one in told),
             lists=own.lists + sum(one.lists for one in told),
             listed=own.listed + sum(one.listed for one in told),
+            plugins=_added(own.plugins, *(one.plugins for one in told)),
             errors=_added(own.errors, *(one.errors for one in told)),
             refused=_added(own.refused, *(one.refused for one in told)),
             statuses=_added(own.statuses, *(one.statuses for one in told)),

@@ -160,7 +160,7 @@ class Supervisor:
     async def _sow(self, seeds: Sequence[SeedSource]) -> None:
         """Admit the seeds while the workers already crawl."""
         try:
-            self.seed_report = await self._m.sower.sow(seeds, self._woken.set)
+            self.seed_report = await self._m.sower.sow([*seeds, *self._m.plugin_seeds], self._woken.set)
         finally:
             self._woken.set()
 

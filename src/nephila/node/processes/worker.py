@@ -89,6 +89,8 @@ class Worker:
         finally:
             self.stop()
             await self._crew.disband(books, others[:1])
+            if self._m.plugins is not None:
+                await self._m.plugins.settle()
             for task in others[1:]:  # figures are told and pings answered while the last answers arrive
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
@@ -168,6 +170,7 @@ class Worker:
             near_duplicates=now.near_duplicates,
             lists=now.lists,
             listed=now.listed,
+            plugins=dict(now.plugins),
             errors=dict(now.errors),
             refused=dict(now.refused),
             statuses=dict(now.statuses),

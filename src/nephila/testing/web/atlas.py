@@ -23,7 +23,7 @@ from .words import WORDS, slug
 LANDED = -1
 """Step of the page at the end of a redirect chain."""
 SHADOW = -2
-"""Step of the page behind a nofollow page."""
+"""Step of the page behind a nofollow page or a PDF, to which nothing else leads."""
 
 TRACKERS = ("utm_source", "utm_medium", "gclid", "fbclid")
 _NUMBER = re.compile(r"[-/=](\d{1,9})(?:_(\d{1,3}))?(?=/?(?:$|[.&?]))")
@@ -145,7 +145,7 @@ class Atlas:
             return spot.step == LANDED or 0 < spot.step < self._chain_length(
                 draw(self._seed, Salt.TARGET, spot.host, spot.page)
             )
-        return (role is Role.LOOP and spot.step == 1) or (role is Role.NOFOLLOW and spot.step == SHADOW)
+        return (role is Role.LOOP and spot.step == 1) or (role in (Role.NOFOLLOW, Role.PDF) and spot.step == SHADOW)
 
     def _chain_length(self, bits: int) -> int:
         return self._chains[(bits >> 24) % len(self._chains)]

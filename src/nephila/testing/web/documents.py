@@ -70,7 +70,7 @@ class DocumentMaker:
                 return self._family_body(self.family(spot))
             case Role.NEAR:
                 return self._near_copy(spot)
-            case Role.PDF | Role.PNG | Role.JSON as role:
+            case Role.PDF | Role.PNG | Role.JSON as role if spot.step == 0:
                 return self._no_page(spot, role)
             case role:
                 return self._leaf(spot, role)
@@ -118,7 +118,9 @@ class DocumentMaker:
 
     def _no_page(self, spot: Spot, role: Role) -> Document:
         if role is Role.PDF:
-            return Document(_pdf(self._atlas.identity(Spot(spot.host, 0))), "application/pdf")
+            home, trunk, behind = (self._atlas.identity(link.spot) for link in links_of(self._atlas, spot))
+            drawn, written = ([home, behind], [trunk]) if spot.page % 2 else ([home], [trunk, behind])
+            return Document(_pdf(drawn, written), "application/pdf")
         if role is Role.PNG:
             return Document(_png(draw(self._spec.seed, Salt.TEXT, spot.host, spot.page)), "image/png")
         content = {"page": spot.page, "title": self._title(spot)}
@@ -202,13 +204,20 @@ def _html(heading: str, head: list[str], menu: str, links: list[str], prose: lis
     )
 
 
-def _pdf(link: str) -> bytes:
-    """The smallest PDF with one page and one link annotation."""
+def _pdf(drawn: list[str], written: list[str]) -> bytes:
+    """A PDF of one page, with some links as annotations and others in its text."""
+    lines = b" T* ".join(b"(see " + link.encode() + b" for more) Tj" for link in written)
+    text = zlib.compress(b"BT /F1 9 Tf 11 TL 10 180 Td " + lines + b" ET")
+    annotations = b"".join(
+        b"<< /Type /Annot /Subtype /Link /Rect [10 10 100 30] /A << /S /URI /URI (" + link.encode() + b") >> >>"
+        for link in drawn
+    )
     objects = (
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Annots [4 0 R] >>",
-        b"<< /Type /Annot /Subtype /Link /Rect [10 10 100 30] /A << /S /URI /URI (" + link.encode() + b") >> >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 200] /Contents 4 0 R /Annots [%b] "
+        b"/Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>" % annotations,
+        b"<< /Filter /FlateDecode /Length %d >>\nstream\n%b\nendstream" % (len(text), text),
     )
     out, offsets = bytearray(b"%PDF-1.4\n"), []
     for number, content in enumerate(objects, 1):

@@ -30,14 +30,14 @@ class Link(NamedTuple):
 
 
 def links_of(atlas: Atlas, spot: Spot) -> list[Link]:
-    """The links of an HTML page."""
+    """The links of an HTML page or a PDF."""
     host = atlas.hosts[spot.host]
     role = atlas.role(host, spot.page)
     if role is Role.ARTICLE:
         return menu_links(atlas, host) + article_links(atlas, host, spot.page)
     home = Link(Spot(host.number, 0))
     trunk = Link(Spot(host.number, (spot.page - host.articles) % host.articles))
-    if role is Role.NOFOLLOW and spot.step == 0:
+    if role in (Role.NOFOLLOW, Role.PDF) and spot.step == 0:
         return [home, trunk, Link(spot._replace(step=SHADOW))]
     return [home, trunk]
 

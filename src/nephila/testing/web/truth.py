@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from .atlas import Atlas, Spot
+from .atlas import SHADOW, Atlas, Spot
 from .documents import DocumentMaker
 from .hosts import Door, Host
 from .links import family_links, links_of
@@ -73,6 +73,8 @@ class WalkPolicy:
     skipped_extensions: tuple[str, ...] = (".pdf", ".png")
     max_depth: int = 15
     max_hops: int = 10
+    pdf_links: bool = False
+    """Whether it reads PDFs (X4); then ``.pdf`` is not among the skipped extensions."""
     patient: bool = True
     """Whether it waits until a robots.txt that fails at first has recovered."""
 
@@ -157,7 +159,7 @@ def walk(
         onward = atlas.onward(spot)
         if onward is not None:
             queue.appendleft(_Visit(onward, visit.depth, visit.hops + 1))
-        elif page.expect in _READABLE:
+        elif page.expect in _READABLE or (policy.pdf_links and page.role is Role.PDF):
             for link in family_links(atlas, page.family) if page.family is not None else links_of(atlas, spot):
                 if policy.obey_nofollow and (link.nofollow or (page.role is Role.NOFOLLOW and spot.step == 0)):
                     refused.setdefault(atlas.identity(link.spot), "nofollow")
@@ -171,6 +173,8 @@ def _page(atlas: Atlas, documents: DocumentMaker, url: str, visit: _Visit) -> Tr
     role = atlas.role(host, visit.spot.page)
     onward = atlas.onward(visit.spot) is not None
     expect = _EXPECTED.get(role, Expect.REDIRECT if onward else Expect.PAGE)
+    if role is Role.PDF and visit.spot.step == SHADOW:
+        expect = Expect.PAGE
     family = documents.family(visit.spot) if role is Role.DUPLICATE else None
     near_family = documents.near_family(visit.spot) if role is Role.NEAR else None
     return TruePage(url, expect, visit.depth, role, host.name, family, near_family)
