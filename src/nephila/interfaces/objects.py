@@ -1,8 +1,8 @@
 """A store of objects: S3, or whatever speaks like it. Where archives go that shall not lie in the crawl directory (W2).
 
-An object is written once, whole, under a key of its own, and never changed: that is all an archive needs, and it is what
-makes an upload whose answer was lost harmless. Doing it again finds the same object there, and the digest that was sent
-with it tells that it is the same.
+An object is written once, whole, under a key of its own, and never changed: that is all an archive needs, and it is
+what makes an upload whose answer was lost harmless. Doing it again finds the same object there, and the digest that was
+sent with it tells that it is the same.
 """
 
 from __future__ import annotations

@@ -25,6 +25,22 @@ class StoppedBy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class SpoolStanding:
+    """What waits for its upload to the archive's store (W2)."""
+
+    place: str = ""
+    """Where the archive goes: ``s3://bucket/prefix``."""
+    segments: int = 0
+    bytes: int = 0
+    oldest_s: float = 0.0
+    """Since the oldest was begun."""
+    away: str = ""
+    """Why the store does not take it, in words; empty while it does."""
+    full: bool = False
+    """No more may wait: fetching does."""
+
+
+@dataclass(frozen=True, slots=True)
 class CrawlSnapshot:
     """What the live view shows. All counts are of this run, but for the frontier's own."""
 
@@ -64,6 +80,8 @@ class CrawlSnapshot:
     """The sum of their times."""
     lookups: tuple[int, int] = (0, 0)
     """Names that were looked up, and how many of them were found in the cache (H4)."""
+    spool: SpoolStanding | None = None
+    """None where the archive lies in the crawl directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +126,5 @@ class CrawlSummary:
     """How many were wanted first (S4); 0 when there was no such wish."""
     near_duplicates: int = 0
     """Pages that say nearly what another one said before (D3); not among the duplicates."""
+    spool: SpoolStanding | None = None
+    """What stays in the spool; None where the archive lies in the crawl directory."""

@@ -56,6 +56,7 @@ def summary_of(
         total_domains=frontier.domains,
         target_domains=target_domains,
         near_duplicates=snapshot.near_duplicates,
+        spool=snapshot.spool,
     )
 
 

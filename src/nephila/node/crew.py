@@ -33,13 +33,17 @@ class Crew:
         self._working: dict[asyncio.Task[None], Lease] = {}
         self._books_closed = False
         self.woken = asyncio.Event()
+        if machinery.shipper is not None:
+            machinery.shipper.on_room(self.woken.set)
 
     def __len__(self) -> int:
         return len(self._working)
 
     @property
     def places(self) -> int:
-        """How many more leases could be worked on."""
+        """How many more leases could be worked on: none while the spool is full, so that nothing more is fetched."""
+        if self._m.shipper is not None and self._m.shipper.is_full:
+            return 0
         return self._m.settings.fetch.concurrency - len(self._working)
 
     async def claim(self, hosts: int) -> list[Lease]:

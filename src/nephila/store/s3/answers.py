@@ -45,38 +45,40 @@ class Answer:
 def refusal_of(answer: Answer, bucket: str, doing: str) -> ObjectStoreError:
     """The error for an answer that is none of those that were hoped for. `doing` is a verb: written, read, listed."""
     code, status = answer.field("Code"), answer.status
-    told = f"{status} {code}".strip()
     if status == _EXISTS or code == "PreconditionFailed":
         return ObjectExistsError("there is an object under this key already")
     if status in _BUSY or code in _BUSY_CODES or (status == 409 and code != "BucketAlreadyExists"):
-        return StoreAwayError(f"the archive's store is busy ({told})")
-    if code == "ExpiredToken":
-        return StoreRefusedError("the credentials for the archive's store have expired", hint="get new ones")
-    if code in _KEY_CODES:
-        wrong = "does not know the access key" if code == "InvalidAccessKeyId" else "does not accept the secret key"
-        return StoreRefusedError(
-            f"the archive's store {wrong} ({code})", hint="check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE"
-        )
-    if code in _SKEW_CODES:
-        theirs = answer.headers.get("date") or answer.field("ServerTime")
-        return StoreRefusedError(
-            f"this machine's clock differs too much from that of the archive's store, where it is {theirs}",
-            hint="set the clock (NTP)",
-        )
-    if code == "NoSuchBucket" or (status == 404 and not code):
-        return StoreRefusedError(
-            f"there is no bucket {bucket!r} in the archive's store", hint="make it, or name another"
-        )
+        return StoreAwayError(f"the archive's store is busy ({status} {code})".replace(" )", ")"))
+    return StoreRefusedError(*_sentence(answer, code, bucket, doing))
+
+
+def _sentence(answer: Answer, code: str, bucket: str, doing: str) -> tuple[str, str]:
+    """What is wrong, and what to do about it."""
+    status, told = answer.status, f"{answer.status} {code}".strip()
     region = answer.headers.get("x-amz-bucket-region") or answer.field("Region")
-    if region and (status in {301, 307} or code == "AuthorizationHeaderMalformed"):
-        return StoreRefusedError(f"the bucket {bucket!r} is in the region {region}", hint=f"set s3.region={region}")
-    if status in {401, 403}:
-        return StoreRefusedError(
-            f"the archive's store does not allow that the bucket {bucket!r} is {doing} ({told})",
-            hint="give these credentials the permission to read, write and list it (GetObject, PutObject, ListBucket)",
-        )
-    detail = answer.field("Message")
-    return StoreRefusedError(
-        f"the archive's store refuses ({told}{': ' + detail if detail else ''})",
-        hint="check archive.url and s3.endpoint",
-    )
+    keys = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE"
+    match code:
+        case "ExpiredToken":
+            said = "the credentials for the archive's store have expired", "get new ones"
+        case "InvalidAccessKeyId":
+            said = f"the archive's store does not know the access key ({code})", keys
+        case _ if code in _KEY_CODES:
+            said = f"the archive's store does not accept the secret key ({code})", keys
+        case _ if code in _SKEW_CODES:
+            theirs = answer.headers.get("date") or answer.field("ServerTime")
+            clock = f"this machine's clock differs too much from that of the archive's store, where it is {theirs}"
+            said = clock, "set the clock (NTP)"
+        case _ if code == "NoSuchBucket" or (status == 404 and not code):
+            said = f"there is no bucket {bucket!r} in the archive's store", "make it, or name another"
+        case _ if region and (status in {301, 307} or code == "AuthorizationHeaderMalformed"):
+            said = f"the bucket {bucket!r} is in the region {region}", f"set s3.region={region}"
+        case _ if status in {401, 403}:
+            said = (
+                f"the archive's store does not allow that the bucket {bucket!r} is {doing} ({told})",
+                "let these credentials read, write and list it (s3:GetObject, s3:PutObject, s3:ListBucket)",
+            )
+        case _:
+            detail = answer.field("Message")
+            refused = f"the archive's store refuses ({told}{': ' + detail if detail else ''})"
+            said = refused, "check archive.url and s3.endpoint"
+    return said
