@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,11 +20,9 @@ from nephila.testing.objects import SimulatedObjectStore
 SMALL_PARTS = 5 * 1024 * 1024
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[seaweed.Seaweed]:
-    with seaweed.running(tmp_path_factory.mktemp("seaweed")) as running:
-        seaweed.make_bucket(running)
-        yield running
+@pytest.fixture
+def server(object_server: seaweed.Seaweed) -> seaweed.Seaweed:
+    return object_server
 
 
 def _now_ms() -> int:

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,8 @@ def crawl(
                 summary = await built.run([ArgumentSeeds(web.seeds())])
                 if beside is not None:
                     beside.cancel()
-                    await asyncio.gather(beside, return_exceptions=True)
+                    with suppress(asyncio.CancelledError):
+                        await beside
                 return summary
 
     return run_virtual(run, clock), recorder
@@ -96,12 +97,11 @@ def test_killed_at_random_steps_everything_is_in_the_bucket_once(
     """W2, F10, Q4: after any event, write, sync, commit, or object that was stored and not yet acknowledged."""
     draw = random.Random(seed)
     objects = SimulatedObjectStore(seed)
-    if stormy:
-        objects.weather = STORMY
     world = World(SimulatedWeb(SMALL), tmp_path, SPOOLED, objects=objects)
     moments = [draw.randint(1, STEPS // 2) for _ in range(4)]
     for moment in moments:
         world.crawl(moment)
+        objects.weather = STORMY if stormy else objects.weather
     summary = world.crawl()
     assert summary is not None
     assert summary.failure == ""
@@ -155,7 +155,7 @@ def test_nothing_counts_before_its_upload_was_acknowledged(tmp_path: Path) -> No
         stored = len(objects.objects)
         await asyncio.sleep(300)
         frontier = running._m.frontier.snapshot()
-        seen.append((frontier.states["completed"], frontier.states["stored_pending"]))
+        seen.append((frontier.states["completed"], frontier.states["pending"]))
         assert len(objects.objects) == stored
         standing = running.snapshot().spool
         assert standing is not None
@@ -199,7 +199,7 @@ def test_a_full_spool_holds_fetching_back_until_there_is_room(tmp_path: Path, wa
 
     summary, recorder = crawl(tmp_path / "crawl", SimulatedWeb(SMALL), objects, settings, view)
     assert len(set(sizes[1:])) == 1, "the spool stands still"
-    assert sizes[-1] < 60_000 + 100_000, "and holds little more than it may: what was on its way"
+    assert 60_000 <= sizes[-1] < 60_000 + 2 * 600_000, "and holds what was on its way beside: two answers at most"
     assert len(set(fetched[1:])) == 1, "as does fetching"
     assert summary.failure == ""
     assert summary.responses > fetched[-1]

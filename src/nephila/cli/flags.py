@@ -42,6 +42,9 @@ _TEXT_METAVARS: Mapping[str, str] = MappingProxyType(
         "type": "TYPE",
         "proxy": "URL",
         "ca-file": "FILE",
+        "archive": "URL",
+        "s3-endpoint": "URL",
+        "s3-region": "NAME",
     }
 )
 
@@ -67,6 +70,8 @@ SECTIONS: Mapping[str, Section] = MappingProxyType(
         "robots": Section.POLITENESS,
         "fetch": Section.FETCH,
         "dns": Section.FETCH,
+        "archive": Section.TARGET,
+        "s3": Section.TARGET,
     }
 )
 """Under which heading the flags of a group of settings stand; those of all others under QUEUE."""

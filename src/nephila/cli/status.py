@@ -63,6 +63,8 @@ def status_lines(standing: CrawlStatus, width: int) -> Iterator[str]:
     yield from row("stored", _stored(standing), width)
     yield from row("known", _known(standing), width)
     yield from row("hosts", _hosts(standing), width)
+    if standing.spool is not None:
+        yield from row("archive", f"{printable(standing.spool.place)}; spool: {standing.spool.words()}", width)
     yield ""
     yield from _queue(standing)
     yield ""

@@ -37,6 +37,10 @@ class MemoryShortageError(NephilaError):
         )
 
 
+class UnsentError(StorageError):
+    """A crawl came to its end, and part of its archive could not be uploaded yet."""
+
+
 class FrontierError(NephilaError):
     """The frontier's engine refused: map full, corrupt, another version."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nephila.interfaces.frontier import FrontierSnapshot
-from nephila.model.errors import NephilaError
+from nephila.model.errors import NephilaError, UnsentError
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 
 
@@ -58,6 +58,11 @@ def summary_of(
         near_duplicates=snapshot.near_duplicates,
         spool=snapshot.spool,
     )
+
+
+def stopped_by(error: NephilaError) -> StoppedBy:
+    """What ended a crawl that failed with this."""
+    return StoppedBy.UNSENT if isinstance(error, UnsentError) else StoppedBy.STORAGE
 
 
 def told(error: NephilaError | None) -> str:

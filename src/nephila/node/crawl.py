@@ -26,7 +26,7 @@ from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.seeds import SeedReport, SeedSource
 
 from .allowance import Used
-from .closing import summary_of
+from .closing import stopped_by, summary_of
 from .crew import Crew
 from .machinery import Machinery, begin_shipping
 from .memory import failure_of
@@ -74,7 +74,7 @@ class Crawl:
             self._failure = error
         self._m.bookkeeper.distrust()
         self.stop(StoppedBy.STORAGE)
-        self._stopped_by = StoppedBy.STORAGE
+        self._stopped_by = stopped_by(self._failure)
 
     def pause(self) -> None:
         """Ask nothing new until `resume`; what is on the wire arrives."""

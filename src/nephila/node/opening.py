@@ -31,14 +31,19 @@ async def opened(
     *,
     listeners: Sequence[EventSink] = (),
     deliver: Callable[[CrawledPage], Awaitable[None]] | None = None,
+    for_good: bool = True,
 ) -> AsyncIterator[Crawl]:
-    """Hold the directory and build the crawl in it; everything is closed again at the end."""
+    """Hold the directory and build the crawl in it; everything is closed again at the end.
+
+    `for_good`: the settings are those of the crawl from now on, and not of this run only.
+    """
     settings, warning = sized(configured.settings)
     crawl: Crawl | None = None
     with begun(out, configured, lambda: crawl is None or crawl.is_untouched) as (directory, _):
         async with AsyncExitStack() as stack:
             crawl = await build(directory, settings, ground, stack, listeners=listeners, deliver=deliver)
-            write_stored(out, configured.settings)
+            if for_good:
+                write_stored(out, configured.settings)
             if warning:
                 crawl.warn("descriptors", warning)
             yield crawl

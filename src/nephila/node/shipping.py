@@ -41,7 +41,7 @@ ROOM_SHARE = 0.9
 """A full spool has room again when it is down to this share of what it may hold."""
 TELL_AFTER = 3
 """Failures in a row: a single one is nobody's concern."""
-START_TRIES = 3
+START_TRIES = 4
 HURRY_S = 2.0
 """How long an upload may still take after Ctrl-C."""
 
@@ -298,7 +298,7 @@ class Shipper:
         self.standing = replace(self.standing, away="")
         if self._told:
             self._told = False
-            self._tell("store_back", f"the archive's store takes uploads again; {spool_words(self.standing)} wait")
+            self._tell("store_back", f"the archive's store takes uploads again; {self.standing.words()} wait")
 
     # The spool's size
 
@@ -315,10 +315,10 @@ class Shipper:
         is_full = found.bytes >= (limit * ROOM_SHARE if was_full else limit)
         self.standing = replace(found, place=str(self.place), away=self.standing.away, full=is_full)
         if is_full and not was_full:
-            self._tell("spool_full", f"the spool is full ({spool_words(found)}): fetching waits until there is room")
+            self._tell("spool_full", f"the spool is full ({found.words()}): fetching waits until there is room")
             self._watching = self._watching or asyncio.create_task(self._watch(), name="spool")
         elif was_full and not is_full:
-            self._tell("spool_room", f"the spool has room again ({spool_words(found)}): fetching goes on")
+            self._tell("spool_room", f"the spool has room again ({found.words()}): fetching goes on")
             for listener in self._room:
                 listener()
 
@@ -344,29 +344,6 @@ class Shipper:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._objects.close()
-
-
-def spool_words(standing: SpoolStanding) -> str:
-    """``12 segments, 700 MB, oldest 3 min``."""
-    if not standing.segments:
-        return "no segments"
-    noun = "segment" if standing.segments == 1 else "segments"
-    minutes = standing.oldest_s / 60
-    age = (
-        f"{standing.oldest_s:.0f} s"
-        if minutes < 2
-        else f"{minutes:.0f} min"
-        if minutes < 120
-        else f"{minutes / 60:.0f} h"
-    )
-    return f"{standing.segments:,} {noun}, {_size(standing.bytes)}, oldest {age}"
-
-
-def _size(count: int) -> str:
-    for unit, scale in (("GB", 10**9), ("MB", 10**6)):
-        if count >= scale:
-            return f"{count / scale:.3g} {unit}"
-    return f"{count / 1000:.0f} KB"
 
 
 def _raise(error: NephilaError) -> None:

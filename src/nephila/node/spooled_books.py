@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from nephila.interfaces.catalogue import CaptureRow, Catalogue
 from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.near_duplicates import NearIndex
-from nephila.model.errors import StorageError
+from nephila.model.errors import UnsentError
 from nephila.model.record import SegmentId
 from nephila.store import RowJournal, SpooledArchive
 
 from .bookkeeper import Bookkeeper, Disowner, Flushed
-from .shipping import Shipper, spool_words
+from .shipping import Shipper
 
 ROWS_AT_ONCE = 5_000
 BEAT_S = 1.0
@@ -162,7 +162,7 @@ class SpooledBookkeeper(Bookkeeper):
         left = shipper.standing
         if left.segments and self._out.tells and not shipper.is_hurried:
             reason = f": {left.away}" if left.away else ""
-            raise StorageError(
-                f"not all of the archive has arrived in its store{reason}; the spool holds {spool_words(left)}",
+            raise UnsentError(
+                f"not all of the archive has arrived in its store{reason}; the spool holds {left.words()}",
                 hint="nothing is lost: `nephila flush DIR`, or the same command, uploads them when the store is back",
             )

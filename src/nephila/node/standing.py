@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from nephila.frontier.embedded import LmdbFrontierView
 from nephila.frontier.embedded.book import AGE_STEP_S
+from nephila.model.summary import SpoolStanding
 from nephila.model.task import Level
 
 _HOUR_S, _DAY_S = 3600, 86_400
@@ -69,6 +70,8 @@ class CrawlStatus:
     policies: int = 0
     blocks: int = 0
     hosts_by_place: Mapping[str, int] = field(default_factory=dict)
+    spool: SpoolStanding | None = None
+    """What waits for its upload; None where the archive lies in the crawl directory."""
 
 
 @dataclass(frozen=True, slots=True)
