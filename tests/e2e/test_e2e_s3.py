@@ -23,7 +23,7 @@ from nephila.store import MARKER
 from nephila.store.s3 import CredentialChain, S3ObjectStore
 
 HOSTS, PAGES = 12, 240
-SMALL = ("--set", "spool.segment_bytes=200KB", "--set", "spool.segment_age_s=1", "--set", "spool.retry_s=0.1")
+SMALL = ("--set", "spool.segment_bytes=400KB", "--set", "spool.segment_age_s=1.5", "--set", "spool.retry_s=0.1")
 POLITE = ("--delay", "0.03", "--scope", "all", "--max-wait", "20")
 
 
@@ -34,6 +34,14 @@ def door(object_server: Seaweed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ga
         monkeypatch.setenv(name, value)
     with gate(object_server.ports[0]) as made:
         yield made
+
+
+def wait_for_pages(out: Path) -> None:
+    """Wait until a crawl has stored something: it has begun, and its store was there."""
+    deadline = time.monotonic() + 30
+    while not (out / "spool").is_dir() or not list((out / "spool").glob("*.warc.gz")):
+        assert time.monotonic() < deadline, "the crawl does not begin"
+        time.sleep(0.05)
 
 
 def portless(urls: list[str]) -> list[str]:
@@ -112,7 +120,8 @@ def test_a_store_that_goes_away_in_the_middle(
         options = ("--delay", "0.1", "--scope", "all", "--max-wait", "20", *to_s3(door, prefix))
         command = nephila("crawl", *web.seeds, "--out", out, *web.flags, *options, "--json")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(1.5)
+        wait_for_pages(out)
+        time.sleep(0.5)
         door.shut()
         time.sleep(4)
         waiting = " ".join(run("status", out).stdout.split())
@@ -137,7 +146,7 @@ def test_killed_and_restarted_everything_is_in_the_bucket_once(
     spec, arguments = plain_web(33, hosts=HOSTS, pages=PAGES)
     draw = random.Random(processes)
     prefix, out = f"crawls/{uuid4()}", tmp_path / "killed"
-    options = (*POLITE, "--processes", str(processes), *to_s3(door, prefix), "--set", "spool.segment_age_s=0.3")
+    options = (*POLITE, "--processes", str(processes), *to_s3(door, prefix), "--set", "spool.segment_age_s=0.7")
     with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "30") as web:
         command = nephila("crawl", *web.seeds, "--out", out, *web.flags, *options)
         moments = []
@@ -164,10 +173,7 @@ def test_what_is_left_in_the_spool_is_brought_by_flush(tmp_path: Path, door: Gat
         options = ("--delay", "0.1", "--scope", "all", "--max-wait", "2", *to_s3(door, prefix))
         command = nephila("crawl", *web.seeds, "--out", out, *web.flags, *options, "--json")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 20
-        while not (out / "spool").is_dir() or not list((out / "spool").glob("*.warc.gz")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for_pages(out)
         door.shut()
         printed, errors = process.communicate(timeout=60)
         assert process.returncode == 1, errors
