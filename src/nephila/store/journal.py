@@ -107,8 +107,8 @@ class RowJournal:
             position = 0
             while len(head := file.read_at(position, _FRAME.size)) == _FRAME.size:
                 size, checksum = _FRAME.unpack(head)
-                if position + _FRAME.size + size > file.size():
-                    return
+                if size == 0 or position + _FRAME.size + size > file.size():
+                    return  # zeros are what a power loss leaves, and would pass for a frame of nothing
                 payload = file.read_at(position + _FRAME.size, size)
                 if isal_zlib.crc32(payload) != checksum:
                     return
