@@ -225,7 +225,7 @@ def test_what_cannot_be_uploaded_stays_in_the_spool_and_the_next_start_brings_it
     world.recorder = Leaving()
     summary = world.crawl()
     assert summary is not None
-    assert summary.stopped_by is StoppedBy.STORAGE
+    assert summary.stopped_by is StoppedBy.UNSENT
     assert "not all of the archive has arrived" in summary.failure
     assert "nephila flush" in summary.failure
     assert summary.spool is not None

@@ -207,8 +207,11 @@ class Shipper:
 
     def _add(self, parcel: Parcel) -> None:
         self._queue.append(parcel)
-        if len(self._tasks) < self._uploads:
-            task = asyncio.create_task(self._work(), name=f"ship-{parcel.segment}")
+        self._begin_work()
+
+    def _begin_work(self) -> None:
+        if self._queue and len(self._tasks) < self._uploads:
+            task = asyncio.create_task(self._work(), name=f"ship-{self._queue[0].segment}")
             self._tasks.add(task)
             task.add_done_callback(self._ended)
 
@@ -217,6 +220,7 @@ class Shipper:
         self._progress.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             self.fail(error if isinstance(error, NephilaError) else NephilaError(f"an upload broke: {error!r}"))
+            self._begin_work()  # the others shall arrive all the same
 
     async def _work(self) -> None:
         while self._queue:

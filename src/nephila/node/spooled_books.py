@@ -90,14 +90,15 @@ class SpooledBookkeeper(Bookkeeper):
         rows = defaultdict[SegmentId, list[CaptureRow]](list)
         for row in self._rows:
             rows[row.segment].append(row)
+        kept: set[int] = set()
         for segment, end in list(self._spooled.items()):
             mark = min((end, *self._outstanding.get(segment, ())))
-            ready = [row for row in rows[segment] if row.end <= mark]
+            ready = [row for row in rows.get(segment, ()) if row.end <= mark]
             if ready or mark > self._journaled.get(segment, 0):
                 await loop.run_in_executor(None, self._out.journal.append, segment, ready, mark)
                 self._journaled[segment] = mark
-                kept = set(map(id, ready))
-                self._rows = [row for row in self._rows if id(row) not in kept]
+                kept |= set(map(id, ready))
+        self._rows = [row for row in self._rows if id(row) not in kept]
         await super().record()
 
     def _arrived(self) -> list[SegmentId]:

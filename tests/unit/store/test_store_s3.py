@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import trustme
 
 from nephila.model.errors import ObjectExistsError, StoreAwayError, StoreRefusedError, UsageError
+from nephila.model.settings import S3Settings
 from nephila.store import ArchivePlace
+from nephila.store.s3 import S3ObjectStore
 from nephila.store.s3.answers import Answer, refusal_of
 from nephila.store.s3.credentials import CredentialChain, Credentials
 from nephila.store.s3.signing import S3Request, signed_headers
@@ -69,7 +74,9 @@ def test_credentials_that_are_printed_show_nothing() -> None:
 
 
 @contextmanager
-def machine(answers: dict[str, str]) -> Iterator[tuple[str, list[tuple[str, str, dict[str, str]]]]]:
+def machine(
+    answers: dict[str, str], context: ssl.SSLContext | None = None
+) -> Iterator[tuple[str, list[tuple[str, str, dict[str, str]]]]]:
     """A service of a machine or a container, on loopback."""
     asked: list[tuple[str, str, dict[str, str]]] = []
 
@@ -80,15 +87,21 @@ def machine(answers: dict[str, str]) -> Iterator[tuple[str, list[tuple[str, str,
             self.send_response(200 if body else 404)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(body if self.command != "HEAD" else b"")
 
         def do_PUT(self) -> None:
+            self.do_GET()
+
+        def do_HEAD(self) -> None:
             self.do_GET()
 
         def log_message(self, *_: object) -> None:
             pass
 
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that does not trust it hangs up
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -203,3 +216,29 @@ def test_what_may_work_later_is_told_from_what_will_not(given: Answer, kind: typ
     error = refusal_of(given, "b", "written")
     assert type(error) is kind
     assert words in str(error)
+
+
+def test_a_store_with_a_certificate_of_its_own_is_trusted_when_told_to(tmp_path: Path) -> None:
+    """W2: s3.authorities names who signed it; without, the sentence says what to do."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with machine({"HEAD /crawls/there": "x"}, context) as (url, _):
+        endpoint = url.replace("http:", "https:")
+        chain = CredentialChain({"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}, lambda: NOW)
+
+        async def look(authorities: str) -> object:
+            settings = S3Settings(endpoint=endpoint, authorities=authorities)
+            store = S3ObjectStore("crawls", settings, chain, lambda: NOW)
+            try:
+                return await store.look("there")
+            finally:
+                await store.close()
+
+        assert asyncio.run(look(str(tmp_path / "ca.pem"))) is not None
+        with pytest.raises(StoreRefusedError, match="is not to be trusted") as told:
+            asyncio.run(look(""))
+        assert "s3.authorities" in told.value.hint
+        with pytest.raises(UsageError, match="cannot be read as certificates"):
+            asyncio.run(look(str(tmp_path / "none.pem")))
