@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import signal
 import subprocess
 import time
 from collections import Counter
@@ -169,6 +171,38 @@ def test_killed_and_restarted_everything_is_in_the_bucket_once(
     check_in_bucket(object_server, prefix, out)
     again = audit.requests - PAGES - HOSTS
     say(f"killed at (requests, segments in the spool) {stood}; {again} asked for again, {door.passed} connections")
+
+
+def test_what_a_dead_worker_left_is_uploaded_by_its_supervisor(
+    tmp_path: Path, door: Gate, object_server: Seaweed, say: Callable[[str], None]
+) -> None:
+    """W2, F3: kill -9 of one worker of two, segments of it in the spool, the store away for a while."""
+    spec, arguments = plain_web(36, hosts=HOSTS, pages=PAGES)
+    prefix, out = f"crawls/{uuid4()}", tmp_path / "crawl"
+    options = ("--delay", "0.2", "--scope", "all", "--max-wait", "20", "--processes", "2", *to_s3(door, prefix))
+    with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "200") as web:
+        command = nephila("crawl", *web.seeds, "--out", out, *web.flags, *options, "--json")
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_for_pages(out)
+            time.sleep(0.5)
+            door.shut()
+            time.sleep(1)
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()
+            os.kill(int(children[0]), signal.SIGKILL)
+            time.sleep(1)
+            door.open()
+            printed, warnings = process.communicate(timeout=120)
+        finally:
+            process.kill()
+            process.wait()
+        assert process.returncode == 0, warnings
+        audit = web.audit()
+    assert json.loads(printed)["total_pages"] == PAGES
+    assert "nothing is lost by it" in warnings
+    assert set(audit.by_kind) <= {"repeat"}
+    check_in_bucket(object_server, prefix, out)
+    say(f"{audit.requests - PAGES - HOSTS} asked for again")
 
 
 def test_what_is_left_in_the_spool_is_brought_by_flush(tmp_path: Path, door: Gate, object_server: Seaweed) -> None:
