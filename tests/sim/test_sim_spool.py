@@ -337,3 +337,21 @@ def test_ctrl_c_does_not_wait_for_the_store(tmp_path: Path) -> None:
     assert summary.spool is not None
     assert summary.spool.segments > 0
     assert clock_at_end[0] - ended[0] < 6
+
+
+def test_ctrl_c_in_the_last_uploads_is_an_interrupt(tmp_path: Path) -> None:
+    """W2, F10: everything is fetched, the store is away, nobody wants to wait: the rest stays, and is told."""
+    objects = SimulatedObjectStore()
+
+    async def view(running: Crawl) -> None:
+        await asyncio.sleep(2)
+        objects.away = True
+        while running._stopped_by is None:  # noqa: ASYNC110 - what it waits for has no event, and time is virtual
+            await asyncio.sleep(1)
+        running.stop(StoppedBy.INTERRUPT)
+
+    web = SimulatedWeb(WebSpec.plain(9, hosts=2, pages=6, page_bytes=300, links_per_page=4))
+    summary, _ = crawl(tmp_path / "crawl", web, objects, view=view)
+    assert (summary.stopped_by, summary.failure, summary.pages) == (StoppedBy.INTERRUPT, "", 6)
+    assert summary.spool is not None
+    assert summary.spool.segments > 0

@@ -8,6 +8,8 @@ from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.errors import NephilaError, UnsentError
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 
+from .shipping import Shipper
+
 
 def summary_of(
     snapshot: CrawlSnapshot,
@@ -58,6 +60,13 @@ def summary_of(
         near_duplicates=snapshot.near_duplicates,
         spool=snapshot.spool,
     )
+
+
+def ended_by(stopped: StoppedBy | None, shipper: Shipper | None) -> StoppedBy:
+    """What ended a crawl that did not fail: one that was done, and interrupted in its last uploads, is interrupted."""
+    if shipper is not None and shipper.was_cut_short and stopped not in {StoppedBy.STORAGE, StoppedBy.UNSENT}:
+        return StoppedBy.INTERRUPT
+    return stopped or StoppedBy.DONE
 
 
 def stopped_by(error: NephilaError) -> StoppedBy:

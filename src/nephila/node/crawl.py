@@ -26,7 +26,7 @@ from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.seeds import SeedReport, SeedSource
 
 from .allowance import Used
-from .closing import stopped_by, summary_of
+from .closing import ended_by, stopped_by, summary_of
 from .crew import Crew
 from .machinery import Machinery, begin_shipping
 from .memory import failure_of
@@ -148,7 +148,7 @@ class Crawl:
         return summary_of(
             self.snapshot(),
             machinery.frontier.snapshot(),
-            stopped_by=self._stopped_by or StoppedBy.DONE,
+            stopped_by=ended_by(self._stopped_by, self._m.shipper),
             failure=self._failure,
             out=machinery.out,
             target_domains=machinery.settings.limits.target_domains,

@@ -92,9 +92,10 @@ def run_crawl(
 
 def run_flush(out: Path, configured: Configured, *, listeners: Sequence[EventSink] = ()) -> CrawlSummary:
     """Bring what a crawl left in its spool to the archive's store, and fetch nothing."""
+    check_memory_limits(configured.settings.frontier.map_bytes)
     calm_collector()
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, threads(runner.get_loop()):
             return runner.run(_flush(out, configured, listeners))
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):

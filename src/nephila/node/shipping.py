@@ -36,6 +36,8 @@ from nephila.model.settings import SpoolSettings
 from nephila.model.summary import SpoolStanding
 from nephila.store import MARKER, ArchivePlace, SpooledArchive, index_name
 
+from .memory import failure_of
+
 MEASURE_S = 1.0
 ROOM_SHARE = 0.9
 """A full spool has room again when it is down to this share of what it may hold."""
@@ -113,6 +115,11 @@ class Shipper:
     def is_busy(self) -> bool:
         """Whether something is on its way, or waits to be."""
         return bool(self._queue or self._tasks)
+
+    @property
+    def was_cut_short(self) -> bool:
+        """Whether somebody wanted it to end, and something stays behind because of that."""
+        return self.is_hurried and self.standing.segments > 0
 
     @property
     def has_given_up(self) -> bool:
@@ -219,7 +226,7 @@ class Shipper:
         self._tasks.discard(task)
         self._progress.set()
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.fail(error if isinstance(error, NephilaError) else NephilaError(f"an upload broke: {error!r}"))
+            self.fail(failure_of(error, "an upload"))
             self._begin_work()  # the others shall arrive all the same
 
     async def _work(self) -> None:

@@ -29,7 +29,7 @@ from nephila.model.events import Event, EventKind
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.model.task import Candidate
 from nephila.node.allowance import Used
-from nephila.node.closing import stopped_by, summary_of
+from nephila.node.closing import ended_by, stopped_by, summary_of
 from nephila.node.crawl import READERS_EVERY, REAP_S
 from nephila.node.crew import keep_books
 from nephila.node.machinery import Machinery, begin_shipping
@@ -326,7 +326,7 @@ class Supervisor:
         return summary_of(
             self.snapshot(),
             self._m.frontier.snapshot(),
-            stopped_by=self._stopped_by or StoppedBy.DONE,
+            stopped_by=ended_by(self._stopped_by, self._m.shipper),
             failure=self._failure,
             out=self._m.out,
             target_domains=self._m.settings.limits.target_domains,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
+from threading import Barrier
 from typing import TypeVar
 
 from nephila.interfaces.objects import ObjectBody, ObjectInfo
@@ -50,7 +51,7 @@ class S3ObjectStore:
         below = settings.path_style == "no" or (settings.path_style == "auto" and not settings.endpoint)
         self._host = self._wire.host(bucket if below and "." not in bucket else "")
         self._root = "/" if below and "." not in bucket else f"/{bucket}/"
-        self._threads = ThreadPoolExecutor(settings.uploads, thread_name_prefix="s3")
+        self._threads = _started(settings.uploads)
 
     async def create(self, key: str, body: ObjectBody) -> None:
         """As the interface."""
@@ -189,6 +190,14 @@ class S3ObjectStore:
         if answer.status in {400, 401, 403} and answer.field("Code") in {"ExpiredToken", "InvalidAccessKeyId"}:
             self._credentials.forget()
         return answer
+
+
+def _started(count: int) -> ThreadPoolExecutor:
+    """So many threads, all of them running: none is started while a crawl runs (see `node/memory.py`)."""
+    pool, together = ThreadPoolExecutor(count, thread_name_prefix="s3"), Barrier(count)
+    for waiting in [pool.submit(together.wait) for _ in range(count)]:
+        waiting.result()
+    return pool
 
 
 def _checksum(body: ObjectBody) -> dict[str, str]:
