@@ -286,6 +286,25 @@ def test_a_store_that_cannot_be_used_is_found_out_before_anything_is_fetched(tmp
     assert world.auditor.report().requests == 0
 
 
+def test_a_file_for_each_domain_and_hour_goes_there_when_its_hour_is_over(tmp_path: Path, wanted: set[str]) -> None:
+    """W1, W2: the layout domain-hour; a crawl over a full hour leaves every domain more than one object."""
+    settings = replace(
+        SPOOLED,
+        archive=replace(SPOOLED.archive, layout="domain-hour"),
+        spool=replace(SPOOLED.spool, segment_bytes=10_000_000),
+        politeness=replace(SPOOLED.politeness, delay_s=900.0),
+    )
+    world = World(SimulatedWeb(SMALL), tmp_path, settings, objects=SimulatedObjectStore())
+    world.crawl(150)
+    assert world.crawl() is not None
+    check_books(contents(world))
+    names = [name for name in world.archive() if name.endswith(".warc.gz")]
+    assert len({name.split("-")[1] for name in names}) > 1, "of several hours"
+    assert len({name.rpartition("-w0-")[2] for name in names}) > 3, "and several domains"
+    assert set(contents(world).pages) == wanted
+    assert spool_of(world.out) == []
+
+
 def test_two_crawls_never_share_a_prefix(tmp_path: Path) -> None:
     """W2: the second one is told whose it is, before anything is fetched."""
     objects = SimulatedObjectStore()

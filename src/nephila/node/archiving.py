@@ -57,7 +57,7 @@ class Writer:
     """The crawl's."""
     shares: bool
     """Whether it is one of several, whose supervisor has the last word."""
-    known: Iterable[SegmentId]
+    known: Callable[[], Iterable[SegmentId]]
     """All segments that were ever confirmed."""
     events: EventSink
     fail: Callable[[NephilaError], None]
@@ -118,7 +118,7 @@ def _outbound(directory: CrawlDirectory, settings: Settings, medium: Medium, wri
     age_s = settings.archive.max_age_s if hourly else settings.spool.segment_age_s
     rolled = replace(settings.archive, max_bytes=settings.spool.segment_bytes, max_age_s=age_s)
     spool = _local(directory.spool, replace(settings, archive=rolled), medium, writer)
-    spool.count_on_from(writer.known)
+    spool.count_on_from(writer.known())
     archive = SpooledArchive(spool, directory.spool, medium.disk, objects, place, _decoder(settings))
     draw = Random(f"{settings.random_seed}/{writer.number}")  # noqa: S311 - jitter
     uploads = settings.s3.uploads

@@ -256,7 +256,7 @@ def assemble(
     stack.callback(catalogue.close)
     aliases, absences = _learned(directory, settings, identifier, clock, stack)
     medium = Medium(clock, ground.disk or LocalDisk(), ground.objects)
-    writer = Writer(seat.number, frontier.secret, joining, frontier.view.marks(), events, fail, trail)
+    writer = Writer(seat.number, frontier.secret, joining, frontier.view.marks, events, fail, trail)
     books = Books(frontier, catalogue, duplicates, near, (aliases, absences))
     kept = archiving(directory, settings, medium, writer, books, stack)
     resumed_at = clock.steady_ms() if frontier.snapshot().hosts else None
