@@ -101,7 +101,7 @@ def archiving(
     told = (books.frontier, books.catalogue, books.duplicates, write_index, books.near, books.learned)
     archive: LocalArchive | SpooledArchive
     if not settings.archive.url:
-        archive = _local(directory.warc, settings, medium, writer)
+        archive = local_archive(directory.warc, settings, medium, writer.secret, writer.number)
         archive.trail = writer.trail
         return Archiving(archive, Bookkeeper(archive, *told))
     outbound = _outbound(directory, settings, medium, writer)
@@ -117,7 +117,7 @@ def _outbound(directory: CrawlDirectory, settings: Settings, medium: Medium, wri
     hourly = settings.archive.layout == "domain-hour"
     age_s = settings.archive.max_age_s if hourly else settings.spool.segment_age_s
     rolled = replace(settings.archive, max_bytes=settings.spool.segment_bytes, max_age_s=age_s)
-    spool = _local(directory.spool, replace(settings, archive=rolled), medium, writer)
+    spool = local_archive(directory.spool, replace(settings, archive=rolled), medium, writer.secret, writer.number)
     spool.count_on_from(writer.known())
     archive = SpooledArchive(spool, directory.spool, medium.disk, objects, place, _decoder(settings))
     draw = Random(f"{settings.random_seed}/{writer.number}")  # noqa: S311 - jitter
@@ -128,14 +128,15 @@ def _outbound(directory: CrawlDirectory, settings: Settings, medium: Medium, wri
     return Outbound(archive, journal, shipper, settings.limits.max_wait_s, tells=not writer.shares)
 
 
-def _local(directory: Path, settings: Settings, medium: Medium, writer: Writer) -> LocalArchive:
+def local_archive(directory: Path, settings: Settings, medium: Medium, secret: int, writer: int = 0) -> LocalArchive:
+    """The archive in a folder of the crawl directory, unsealed; `secret` is the crawl's, `writer` the process."""
     identity = CrawlIdentity(
-        secret=writer.secret,
+        secret=secret,
         software=f"Nephila/{VERSION}",
         user_agent=settings.fetch.user_agent,
         robots="obey" if settings.robots.obey else "ignore",
         crawl=directory.parent.name,
-        writer=writer.number,
+        writer=writer,
         terms=Terms.of(settings).to_json(),
     )
     return LocalArchive(

@@ -180,8 +180,8 @@ class CrawlDirectory:
 
     def discard(self) -> None:
         """Take back a crawl that came to nothing: what was made for it, and nothing else."""
-        folders = (self.frontier, self.warc, self.spool, self.duplicates, self.near, self.aliases, self.events, self.chain)
-        for folder in folders:
+        indexes = (self.duplicates, self.near, self.aliases)
+        for folder in (self.frontier, self.warc, self.spool, *indexes, self.events, self.chain):
             shutil.rmtree(folder, ignore_errors=True)
         logs = (self.catalogue.with_name(self.catalogue.name + end) for end in ("-wal", "-shm"))
         drafts = (self.figures, self.figures.with_name(self.figures.name + ".new"), self.changes)
