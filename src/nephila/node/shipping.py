@@ -147,11 +147,11 @@ class Shipper:
         self._progress.set()
 
     async def progress(self, at_most_s: float) -> None:
-        """Wait until something has arrived."""
-        self._progress.clear()
+        """Wait until something has arrived since the last call."""
         with suppress(TimeoutError):
             async with asyncio.timeout(at_most_s):
                 await self._progress.wait()
+        self._progress.clear()
 
     # The beginning
 

@@ -26,6 +26,7 @@ from .bookkeeper import Bookkeeper, Disowner, Flushed
 from .shipping import Shipper
 
 ROWS_AT_ONCE = 5_000
+NEWS_S = 0.01
 BEAT_S = 1.0
 """The spool is looked at so often though nothing happens: files grow old."""
 
@@ -156,14 +157,18 @@ class SpooledBookkeeper(Bookkeeper):
         while True:
             await self.tick()
             await self.record()
-            if not shipper.is_busy or shipper.has_given_up:
+            if shipper.has_given_up:
                 break
-            await shipper.progress(BEAT_S)
+            # An upload may have been acknowledged while the books were written.
+            left = self._out.archive.has_news or bool(self._arrived())
+            if not left and not shipper.is_busy:
+                break
+            await shipper.progress(NEWS_S if left else BEAT_S)
         await shipper.measure(at_once=True)
-        left = shipper.standing
-        if left.segments and self._out.tells and not shipper.is_hurried:
-            reason = f": {left.away}" if left.away else ""
+        waiting = shipper.standing
+        if waiting.segments and self._out.tells and not shipper.is_hurried:
+            reason = f": {waiting.away}" if waiting.away else ""
             raise UnsentError(
-                f"not all of the archive has arrived in its store{reason}; the spool holds {left.words()}",
+                f"not all of the archive has arrived in its store{reason}; the spool holds {waiting.words()}",
                 hint="nothing is lost: `nephila flush DIR`, or the same command, uploads them when the store is back",
             )

@@ -126,6 +126,11 @@ class SpooledArchive:
         """The store has it: `sync` tells so."""
         self._acknowledged.append((segment, end))
 
+    @property
+    def has_news(self) -> bool:
+        """Whether something was closed or acknowledged that nobody has taken note of."""
+        return bool(self._closed or self._acknowledged)
+
     def take_acknowledged(self) -> list[tuple[SegmentId, int]]:
         """What was acknowledged since the last call."""
         return [self._acknowledged.popleft() for _ in range(len(self._acknowledged))]
