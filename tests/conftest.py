@@ -1,10 +1,11 @@
-"""Figures that tests measured, listed at the end of the run."""
+"""What all tests share: figures that are listed at the end of the run, and a server that several want."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+from seaweed import Seaweed, make_bucket, running
 
 FIGURES: pytest.StashKey[list[str]] = pytest.StashKey()
 
@@ -22,3 +23,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("figures")
         for line in figures:
             terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def object_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seaweed]:
+    """A real S3 server with one bucket, for all tests that want one."""
+    with running(tmp_path_factory.mktemp("seaweed")) as server:
+        make_bucket(server)
+        yield server

@@ -1,15 +1,21 @@
-"""The archive's promises, on a real directory and on the simulated disk."""
+"""The archive's promises, on a real directory, on the simulated disk, and in a store of objects."""
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from simulation import Recorder
 
-from nephila.model.settings import ArchiveSettings
-from nephila.store import CrawlIdentity, LocalArchive, LocalDisk
+from nephila.model.record import SegmentId
+from nephila.model.settings import ArchiveSettings, SpoolSettings
+from nephila.node.shipping import Shipper
+from nephila.store import ArchivePlace, CrawlIdentity, LocalArchive, LocalDisk, SpooledArchive
 from nephila.testing.clock import VirtualClock
 from nephila.testing.contracts.archive import CHECKS, OpenArchive, decode_sample
 from nephila.testing.disk import ForgetfulDisk
+from nephila.testing.loop import run_virtual
+from nephila.testing.objects import SimulatedObjectStore
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -28,3 +34,64 @@ def test_local_archive_keeps_the_contract(
         )
 
     check(open_archive)
+
+
+class Shipped(SpooledArchive):
+    """An archive in a store of objects that is never behind: whatever is synced is closed, uploaded and removed."""
+
+    def __init__(
+        self, spool: LocalArchive, directory: Path, disk: ForgetfulDisk, objects: SimulatedObjectStore
+    ) -> None:
+        place = ArchivePlace("bucket", "prefix")
+        super().__init__(spool, directory, disk, objects, place, decode_sample)
+        self._given = (objects, place)
+
+    def sync(self) -> list[tuple[SegmentId, int]]:
+        super().close()
+        run_virtual(self._ship())
+        return self.take_acknowledged()
+
+    async def _ship(self) -> None:
+        objects, place = self._given
+        shipper = Shipper(self, objects, place, SpoolSettings(), 2, VirtualClock(), Recorder(), random.Random(1))
+        for segment in self.take_closed():
+            shipper.ship(segment)
+            while shipper.is_busy:
+                await shipper.progress(1.0)
+            self.remove(segment)
+        await shipper.close()
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("layout", ["rolling", "domain-hour"])
+@pytest.mark.parametrize("arrived", [False, True], ids=["in-the-spool", "in-the-store"])
+def test_an_archive_in_a_store_of_objects_keeps_the_contract(
+    check: Callable[[OpenArchive], None], layout: str, arrived: bool, tmp_path: Path
+) -> None:
+    """W2, W1, F10: while captures lie in the spool, and when they are read from the store."""
+    disk, clock, objects = ForgetfulDisk(), VirtualClock(), SimulatedObjectStore()
+
+    def open_archive() -> SpooledArchive:
+        settings = ArchiveSettings(layout=layout)
+        identity = CrawlIdentity(secret=7)
+        names = [key.rpartition("/")[2] for key in objects.objects]
+        spool = LocalArchive(tmp_path, settings, clock, identity, disk, decode_sample, lambda host: "one.example")
+        spool.count_on_from(names)
+        archive = Shipped(spool, tmp_path, disk, objects)
+        return archive if arrived else Synced(archive)
+
+    check(open_archive)
+    if arrived:
+        assert all(key.startswith("prefix/") for key in objects.objects)
+    else:
+        assert objects.objects == {}
+
+
+class Synced(SpooledArchive):
+    """The same seen from the spool: told is what is safe there."""
+
+    def __init__(self, archive: Shipped) -> None:
+        vars(self).update(vars(archive))
+
+    def sync(self) -> list[tuple[SegmentId, int]]:
+        return self.sync_spool()

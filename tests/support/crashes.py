@@ -28,10 +28,12 @@ from nephila.node.recovery import Recovered
 from nephila.node.wiring import Ground, build
 from nephila.pipeline import Pipeline
 from nephila.seeds import ArgumentSeeds
+from nephila.store import MARKER
 from nephila.store.disk import Disk, DiskFile, LocalDisk
 from nephila.testing.clock import VirtualClock
 from nephila.testing.disk import ForgetfulDisk
 from nephila.testing.loop import run_virtual
+from nephila.testing.objects import SimulatedObjectStore
 from nephila.testing.web import Auditor, SimulatedNetwork, SimulatedWeb
 
 
@@ -114,6 +116,8 @@ class World:
     settings: Settings = PATIENT
     power: random.Random | None = None
     """Where given, crashes are power losses, and this draws what survives them."""
+    objects: SimulatedObjectStore | None = None
+    """Where given, the archive goes there; it outlives every crash."""
     clock: VirtualClock = field(default_factory=VirtualClock)
     recorder: Recorder = field(default_factory=Recorder)
     runs: int = 0
@@ -141,7 +145,10 @@ class World:
             return None
 
     async def _run(self, trap: Trap, seeds: Sequence[str], *, new_cycle: bool) -> CrawlSummary:
-        ground = Ground(self.clock, self.network, self.network, TrappedDisk(self.disk, trap), threaded=False)
+        disk = TrappedDisk(self.disk, trap)
+        ground = Ground(self.clock, self.network, self.network, disk, self.objects, threaded=False)
+        if self.objects is not None:
+            self.objects.stored = lambda _key: trap.step()
         directory = CrawlDirectory(self.out)
         with directory.held():
             async with AsyncExitStack() as stack:
@@ -171,13 +178,16 @@ class World:
             for log in left.glob("catalogue.sqlite-*"):
                 log.unlink()
             survived, self.disk = self.disk.lose_power(self.power), ForgetfulDisk()
-            for folder in ("warc", "chain"):
+            for folder in ("warc", "chain", "spool"):
                 for name in survived.names(self.out / folder):
                     self.disk.overwrite(left / folder / name, survived.contents(self.out / folder / name))
             self.clock.reboot()
 
     def archive(self) -> dict[str, bytes]:
         """The archive's files, WARC and CDXJ, by name."""
+        if self.objects is not None:
+            files = {key.rpartition("/")[2]: data for key, (data, _) in self.objects.objects.items()}
+            return {name: data for name, data in files.items() if name != MARKER}
         folder = self.out / "warc"
         names = self.disk.names(folder)
         if isinstance(self.disk, ForgetfulDisk):

@@ -197,6 +197,12 @@ def _run_crawl(
     return run_crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view, serve=serve)
 
 
+def _run_flush(out: Path, configured: Configured, listeners: Sequence[EventSink] = ()) -> CrawlSummary:
+    from nephila.node.run import run_flush  # noqa: PLC0415 - start-up
+
+    return run_flush(out, configured, listeners=listeners)
+
+
 def _open_view(out: Path) -> CrawlView:
     from nephila.node.inspect import open_view  # noqa: PLC0415 - start-up
 
@@ -239,6 +245,7 @@ class Backend:
     report_on: Callable[[Path], CrawlReport] = _report_on
     audit: Callable[[Path, str, Sequence[str]], Audit] = _audit
     run_simulation: RunSimulation = _run_simulation
+    run_flush: Callable[[Path, Configured, Sequence[EventSink]], CrawlSummary] = _run_flush
 
 
 def backend_of(ctx: click.Context) -> Backend:

@@ -90,6 +90,8 @@ def progress_line(now: CrawlSnapshot) -> str:
     if now.limit:
         left = f", {clock(now.limit_left_s)} left" if now.limit_left_s is not None else ""
         parts.append(f"--{now.limit} {now.limit_share:.0%}{left}")
+    if now.spool is not None:
+        parts.append(f"spool: {now.spool.words()}" + now.spool.trouble())
     if now.stopping:
         parts.append("stopping")
     return ", ".join(parts)

@@ -45,6 +45,9 @@ _TEXT_METAVARS: Mapping[str, str] = MappingProxyType(
         "ca-file": "FILE",
         "plugin": "NAME",
         "plugin-option": "NAME.OPTION=VALUE",
+        "archive": "URL",
+        "s3-endpoint": "URL",
+        "s3-region": "NAME",
     }
 )
 
@@ -71,6 +74,8 @@ SECTIONS: Mapping[str, Section] = MappingProxyType(
         "fetch": Section.FETCH,
         "dns": Section.FETCH,
         "pdf": Section.SCOPE,
+        "archive": Section.TARGET,
+        "s3": Section.TARGET,
     }
 )
 """Under which heading the flags of a group of settings stand; those of all others under QUEUE."""

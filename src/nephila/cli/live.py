@@ -102,6 +102,9 @@ def frame(
     lines += _grid(_figures(now), width)
     if now.limit:
         lines.append(_limit(now, width, glyphs))
+    if now.spool is not None:
+        spool = Text().append(f"{'spool':<{MARK_WIDTH}}", "dim").append(now.spool.words())
+        lines.append(_fitted(spool.append(printable(now.spool.trouble()), "yellow"), width, glyphs))
     lines += [_tally("errors", now.errors, "red", width, glyphs)] if now.errors else []
     lines += [_tally("refused", now.refused, "yellow", width, glyphs)] if now.refused else []
     lines += [_exchange(event, width, glyphs) for event in recent]

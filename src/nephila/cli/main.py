@@ -30,6 +30,7 @@ EXIT_INTERRUPTED = 130
 COMMANDS: Mapping[str, Entry] = MappingProxyType(
     {
         "crawl": Entry("nephila.cli.crawl", "crawl", "Crawl from seeds, or go on with a crawl."),
+        "flush": Entry("nephila.cli.flush", "flush", "Upload what of a crawl's archive waits in its spool."),
         "demo": Entry("nephila.cli.demo", "demo", "Crawl a simulated web on this machine and audit it."),
         "status": Entry("nephila.cli.status", "status", "Show where a crawl stands."),
         "report": Entry("nephila.cli.report", "report", "Tell what a crawl came to, with charts, or as HTML."),

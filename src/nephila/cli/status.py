@@ -67,6 +67,8 @@ def status_lines(standing: CrawlStatus, width: int) -> Iterator[str]:
     yield from row("hosts", _hosts(standing), width)
     if standing.lists.get("sitemaps") or standing.lists.get("feeds"):
         yield from row("sitemaps", _lists(standing), width)
+    if standing.spool is not None:
+        yield from row("archive", f"{printable(standing.spool.place)}; spool: {standing.spool.words()}", width)
     yield ""
     yield from _queue(standing)
     yield ""

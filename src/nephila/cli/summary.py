@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LIMITS = frozenset({StoppedBy.MAX_PAGES, StoppedBy.MAX_DOMAINS, StoppedBy.MAX_BYTES, StoppedBy.MAX_TIME})
 EXIT_CODES: Mapping[StoppedBy, int] = MappingProxyType(
-    {StoppedBy.DONE: 0, StoppedBy.INTERRUPT: 130, StoppedBy.STORAGE: 1} | dict.fromkeys(LIMITS, 3)
+    {StoppedBy.DONE: 0, StoppedBy.INTERRUPT: 130, StoppedBy.STORAGE: 1, StoppedBy.UNSENT: 1} | dict.fromkeys(LIMITS, 3)
 )
 """As documented in `nephila crawl --help`."""
 SHOWN_SEEDS = 5
@@ -111,6 +111,9 @@ def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[st
         yield "refused", f"{many(sum(summary.refused.values()), 'URL')} found and not queued"
     yield from _left(summary)
     yield "cost", f"{summary.cpu_s:.1f} s of processor time, {size(summary.peak_rss_bytes)} of memory at most"
+    if summary.spool is not None:
+        waiting = f"; {summary.spool.words()} wait in the spool" if summary.spool.segments else ""
+        yield "archive", f"{summary.spool.place}{waiting}"
     yield "stored in", summary.out
 
 
@@ -151,6 +154,8 @@ def _next_steps(summary: CrawlSummary) -> Iterator[str]:
         steps.insert(0, ("see what was taken for traps", f"{nephila} traps {directory}"))
     if summary.dead:
         steps.insert(0, ("see what was given up", f"{nephila} dead {directory}"))
+    if summary.spool is not None and summary.spool.segments:
+        steps.insert(0, ("upload what waits", f"{nephila} flush {directory}"))
     if summary.stopped_by in LIMITS:
         flag = str(summary.stopped_by).replace("_", "-")
         steps.insert(0, ("go on without the limit", f"{nephila} crawl --out {directory} --{flag} 0"))

@@ -37,5 +37,25 @@ class MemoryShortageError(NephilaError):
         )
 
 
+class UnsentError(StorageError):
+    """A crawl came to its end, and part of its archive could not be uploaded yet."""
+
+
 class FrontierError(NephilaError):
     """The frontier's engine refused: map full, corrupt, another version."""
+
+
+class ObjectStoreError(StorageError):
+    """The store of objects that the archive goes to did not do what it was asked for."""
+
+
+class StoreAwayError(ObjectStoreError):
+    """It does not answer, or asks to wait: the same may work later. It may have been done all the same."""
+
+
+class StoreRefusedError(ObjectStoreError):
+    """It refuses, and will until somebody changes something: credentials, permissions, the bucket, a clock."""
+
+
+class ObjectExistsError(ObjectStoreError):
+    """There is an object under this key already."""

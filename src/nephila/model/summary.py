@@ -20,8 +20,44 @@ class StoppedBy(StrEnum):
     MAX_BYTES = "max_total_bytes"
     MAX_TIME = "max_time"
     INTERRUPT = "interrupt"
+    UNSENT = "unsent"
+    """Part of the archive could not be uploaded: it waits in the spool, and the same command brings it."""
     STORAGE = "storage"
     """The disk is full or refused: what was settled is safe, the same command goes on when there is room."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolStanding:
+    """What waits for its upload to the archive's store (W2)."""
+
+    place: str = ""
+    """Where the archive goes: ``s3://bucket/prefix``."""
+    segments: int = 0
+    bytes: int = 0
+    oldest_s: float = 0.0
+    """Since the oldest was begun."""
+    away: str = ""
+    """Why the store does not take it, in words; empty while it does."""
+    full: bool = False
+    """No more may wait: fetching does."""
+
+    def words(self) -> str:
+        """For people: ``12 segments, 700 MB, oldest 3 min``."""
+        if not self.segments:
+            return "nothing waits"
+        seconds, scaled = self.oldest_s, self.bytes / 1e6
+        units = ((2 * 86_400, 86_400, "d"), (2 * 3600, 3600, "h"), (120, 60, "min"))
+        age = next(
+            (f"{seconds / one:.0f} {name}" for least, one, name in units if seconds >= least), f"{seconds:.0f} s"
+        )
+        amount = (
+            f"{scaled / 1000:.1f} GB" if scaled >= 1000 else f"{scaled:.0f} MB" if scaled >= 10 else f"{scaled:.1f} MB"
+        )
+        return f"{self.segments:,} segment{'' if self.segments == 1 else 's'}, {amount}, oldest {age}"
+
+    def trouble(self) -> str:
+        """What is wrong, in brackets to be put behind that; nothing where nothing is."""
+        return (" (full: fetching waits)" if self.full else "") + (f" ({self.away})" if self.away else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +106,8 @@ class CrawlSnapshot:
     """URLs that they brought and that nobody had met before."""
     plugins: Mapping[str, int] = field(default_factory=dict)
     """Failures of plugins, by name (E1)."""
+    spool: SpoolStanding | None = None
+    """None where the archive lies in the crawl directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +158,5 @@ class CrawlSummary:
     """URLs that they brought and that nobody had met before."""
     plugins: Mapping[str, int] = field(default_factory=dict)
     """Failures of plugins, by name (E1)."""
+    spool: SpoolStanding | None = None
+    """What stays in the spool; None where the archive lies in the crawl directory."""

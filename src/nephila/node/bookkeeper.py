@@ -100,13 +100,16 @@ class Bookkeeper:
         for segment, offset in refused:
             await self._frontier.disown(segment, offset)
             self._outstanding[segment].discard(offset)
-        loop = asyncio.get_running_loop()
-        for segment, end in await loop.run_in_executor(None, self._archive.sync):
+        for segment, end in await self._durable():
             self._synced[segment] = end
         marks = {segment: min((end, *self._outstanding.get(segment, ()))) for segment, end in self._synced.items()}
         ahead = {segment: mark for segment, mark in marks.items() if mark > self._confirmed.get(segment, 0)}
         await asyncio.gather(*(self._frontier.confirm(segment, mark) for segment, mark in ahead.items()))
         self._confirmed |= ahead
+
+    async def _durable(self) -> list[tuple[SegmentId, int]]:
+        """What has become durable, by doing what makes it so."""
+        return await asyncio.get_running_loop().run_in_executor(None, self._archive.sync)
 
     async def record(self) -> None:
         """Write what is confirmed into the catalogue, and the index of segments that will not grow any more."""
@@ -127,11 +130,18 @@ class Bookkeeper:
         unwritten = {row.segment for row in self._rows}
         for segment in [segment for segment in self._rolled if segment not in unwritten]:
             if not self._outstanding.get(segment):
-                await loop.run_in_executor(None, self._write_index, segment)
-                self._rolled.remove(segment)
-                self._outstanding.pop(segment, None)
-                self._synced.pop(segment, None)
-                self._confirmed.pop(segment, None)
+                await self._end(segment)
+
+    async def _end(self, segment: SegmentId) -> None:
+        """Nothing of a segment is on its way any more: write its index, and forget it."""
+        await asyncio.get_running_loop().run_in_executor(None, self._write_index, segment)
+        self._forget(segment)
+
+    def _forget(self, segment: SegmentId) -> None:
+        self._rolled.remove(segment)
+        self._outstanding.pop(segment, None)
+        self._synced.pop(segment, None)
+        self._confirmed.pop(segment, None)
 
     def take(self, segment: SegmentId) -> list[CaptureRow]:
         """Hand over the rows of a segment of an earlier run: recovery confirms and records it as a whole."""
@@ -143,6 +153,17 @@ class Bookkeeper:
     def distrust(self) -> None:
         """The disk has failed: what was appended last may never become durable."""
         self._duplicates.distrust()
+
+    def looked_at(self, segment: SegmentId) -> int:
+        """Up to where the captures of a segment of an earlier run have rows that are kept beside the catalogue."""
+        del segment
+        return 0
+
+    async def adopt(self, segment: SegmentId, end: int, rows: Sequence[CaptureRow]) -> None:
+        """A segment of an earlier run is settled to its end: confirm it, record these rows of it, write its index."""
+        await self._frontier.confirm(segment, end)
+        self._catalogue.record(rows, ())
+        self._write_index(segment)
 
     async def finish(self) -> None:
         """Everything is settled: close the archive, whatever the disk says, and leave nothing unwritten."""

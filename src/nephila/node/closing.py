@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from nephila.interfaces.frontier import FrontierSnapshot
-from nephila.model.errors import NephilaError
+from nephila.model.errors import NephilaError, UnsentError
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
+
+from .shipping import Shipper
 
 
 def summary_of(
@@ -59,7 +61,20 @@ def summary_of(
         lists=snapshot.lists,
         listed=snapshot.listed,
         plugins=snapshot.plugins,
+        spool=snapshot.spool,
     )
+
+
+def ended_by(stopped: StoppedBy | None, shipper: Shipper | None) -> StoppedBy:
+    """What ended a crawl that did not fail: one that was done, and interrupted in its last uploads, is interrupted."""
+    if shipper is not None and shipper.was_cut_short and stopped not in {StoppedBy.STORAGE, StoppedBy.UNSENT}:
+        return StoppedBy.INTERRUPT
+    return stopped or StoppedBy.DONE
+
+
+def stopped_by(error: NephilaError) -> StoppedBy:
+    """What ended a crawl that failed with this."""
+    return StoppedBy.UNSENT if isinstance(error, UnsentError) else StoppedBy.STORAGE
 
 
 def told(error: NephilaError | None) -> str:

@@ -17,6 +17,7 @@ import math
 import resource
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from nephila.interfaces.events import EventSink
 from nephila.model.errors import NephilaError, StorageError
@@ -25,9 +26,9 @@ from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.seeds import SeedReport, SeedSource
 
 from .allowance import Used
-from .closing import summary_of
+from .closing import ended_by, stopped_by, summary_of
 from .crew import Crew
-from .machinery import Machinery
+from .machinery import Machinery, begin_shipping
 from .memory import failure_of
 from .recovery import Recovered
 
@@ -61,6 +62,8 @@ class Crawl:
             self._stopped_by = reason
             self._m.pipeline.stopping = True
             self._wake.set()
+        if reason is StoppedBy.INTERRUPT and self._m.shipper is not None:
+            self._m.shipper.hurry()
 
     def fail(self, error: NephilaError) -> None:
         """End cleanly because of our own failure; `run` raises it in the end unless it is the disk's.
@@ -71,7 +74,7 @@ class Crawl:
             self._failure = error
         self._m.bookkeeper.distrust()
         self.stop(StoppedBy.STORAGE)
-        self._stopped_by = StoppedBy.STORAGE
+        self._stopped_by = stopped_by(self._failure)
 
     def pause(self) -> None:
         """Ask nothing new until `resume`; what is on the wire arrives."""
@@ -109,12 +112,13 @@ class Crawl:
         """The figures of this moment."""
         frontier = self._m.frontier.snapshot()
         queued = sum(frontier.queued.values()) + sum(frontier.delayed.values())
-        return self._m.tally.snapshot(
+        now = self._m.tally.snapshot(
             in_flight=len(self._crew),
             queued=queued,
             stopping=self._stopped_by is not None,
             lookups=self._m.lookups(),
         )
+        return now if self._m.shipper is None else replace(now, spool=self._m.shipper.standing)
 
     async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
         """Crawl until there is nothing left to do, a limit is reached or somebody stops it."""
@@ -122,6 +126,7 @@ class Crawl:
         machinery = self._m
         background: list[asyncio.Task[None]] = []
         try:
+            await begin_shipping(machinery)
             self.recovered = await machinery.recovery.run()
             if new_cycle and not await machinery.frontier.begin_cycle():
                 self.warn("cycle", "the cycle that was begun is not finished yet: this goes on with it")
@@ -143,7 +148,7 @@ class Crawl:
         return summary_of(
             self.snapshot(),
             machinery.frontier.snapshot(),
-            stopped_by=self._stopped_by or StoppedBy.DONE,
+            stopped_by=ended_by(self._stopped_by, self._m.shipper),
             failure=self._failure,
             out=machinery.out,
             target_domains=machinery.settings.limits.target_domains,
@@ -229,7 +234,8 @@ class Crawl:
 
     async def _end(self, background: Sequence[asyncio.Task[None]]) -> None:
         """Let answers arrive, cut off the rest, close the books."""
-        self.stop(StoppedBy.STORAGE if self._failure else StoppedBy.INTERRUPT)
+        if self._stopped_by is None:
+            self.stop(StoppedBy.STORAGE if self._failure else StoppedBy.INTERRUPT)
         await self._crew.disband(background[0] if background else None, background[1:])
         if self._m.plugins is not None:
             await self._m.plugins.settle()

@@ -33,13 +33,17 @@ class Crew:
         self._working: dict[asyncio.Task[None], Lease] = {}
         self._books_closed = False
         self.woken = asyncio.Event()
+        if machinery.shipper is not None:
+            machinery.shipper.on_room(self.woken.set)
 
     def __len__(self) -> int:
         return len(self._working)
 
     @property
     def places(self) -> int:
-        """How many more leases could be worked on."""
+        """How many more leases could be worked on: none while the spool is full, so that nothing more is fetched."""
+        if self._m.shipper is not None and self._m.shipper.is_full:
+            return 0
         return self._m.settings.fetch.concurrency - len(self._working)
 
     async def claim(self, hosts: int) -> list[Lease]:
@@ -68,20 +72,7 @@ class Crew:
 
     async def keep_books(self) -> None:
         """Sync and confirm often, write the catalogue each second."""
-        written_at = 0.0
-        loop = asyncio.get_running_loop()
-        try:
-            while not self._books_closed:
-                await self._m.bookkeeper.wait_for_work()
-                await asyncio.sleep(self._m.settings.archive.sync_ms / 1000)
-                self._m.look_at_directory()
-                await self._m.bookkeeper.tick()
-                if loop.time() - written_at >= CATALOGUE_S:
-                    await self._m.bookkeeper.record()
-                    self._m.events.flush()
-                    written_at = loop.time()
-        except NephilaError as error:
-            self._fail(error)
+        await keep_books(self._m, self._fail, lambda: self._books_closed)
 
     async def renew(self) -> None:
         """Renew the leases that are held for long; one that is gone may not be sent on any more."""
@@ -113,3 +104,23 @@ class Crew:
             await self._m.bookkeeper.finish()
         except NephilaError as error:
             self._fail(error)
+
+
+async def keep_books(
+    machinery: Machinery, fail: Callable[[NephilaError], None], are_closed: Callable[[], bool]
+) -> None:
+    """Sync and confirm often, write the catalogue each second, until the books are closed."""
+    written_at = 0.0
+    loop = asyncio.get_running_loop()
+    try:
+        while not are_closed():
+            await machinery.bookkeeper.wait_for_work()
+            await asyncio.sleep(machinery.settings.archive.sync_ms / 1000)
+            machinery.look_at_directory()
+            await machinery.bookkeeper.tick()
+            if loop.time() - written_at >= CATALOGUE_S:
+                await machinery.bookkeeper.record()
+                machinery.events.flush()
+                written_at = loop.time()
+    except NephilaError as error:
+        fail(error)

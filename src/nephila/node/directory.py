@@ -5,6 +5,7 @@
     scope              what the seeds allow
     frontier/          the queue (LMDB)
     warc/              the archive: WARC files, each with its CDXJ index
+    spool/             what of it waits for its upload, where the archive goes to a store of objects
     catalogue.sqlite   what was captured, in SQL
     duplicates/        contents seen (LMDB)
     near/              what pages say, to know those that say nearly the same (LMDB and sorted tables)
@@ -61,6 +62,7 @@ class CrawlDirectory:
         self.scope = root / "scope"
         self.frontier = root / "frontier"
         self.warc = root / "warc"
+        self.spool = root / "spool"
         self.catalogue = root / "catalogue.sqlite"
         self.duplicates = root / "duplicates"
         self.near = root / "near"
@@ -181,7 +183,7 @@ class CrawlDirectory:
     def discard(self) -> None:
         """Take back a crawl that came to nothing: what was made for it, and nothing else."""
         learned = (self.duplicates, self.near, self.aliases)
-        for folder in (self.frontier, self.warc, *learned, self.events, self.chain, self.plugins):
+        for folder in (self.frontier, self.warc, self.spool, *learned, self.events, self.chain, self.plugins):
             shutil.rmtree(folder, ignore_errors=True)
         logs = (self.catalogue.with_name(self.catalogue.name + end) for end in ("-wal", "-shm"))
         drafts = (self.figures, self.figures.with_name(self.figures.name + ".new"), self.changes)

@@ -6,7 +6,7 @@ import asyncio
 import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nephila.config import load, read_stored
@@ -18,9 +18,10 @@ from nephila.interfaces.frontier import UrlStory
 from nephila.model.errors import CrawlDirectoryError, UsageError
 from nephila.model.listing import ListTotals
 from nephila.model.settings import Settings
+from nephila.model.summary import SpoolStanding
 from nephila.politeness import StandardPoliteness
 from nephila.seeds import SeedUrl, spell
-from nephila.store import SqliteCatalogue
+from nephila.store import LocalDisk, SqliteCatalogue, spool_standing
 from nephila.urls import Address, origin_of
 
 from .clock import SystemClock
@@ -64,7 +65,7 @@ class CrawlView:
             learned.close()
         view = self._frontier()
         try:
-            return standing(
+            found = standing(
                 view,
                 stored,
                 str(self._directory.root),
@@ -73,8 +74,16 @@ class CrawlView:
                 lists=totals,
                 plugins=plugin_counts(self._directory.plugins),
             )
+            return replace(found, spool=self._spool())
         finally:
             view.close()
+
+    def _spool(self) -> SpoolStanding | None:
+        """What waits for its upload, as its directory shows it."""
+        if not self._settings.archive.url:
+            return None
+        waiting = spool_standing(LocalDisk(), self._directory.spool, self._clock.wall_ms())
+        return replace(waiting, place=self._settings.archive.url)
 
     def why(self, url: str) -> WhyAnswer:
         """What became of a URL, from what was recorded when it was decided."""

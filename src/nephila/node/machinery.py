@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from nephila.dedup import LearnedAliases
@@ -21,6 +22,7 @@ from nephila.urls import Identifier
 from .allowance import PageAllowance
 from .bookkeeper import Bookkeeper
 from .recovery import Recovery
+from .shipping import Shipper
 from .sowing import Sower
 
 
@@ -52,3 +54,13 @@ class Machinery:
     plugins: PluginExtensions | None = None
     """The plugins, to be given what is left when the crawl ends."""
     plugin_seeds: Sequence[SeedSource] = ()
+    shipper: Shipper | None = None
+    """Carries the archive to its store; None where it lies in the crawl directory."""
+
+
+async def begin_shipping(machinery: Machinery) -> None:
+    """Where the archive goes to a store: see that it can, before anything is fetched. Raises `ObjectStoreError`."""
+    if machinery.shipper is not None:
+        crawl = sha256(machinery.frontier.secret.to_bytes(16, "big")).hexdigest()[:32]
+        files, is_new = f"{machinery.settings.archive.prefix}-", machinery.frontier.snapshot().hosts == 0
+        await machinery.shipper.begin(crawl, files, is_new=is_new)

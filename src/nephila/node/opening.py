@@ -14,7 +14,7 @@ from pathlib import Path
 from nephila.config import Configured, load, read_stored, write_stored
 from nephila.fetch import raise_descriptor_limit
 from nephila.interfaces.events import EventSink
-from nephila.model.errors import UsageError
+from nephila.model.errors import ObjectStoreError, UsageError
 from nephila.model.settings import Settings
 from nephila.pipeline import CrawledPage
 
@@ -31,14 +31,19 @@ async def opened(
     *,
     listeners: Sequence[EventSink] = (),
     deliver: Callable[[CrawledPage], Awaitable[None]] | None = None,
+    for_good: bool = True,
 ) -> AsyncIterator[Crawl]:
-    """Hold the directory and build the crawl in it; everything is closed again at the end."""
+    """Hold the directory and build the crawl in it; everything is closed again at the end.
+
+    `for_good`: the settings are those of the crawl from now on, and not of this run only.
+    """
     settings, warning = sized(configured.settings)
     crawl: Crawl | None = None
     with begun(out, configured, lambda: crawl is None or crawl.is_untouched) as (directory, _):
         async with AsyncExitStack() as stack:
             crawl = await build(directory, settings, ground, stack, listeners=listeners, deliver=deliver)
-            write_stored(out, configured.settings)
+            if for_good:
+                write_stored(out, configured.settings)
             if warning:
                 crawl.warn("descriptors", warning)
             yield crawl
@@ -49,10 +54,11 @@ def begun(out: Path, configured: Configured, is_untouched: Callable[[], bool]) -
     """Hold the directory, and take it back where it was begun for nothing; with the descriptor that holds it."""
     directory = CrawlDirectory(out)
     _refuse_another_normal_form(out, configured)
+    _refuse_another_archive(out, configured)
     with directory.held() as lock:
         try:
             yield directory, lock
-        except UsageError:
+        except (UsageError, ObjectStoreError):
             if directory.is_new and is_untouched():
                 directory.discard()
             raise
@@ -65,6 +71,20 @@ def _refuse_another_normal_form(out: Path, configured: Configured) -> None:
         raise UsageError(
             f"the settings urls.* differ from those that the crawl in {out} was begun with",
             hint="leave them as they were, or begin a new directory",
+        )
+
+
+def _refuse_another_archive(out: Path, configured: Configured) -> None:
+    """An archive lies in one place: what is confirmed must be found where the crawl looks for it."""
+    stored = read_stored(out)
+    if stored is None:
+        return
+    before, now = load(stored=stored).settings.archive.url, configured.settings.archive.url
+    if before.rstrip("/") != now.rstrip("/"):
+        raise UsageError(
+            f"the archive of the crawl in {out} goes to {before or 'the crawl directory'}, not to "
+            f"{now or 'the crawl directory'}",
+            hint="leave archive.url as it was, or begin a new directory",
         )
 
 

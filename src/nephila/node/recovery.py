@@ -8,6 +8,7 @@ its end, its index written, and the leases of the dead are returned.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nephila.frontier.embedded import LmdbFrontier
@@ -30,7 +31,7 @@ from nephila.pipeline import (
     original_of,
     robots_row,
 )
-from nephila.store import LocalArchive, SqliteCatalogue, writer_of
+from nephila.store import LocalArchive, SpooledArchive, SqliteCatalogue, writer_of
 from nephila.urls import Address, Identifier, origin_of, registrable_domain
 
 from .bookkeeper import Bookkeeper
@@ -70,7 +71,7 @@ class Recovery:
     def __init__(
         self,
         frontier: LmdbFrontier,
-        archive: LocalArchive,
+        archive: LocalArchive | SpooledArchive,
         catalogue: SqliteCatalogue,
         pipeline: Pipeline,
         judge: Judge,
@@ -90,6 +91,8 @@ class Recovery:
         marks = self._frontier.view.marks()
         total = Recovered()
         for segment in self._frontier.view.pending_segments() - set(self._archive.segments()):
+            if isinstance(self._archive, SpooledArchive) and self._archive.recall(segment):
+                continue  # it had arrived in the store before the spool was lost
             # The file itself is gone: its name was not durable when the machine went down.
             total = replace(total, lost=total.lost + await self._frontier.lose(segment, 0))
         unfinished = set(self._archive.unfinished())
@@ -99,7 +102,17 @@ class Recovery:
                 continue
             found = await self._segment(segment, marks.get(segment, 0))
             total = total.and_then(found)
+        if isinstance(self._archive, SpooledArchive):
+            total = await self._list_again(marks, total)
         return replace(total, reaped=await self._frontier.reap_all())
+
+    async def _list_again(self, marks: Mapping[SegmentId, int], total: Recovered) -> Recovered:
+        """Segments in the store of objects that the catalogue lacks, because it was moved away, are read from there."""
+        spooled = set(self._archive.segments())
+        for segment, mark in sorted(marks.items()):
+            if segment not in spooled and self._catalogue.upto(segment) < mark:
+                total = total.and_then(await self._segment(segment, mark))
+        return total
 
     async def of_writer(self, writer: int) -> Recovered:
         """Recover what one of several processes left, who is surely dead, while the others go on."""
@@ -111,12 +124,14 @@ class Recovery:
         return replace(total, reaped=await self._frontier.reap_holder(writer))
 
     async def _segment(self, segment: SegmentId, confirmed: int) -> Recovered:
+        kept = self._bookkeeper.looked_at(segment)
+        confirmed = max(confirmed, kept)
         end = self._archive.recover(segment, confirmed)
         lost = await self._frontier.lose(segment, end)
         if end == 0:
             return Recovered(lost=lost)
         orphans = self._frontier.view.orphans(segment)
-        start = min(confirmed, self._catalogue.upto(segment))
+        start = kept or min(confirmed, self._catalogue.upto(segment))
         settled = disowned = listed = 0
         rows: list[CaptureRow] = []
         for capture, stored in self._archive.tail(segment, start):
@@ -134,10 +149,8 @@ class Recovery:
             else:
                 await self._frontier.disown(segment, stored.ref.offset)
                 disowned += 1
-        await self._frontier.confirm(segment, end)
         rows += self._bookkeeper.take(segment)
-        self._catalogue.record(sorted(rows, key=lambda row: row.offset), ())
-        self._archive.write_index(segment, self._catalogue.captures(segment))
+        await self._bookkeeper.adopt(segment, end, sorted(rows, key=lambda row: row.offset))
         return Recovered(settled=settled, listed=listed + len(rows) - settled, orphans=disowned, lost=lost)
 
     async def _settle(self, capture: Capture, stored: StoredCapture) -> bool:

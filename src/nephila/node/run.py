@@ -90,6 +90,26 @@ def run_crawl(
             signal.signal(number, _end_at_once)
 
 
+def run_flush(out: Path, configured: Configured, *, listeners: Sequence[EventSink] = ()) -> CrawlSummary:
+    """Bring what a crawl left in its spool to the archive's store, and fetch nothing."""
+    check_memory_limits(configured.settings.frontier.map_bytes)
+    calm_collector()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, threads(runner.get_loop()):
+            return runner.run(_flush(out, configured, listeners))
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _end_at_once)
+
+
+async def _flush(out: Path, configured: Configured, listeners: Sequence[EventSink]) -> CrawlSummary:
+    CrawlDirectory(out).check()
+    async with opened(out, configured, Ground(SystemClock()), listeners=listeners, for_good=False) as crawl:
+        _obey_signals(crawl)
+        crawl.stop(StoppedBy.DONE)
+        return await crawl.run()
+
+
 async def _crawl(
     out: Path,
     configured: Configured,

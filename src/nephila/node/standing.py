@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from nephila.frontier.embedded import LmdbFrontierView
 from nephila.frontier.embedded.book import AGE_STEP_S
 from nephila.model.listing import ListTotals
+from nephila.model.summary import SpoolStanding
 from nephila.model.task import Level
 
 _HOUR_S, _DAY_S = 3600, 86_400
@@ -77,6 +78,8 @@ class CrawlStatus:
     plugins: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """What plugins did over all runs, by name: calls, failures, overruns (of their deadline), lost (records or events
     that did not reach them), off (processes in which it is switched off)."""
+    spool: SpoolStanding | None = None
+    """What waits for its upload; None where the archive lies in the crawl directory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, fields, replace
 from functools import partial
 
-from nephila import VERSION
 from nephila.dedup import (
     LearnedAliases,
     LearnedEnvironment,
@@ -25,8 +24,6 @@ from nephila.fetch import (
     HttpFetcher,
     SocketDialer,
     TlsContexts,
-    archive_files,
-    decode_payload,
     read_authorities,
 )
 from nephila.frontier.embedded import LmdbFrontier
@@ -39,11 +36,11 @@ from nephila.interfaces.addresses import AddressLedger
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.network import Dialer, Resolver
+from nephila.interfaces.objects import ObjectStore
 from nephila.interfaces.sieve import LinkSieve
 from nephila.model.errors import NephilaError, StorageError, UsageError
 from nephila.model.events import Event, EventKind
 from nephila.model.exchange import FailureKind
-from nephila.model.record import SegmentId
 from nephila.model.settings import DedupSettings, Settings
 from nephila.model.summary import CrawlSnapshot
 from nephila.model.task import Candidate, Lease, Token
@@ -64,11 +61,11 @@ from nephila.pipeline import (
     Stages,
 )
 from nephila.politeness import StandardPoliteness, address_ledger
-from nephila.store import CrawlIdentity, Disk, LocalArchive, LocalDisk, SqliteCatalogue, Trail
+from nephila.store import Disk, LocalDisk, SqliteCatalogue, Trail
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
 
 from .allowance import PageAllowance
-from .bookkeeper import Bookkeeper
+from .archiving import Books, Medium, Writer, archiving
 from .crawl import Crawl
 from .directory import CrawlDirectory
 from .extending import PluginBooks, extensions_of, fetched_types, read_by, seeds_by, start_plugins
@@ -88,6 +85,8 @@ class Ground:
     resolver: Resolver | None = None
     dialer: Dialer | None = None
     disk: Disk | None = None
+    objects: ObjectStore | None = None
+    """The store that `archive.url` names; S3 where it is not given."""
     threaded: bool = True
     """Whether commits and syncs may run in threads, and plugins in processes; not under virtual time."""
     plugins: Sequence[object] = ()
@@ -279,10 +278,11 @@ def assemble(
         stack.callback(near.close)
     catalogue = SqliteCatalogue(directory.catalogue)
     stack.callback(catalogue.close)
-    archive = archive_of(directory, settings, ground, frontier.secret, seat.number, trail)
     aliases, absences, listings = _learned(directory, settings, identifier, clock, stack, seat.number)
-    indexer = _indexer(archive, catalogue)
-    bookkeeper = Bookkeeper(archive, frontier, catalogue, duplicates, indexer, near, (aliases, absences, listings))
+    medium = Medium(clock, ground.disk or LocalDisk(), ground.objects)
+    writer = Writer(seat.number, frontier.secret, joining, frontier.view.marks, events, fail, trail)
+    books = Books(frontier, catalogue, duplicates, near, (aliases, absences, listings))
+    kept = archiving(directory, settings, medium, writer, books, stack)
     resumed_at = clock.steady_ms() if frontier.snapshot().hosts else None
     addresses = seat.addresses if joining else address_ledger(settings.politeness, resumed_at)
     resolver = ground.resolver or DnsResolver(settings.dns, clock)
@@ -326,9 +326,9 @@ def assemble(
         fetcher,
         judge,
         politeness,
-        archive,
+        kept.archive,
         duplicates,
-        bookkeeper,
+        kept.bookkeeper,
         events,
         clock,
         near_pages,
@@ -350,14 +350,14 @@ def assemble(
         fatal=fail,
     )
     pipeline = Pipeline(stages, conduct)
-    recovery = Recovery(frontier, archive, catalogue, pipeline, judge, identifier, bookkeeper)
+    recovery = Recovery(frontier, kept.archive, catalogue, pipeline, judge, identifier, kept.bookkeeper)
     return Machinery(
         out=directory.root,
         settings=settings,
         clock=clock,
         frontier=frontier,
         pipeline=pipeline,
-        bookkeeper=bookkeeper,
+        bookkeeper=kept.bookkeeper,
         recovery=recovery,
         sower=sower,
         allowance=allowance,
@@ -372,6 +372,7 @@ def assemble(
         look_at_directory=directory.watch(),
         plugins=extensions,
         plugin_seeds=seeds_by(extensions),
+        shipper=kept.shipper,
     )
 
 
@@ -417,49 +418,12 @@ def _close_trail(trail: Trail, heard: EventSink, clock: Clock) -> None:
         heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="trail", detail=str(error)))
 
 
-def archive_of(
-    directory: CrawlDirectory, settings: Settings, ground: Ground, secret: int, writer: int, trail: Trail | None = None
-) -> LocalArchive:
-    """The archive of a crawl. Whoever writes to it seals what is written into a trail."""
-    identity = CrawlIdentity(
-        secret=secret,
-        software=f"Nephila/{VERSION}",
-        user_agent=settings.fetch.user_agent,
-        robots="obey" if settings.robots.obey else "ignore",
-        crawl=directory.root.name,
-        writer=writer,
-        terms=Terms.of(settings).to_json(),
-    )
-    limit = settings.fetch.max_decoded_bytes
-
-    def decode(head: bytes, payload: bytes) -> bytes:
-        return decode_payload(head, payload, limit)
-
-    disk = ground.disk or LocalDisk()
-    archive = LocalArchive(
-        directory.warc,
-        settings.archive,
-        ground.clock,
-        identity,
-        disk,
-        decode,
-        registrable_domain,
-        archive_files(),
-    )
-    archive.trail = trail
-    return archive
-
-
 def _near_index(directory: CrawlDirectory, settings: DedupSettings, boot_id: str) -> LmdbNearIndex | None:
     """The index of near-duplicates; None where they are not looked for."""
     if not settings.near:
         return None
     rule = NearRule.plain() if settings.near_plain else NearRule(settings.near_distance, settings.near_resemblance)
     return LmdbNearIndex(directory.near, boot_id, rule)
-
-
-def _indexer(archive: LocalArchive, catalogue: SqliteCatalogue) -> Callable[[SegmentId], None]:
-    return lambda segment: archive.write_index(segment, catalogue.captures(segment))
 
 
 def _fetcher(settings: Settings, ground: Ground, resolver: Resolver, addresses: AddressLedger | None) -> HttpFetcher:

@@ -1,15 +1,33 @@
 """Keeping what was fetched: WARC files, the CDXJ index beside them, the catalogue.
 
-`LocalArchive` is the archive in a directory, `SqliteCatalogue` its table of contents. The rest are their parts: records
-(`warc`, `metadata`, `capture`), files (`disk`, `rotation`, `segment`), reading back (`reader`, `readback`,
-`recovery`), and the index (`surt`, `cdxj`).
+`LocalArchive` is the archive in a directory, `SpooledArchive` the one in a store of objects, `SqliteCatalogue` the
+table of contents. The rest are their parts: records (`warc`, `metadata`, `capture`), files (`disk`, `rotation`,
+`segment`), reading back (`reader`, `readback`, `recovery`, `remote`), the index (`surt`, `cdxj`), the spool (`journal`,
+`place`), and S3 (`s3`, imported where it is asked for).
 """
 
 from .catalogue import SqliteCatalogue
 from .disk import Disk, LocalDisk
+from .journal import RowJournal
 from .local import LocalArchive
-from .rotation import writer_of
+from .place import MARKER, ArchivePlace
+from .rotation import index_name, writer_of
+from .spooled import SpooledArchive, spool_standing
 from .trail import Trail
 from .warc import CrawlIdentity
 
-__all__ = ["CrawlIdentity", "Disk", "LocalArchive", "LocalDisk", "SqliteCatalogue", "Trail", "writer_of"]
+__all__ = [
+    "MARKER",
+    "ArchivePlace",
+    "CrawlIdentity",
+    "Disk",
+    "LocalArchive",
+    "LocalDisk",
+    "RowJournal",
+    "SpooledArchive",
+    "SqliteCatalogue",
+    "Trail",
+    "index_name",
+    "spool_standing",
+    "writer_of",
+]

@@ -60,6 +60,12 @@ class Disk(Protocol):
     def sync_directory(self, directory: Path) -> None:
         """Make names that were created, renamed or removed durable."""
 
+    def sizes(self, directory: Path) -> dict[str, int]:
+        """The bytes of each file, by name in order; the directory is made when it is missing."""
+
+    def free(self, directory: Path) -> int:
+        """Bytes that may still be written there, as far as is known."""
+
 
 class LocalFile:
     """A file of the operating system."""
@@ -130,6 +136,23 @@ class LocalDisk:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def sizes(self, directory: Path) -> dict[str, int]:
+        """As the protocol. A file that goes while they are counted has no bytes."""
+        directory.mkdir(parents=True, exist_ok=True)
+        found: dict[str, int] = {}
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                try:
+                    found[entry.name] = entry.stat().st_size
+                except FileNotFoundError:
+                    continue
+        return dict(sorted(found.items()))
+
+    def free(self, directory: Path) -> int:
+        """As the protocol: what is left to ordinary users."""
+        told = os.statvfs(directory)
+        return told.f_bavail * told.f_frsize
 
 
 class LookingDisk(LocalDisk):

@@ -129,6 +129,23 @@ class LocalArchive:
                 self.trail.seal()
         return [(segment.name, end) for segment, end in work]
 
+    def count_on_from(self, names: Iterable[str]) -> None:
+        """Serial numbers follow these names, too: they were used, and are not in the directory any more."""
+        self._serial = max(self._serial, next_serial(names, self._identity.writer))
+
+    def roll_aged(self) -> None:
+        """Close files that are as old as they may be, though nothing more was appended. May be run in a thread."""
+        hour = self._clock.wall_ms() // HOUR_MS
+        with self._lock:
+            aged = [
+                segment
+                for segment in self._open.values()
+                if segment.end and (self._is_full(segment, 0) or (segment.key.domain and segment.key.hour != hour))
+            ]
+            for segment in aged:
+                self._retire(segment)
+        self._tell([segment.name for segment in aged])
+
     def on_roll(self, listener: Callable[[SegmentId], None]) -> None:
         """As the interface. Called in the thread that appends or closes; the last bytes are durable after `sync`."""
         self._listeners.append(listener)

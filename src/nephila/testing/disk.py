@@ -143,6 +143,15 @@ class ForgetfulDisk:
         here = {path: one for path, one in self._files.items() if path.parent == directory}
         self._durable_names = elsewhere | here
 
+    def sizes(self, directory: Path) -> dict[str, int]:
+        """As the protocol."""
+        return {name: len(self._files[directory / name].data) for name in self.names(directory)}
+
+    def free(self, directory: Path) -> int:
+        """As the protocol: one disk for all directories."""
+        del directory
+        return self.room()
+
     def room(self) -> int:
         """Bytes that can still be written."""
         if self.capacity is None:

@@ -39,6 +39,9 @@ class Orders(msgspec.Struct, frozen=True, tag=True):
 class Stop(msgspec.Struct, frozen=True, tag=True):
     """End cleanly."""
 
+    hurry: bool = False
+    """Do not wait for uploads."""
+
 
 class Ping(msgspec.Struct, frozen=True, tag=True):
     """Say that all you have sent before has been sent."""

@@ -19,6 +19,7 @@ import math
 import resource
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import assert_never
 
 from nephila.frontier.embedded.lending import OUTSIDE
@@ -29,9 +30,10 @@ from nephila.model.events import Event, EventKind
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.model.task import Candidate
 from nephila.node.allowance import Used
-from nephila.node.closing import summary_of
+from nephila.node.closing import ended_by, stopped_by, summary_of
 from nephila.node.crawl import READERS_EVERY, REAP_S
-from nephila.node.machinery import Machinery
+from nephila.node.crew import keep_books
+from nephila.node.machinery import Machinery, begin_shipping
 from nephila.node.memory import failure_of
 from nephila.node.recovery import Recovered
 from nephila.node.wiring import heartbeat_figures
@@ -76,6 +78,8 @@ class Supervisor:
         self._returning: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._returning.set_result(None)
         self._pings = 0
+        self._books: asyncio.Task[None] | None = None
+        self._books_closed = False
         self.seed_report: SeedReport | None = None
         """What became of the seeds; None until they are all read."""
         self.recovered: Recovered | None = None
@@ -84,8 +88,11 @@ class Supervisor:
         """End cleanly; the first reason counts."""
         if self._stopped_by is None:
             self._stopped_by = reason
-            self._workforce.stop()
+            self._workforce.stop(hurry=reason is StoppedBy.INTERRUPT)
             self._woken.set()
+        if reason is StoppedBy.INTERRUPT and self._m.shipper is not None:
+            self._workforce.stop(hurry=True)
+            self._m.shipper.hurry()
 
     def fail(self, error: NephilaError) -> None:
         """End cleanly because of our own failure; `run` raises it in the end unless it is the disk's."""
@@ -93,7 +100,7 @@ class Supervisor:
             self._failure = error
         self._m.bookkeeper.distrust()
         self.stop(StoppedBy.STORAGE)
-        self._stopped_by = StoppedBy.STORAGE
+        self._stopped_by = stopped_by(self._failure)
 
     def nudge(self) -> None:
         """Look again: somebody has brought work. The workers look by themselves."""
@@ -116,13 +123,14 @@ class Supervisor:
     def snapshot(self) -> CrawlSnapshot:
         """The figures of this moment, of all processes."""
         frontier = self._m.frontier.snapshot()
-        return self._roll.snapshot(
+        now = self._roll.snapshot(
             self._m.tally.snapshot(),
             self._m.tally.take_met(),
             queued=sum(frontier.queued.values()) + sum(frontier.delayed.values()),
             stopping=self._stopped_by is not None,
             least_pages=frontier.pages - self._pages_before if self._workforce.deaths else 0,
         )
+        return now if self._m.shipper is None else replace(now, spool=self._m.shipper.standing)
 
     async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
         """Crawl until there is nothing left to do, a limit is reached or somebody stops it."""
@@ -131,6 +139,7 @@ class Supervisor:
         self._pages_before = machinery.frontier.snapshot().pages
         background: list[asyncio.Task[None]] = []
         try:
+            await begin_shipping(machinery)
             self.recovered = await machinery.recovery.run()
             if new_cycle and not await machinery.frontier.begin_cycle():
                 self.warn("cycle", "the cycle that was begun is not finished yet: this goes on with it")
@@ -141,6 +150,9 @@ class Supervisor:
                     asyncio.create_task(self._sow(seeds), name="seeds"),
                     asyncio.create_task(self._keep_leases(), name="leases"),
                 ]
+                if machinery.shipper is not None:  # what the dead left is uploaded here
+                    self._books = asyncio.create_task(self._keep_books(), name="books")
+                    self._books.add_done_callback(self._background_ended)
                 for task in background:
                     task.add_done_callback(self._background_ended)
                 await self._watch(background[0])
@@ -225,6 +237,9 @@ class Supervisor:
     async def _return_lent(self) -> None:
         await self._m.frontier.reap_lent()
 
+    async def _keep_books(self) -> None:
+        await keep_books(self._m, self.fail, lambda: self._books_closed)
+
     # Listening to workers
 
     def hear(self, child: Child, message: FromWorker) -> None:
@@ -279,19 +294,28 @@ class Supervisor:
 
     async def _end(self, background: Sequence[asyncio.Task[None]]) -> None:
         """Let the workers end, then close the books."""
-        self.stop(StoppedBy.STORAGE if self._failure else StoppedBy.INTERRUPT)
+        if self._stopped_by is None:
+            self.stop(StoppedBy.STORAGE if self._failure else StoppedBy.INTERRUPT)
         for task in background:
             task.cancel()
         await asyncio.gather(*background, *self._twins, return_exceptions=True)
         try:
             await self._workforce.disband()
             await asyncio.gather(self._returning, return_exceptions=True)  # what broke was told
+            await self._close_books()
             await self._m.bookkeeper.finish()
             self._m.frontier.refresh()
         except NephilaError as error:
             self.fail(error)
         self._tell(EventKind.CRAWL_END)
         self._m.events.flush()
+
+    async def _close_books(self) -> None:
+        """Not cancelled: it may be in the middle of writing."""
+        self._books_closed = True
+        self._m.bookkeeper.nudge()
+        if self._books is not None:
+            await asyncio.gather(self._books, return_exceptions=True)  # what broke there was told
 
     def _used(self, known: FrontierSnapshot) -> Used:
         return Used(
@@ -313,7 +337,7 @@ class Supervisor:
         return summary_of(
             self.snapshot(),
             self._m.frontier.snapshot(),
-            stopped_by=self._stopped_by or StoppedBy.DONE,
+            stopped_by=ended_by(self._stopped_by, self._m.shipper),
             failure=self._failure,
             out=self._m.out,
             target_domains=self._m.settings.limits.target_domains,

@@ -63,8 +63,10 @@ class Worker:
         self.failure: NephilaError | None = None
         """Our own failure that ended it."""
 
-    def stop(self) -> None:
-        """End cleanly."""
+    def stop(self, *, hurry: bool = False) -> None:
+        """End cleanly; in a hurry without waiting for uploads."""
+        if hurry and self._m.shipper is not None:
+            self._m.shipper.hurry()
         self._stopping = True
         self._m.pipeline.stopping = True
         self._crew.woken.set()
@@ -186,8 +188,8 @@ class Worker:
     async def _listen(self) -> None:
         while True:
             match await self._channel.receive():
-                case Stop():
-                    self.stop()
+                case Stop(hurry):
+                    self.stop(hurry=hurry)
                 case Ping(sequence):
                     self._channel.send(Pong(sequence, len(self._crew)))
                 case Orders() as orders:

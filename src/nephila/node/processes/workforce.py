@@ -8,6 +8,7 @@ each death. More than `MAX_DEATHS` of one number within `DEATHS_WITHIN_S` are no
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -104,10 +105,10 @@ class Workforce:
         if not keeper.cancelled() and (error := keeper.exception()) is not None and self._overseer is not None:
             self._overseer.fail(failure_of(error, keeper.get_name()))
 
-    def stop(self) -> None:
-        """Tell all to end; nobody is replaced any more."""
+    def stop(self, *, hurry: bool = False) -> None:
+        """Tell all to end, without waiting for uploads where it has to be soon; nobody is replaced any more."""
         self._ending.set()
-        self.tell(Stop())
+        self.tell(Stop(hurry))
 
     def tell(self, message: ToWorker) -> None:
         """Tell all something."""
@@ -136,7 +137,9 @@ class Workforce:
         if not self._keepers:
             await self.abandon()
             return
-        _, late = await asyncio.wait(self._keepers, timeout=END_S)
+        uploads_s = self._settings.limits.max_wait_s if self._settings.archive.url else 0.0
+        end_s = None if math.isinf(uploads_s) else END_S + uploads_s
+        _, late = await asyncio.wait(self._keepers, timeout=end_s)
         if late:
             for child in self._children.values():
                 child.kill()

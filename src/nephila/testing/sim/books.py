@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.model.record import SegmentId
 from nephila.model.task import PageTask
+from nephila.node.archiving import Medium, local_archive
 from nephila.node.directory import CrawlDirectory
-from nephila.node.wiring import Ground, archive_of
 from nephila.store import SqliteCatalogue
 from nephila.store.reader import DamagedArchiveError, WarcReader
 from nephila.store.verify import digest_problems
@@ -83,8 +83,8 @@ class Books:
         """What somebody owns, and whether bodies are what the servers sent."""
         world, told = self._world, []
         directory = CrawlDirectory(world.out)
-        ground = Ground(world.clock, disk=world.disk, threaded=False)
-        archive = archive_of(directory, world.scenario.settings, ground, self._frontier.secret, 0)
+        medium = Medium(world.clock, world.disk)
+        archive = local_archive(directory.warc, world.scenario.settings, medium, self._frontier.secret)
         originals: set[str] = set()
         referred: list[tuple[Place, str]] = []
         for segment in segments:

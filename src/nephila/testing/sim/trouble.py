@@ -137,3 +137,11 @@ class TroubledDisk:
     def sync_directory(self, directory: Path) -> None:
         """As the protocol."""
         self.trouble.around(lambda: self.disk.sync_directory(directory))
+
+    def sizes(self, directory: Path) -> dict[str, int]:
+        """As the protocol."""
+        return self.disk.sizes(directory)
+
+    def free(self, directory: Path) -> int:
+        """As the protocol."""
+        return self.disk.free(directory)

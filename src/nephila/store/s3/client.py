@@ -1,0 +1,224 @@
+"""`ObjectStore` on S3: conditional writes, checked bytes, ranged reads; threads of its own for what blocks.
+
+An object is written with `If-None-Match: *`, so that the store refuses to overwrite. Its SHA-256 is part of the
+signature, which the store checks against what arrived, and is kept with the object as metadata: an upload whose answer
+was lost is recognised by it. Objects over `part_bytes` go in parts, the last step under the same condition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import errno
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from hashlib import sha256
+from threading import Barrier
+from typing import TypeVar
+
+from nephila.interfaces.objects import ObjectBody, ObjectInfo
+from nephila.model.errors import ObjectExistsError, ObjectStoreError, StoreRefusedError
+from nephila.model.settings import S3Settings
+
+from .answers import Answer, refusal_of
+from .credentials import CredentialChain
+from .signing import EMPTY_DIGEST, S3Request, signed_headers
+from .wire import Wire
+
+T = TypeVar("T")
+
+DIGEST_FIELD = "x-amz-meta-sha256"
+AMAZON = "https://s3.{region}.amazonaws.com"
+DEFAULT_REGION = "us-east-1"
+MAX_PARTS = 10_000
+"""Of one object, by the documentation of S3."""
+
+
+class S3ObjectStore:
+    """Implements `interfaces.objects.ObjectStore` for one bucket."""
+
+    def __init__(
+        self, bucket: str, settings: S3Settings, credentials: CredentialChain, now_ms: Callable[[], int]
+    ) -> None:
+        self._bucket = bucket
+        self._settings = settings
+        self._region = settings.region or DEFAULT_REGION
+        self._credentials = credentials
+        self._now_ms = now_ms
+        self._wire = Wire(settings, settings.endpoint or AMAZON.format(region=self._region))
+        below = settings.path_style == "no" or (settings.path_style == "auto" and not settings.endpoint)
+        self._host = self._wire.host(bucket if below and "." not in bucket else "")
+        self._root = "/" if below and "." not in bucket else f"/{bucket}/"
+        self._threads = _started(settings.uploads)
+
+    async def create(self, key: str, body: ObjectBody) -> None:
+        """As the interface."""
+        await self._in_thread(lambda: self._create(key, body))
+
+    async def look(self, key: str) -> ObjectInfo | None:
+        """As the interface."""
+        return await self._in_thread(lambda: self._look(key))
+
+    def read(self, key: str, start: int, size: int) -> bytes:
+        """As the interface."""
+        if size <= 0:
+            return b""
+        answer = self._ask("GET", key, headers={"range": f"bytes={start}-{start + size - 1}"})
+        if answer.status == 416:
+            return b""
+        if answer.status == 404 and answer.field("Code") != "NoSuchBucket":
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), key)
+        if answer.status not in {200, 206}:
+            raise refusal_of(answer, self._bucket, "read")
+        return answer.body if answer.status == 206 else answer.body[start : start + size]
+
+    async def keys(self, prefix: str) -> list[str]:
+        """As the interface."""
+        return await self._in_thread(lambda: self._keys(prefix))
+
+    async def abort_unfinished(self, prefix: str) -> int:
+        """As the interface."""
+        return await self._in_thread(lambda: self._abort_unfinished(prefix))
+
+    async def close(self) -> None:
+        """As the interface."""
+        self._wire.abort()
+        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    # In a thread
+
+    def _create(self, key: str, body: ObjectBody) -> None:
+        if body.size > self._settings.part_bytes:
+            self._create_in_parts(key, body)
+            return
+        headers = {"if-none-match": "*", DIGEST_FIELD: body.digest, "content-type": "application/octet-stream"}
+        answer = self._ask("PUT", key, headers=headers | _checksum(body), body=body)
+        if answer.status != 200:
+            raise refusal_of(answer, self._bucket, "written")
+
+    def _create_in_parts(self, key: str, body: ObjectBody) -> None:
+        if self._look(key) is not None:  # the condition is asked for at the end only: much would be sent for nothing
+            raise ObjectExistsError("there is an object under this key already")
+        headers = {DIGEST_FIELD: body.digest, "content-type": "application/octet-stream"}
+        begun = self._ask("POST", key, [("uploads", "")], headers)
+        upload = begun.field("UploadId")
+        if begun.status != 200 or not upload:
+            raise refusal_of(begun, self._bucket, "written")
+        try:
+            tags = self._send_parts(key, upload, body)
+            self._complete(key, upload, tags)
+        except BaseException:
+            with suppress(ObjectStoreError):  # else the next start gives it up
+                self._ask("DELETE", key, [("uploadId", upload)])
+            raise
+
+    def _send_parts(self, key: str, upload: str, body: ObjectBody) -> list[str]:
+        size = max(self._settings.part_bytes, -(-body.size // MAX_PARTS))
+        tags: list[str] = []
+        for start in range(0, body.size, size):
+            part = _part(body, start, min(size, body.size - start))
+            query = [("partNumber", str(len(tags) + 1)), ("uploadId", upload)]
+            answer = self._ask("PUT", key, query, _checksum(part), part)
+            if answer.status != 200 or not (tag := answer.headers.get("etag", "")):
+                raise refusal_of(answer, self._bucket, "written")
+            tags.append(tag)
+        return tags
+
+    def _complete(self, key: str, upload: str, tags: Sequence[str]) -> None:
+        parts = (
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>" for number, tag in enumerate(tags, 1)
+        )
+        document = f"<CompleteMultipartUpload>{''.join(parts)}</CompleteMultipartUpload>".encode()
+        answer = self._ask("POST", key, [("uploadId", upload)], {"if-none-match": "*"}, _whole(document))
+        if answer.status != 200 or answer.field("Code"):  # an error may come after 200, when it took long
+            raise refusal_of(answer, self._bucket, "written")
+
+    def _look(self, key: str) -> ObjectInfo | None:
+        answer = self._ask("HEAD", key)
+        if answer.status == 404:
+            return None
+        if answer.status != 200:
+            raise refusal_of(answer, self._bucket, "read")
+        return ObjectInfo(int(answer.headers.get("content-length", "-1")), answer.headers.get(DIGEST_FIELD, ""))
+
+    def _keys(self, prefix: str) -> list[str]:
+        found: list[str] = []
+        more: list[tuple[str, str]] = []
+        while True:
+            answer = self._ask("GET", "", [("list-type", "2"), ("prefix", prefix), *more])
+            if answer.status != 200:
+                raise refusal_of(answer, self._bucket, "listed")
+            found += [one.field("Key") for one in answer.parts("Contents")]
+            token = answer.field("NextContinuationToken")
+            if answer.field("IsTruncated") != "true" or not token:
+                return sorted(found)
+            more = [("continuation-token", token)]
+
+    def _abort_unfinished(self, prefix: str) -> int:
+        """One listing a time: what is given up leaves it."""
+        count = 0
+        while True:
+            answer = self._ask("GET", "", [("uploads", ""), ("prefix", prefix)])
+            if answer.status != 200:
+                raise refusal_of(answer, self._bucket, "listed")
+            uploads = answer.parts("Upload")
+            for upload in uploads:
+                gone = self._ask("DELETE", upload.field("Key"), [("uploadId", upload.field("UploadId"))])
+                if gone.status not in {204, 200, 404}:
+                    raise refusal_of(gone, self._bucket, "written")
+            count += len(uploads)
+            if answer.field("IsTruncated") != "true" or not uploads:
+                return count
+
+    def _ask(
+        self,
+        method: str,
+        key: str,
+        query: Sequence[tuple[str, str]] = (),
+        headers: dict[str, str] | None = None,
+        body: ObjectBody | None = None,
+    ) -> Answer:
+        digest = body.digest if body is not None else EMPTY_DIGEST
+        request = S3Request(method, self._host, self._root + key, query, headers or {}, digest)
+        signed = signed_headers(request, self._credentials.current(), self._region, self._now_ms())
+        answer = self._wire.ask(method, request.target, signed, body)
+        if answer.status in {400, 401, 403} and answer.field("Code") in {"ExpiredToken", "InvalidAccessKeyId"}:
+            self._credentials.forget()
+        return answer
+
+
+def _started(count: int) -> ThreadPoolExecutor:
+    """So many threads, all of them running: none is started while a crawl runs (see `node/memory.py`)."""
+    pool, together = ThreadPoolExecutor(count, thread_name_prefix="s3"), Barrier(count)
+    for waiting in [pool.submit(together.wait) for _ in range(count)]:
+        waiting.result()
+    return pool
+
+
+def _checksum(body: ObjectBody) -> dict[str, str]:
+    """The digest as stores want it that do not look at the signed one, and as Amazon keeps it with the object."""
+    return {"x-amz-checksum-sha256": base64.b64encode(bytes.fromhex(body.digest)).decode()}
+
+
+def _part(body: ObjectBody, start: int, size: int) -> ObjectBody:
+    """A stretch of a body as a body of its own."""
+    digest = sha256()
+    done = 0
+    while done < size:
+        piece = body.read_at(start + done, min(1 << 20, size - done))
+        if not piece:
+            raise StoreRefusedError("a file of the spool is shorter than it was", hint="check the disk")
+        digest.update(piece)
+        done += len(piece)
+    return ObjectBody(
+        size, digest.hexdigest(), lambda offset, count: body.read_at(start + offset, min(count, size - offset))
+    )
+
+
+def _whole(data: bytes) -> ObjectBody:
+    return ObjectBody(len(data), sha256(data).hexdigest(), lambda offset, size: data[offset : offset + size])

@@ -1,0 +1,256 @@
+"""The archive in a store of objects, by way of a spool: the local archive, whose files leave when they are closed (W2).
+
+What is appended lies in the spool exactly as it would lie in a local archive, and survives what that survives. The
+difference is what *durable* means: `sync` tells of a segment only when its upload was acknowledged. So nothing is
+confirmed, listed or indexed before, by the same code that waits for a local sync.
+
+A segment leaves the spool in this order: uploaded and acknowledged; confirmed; listed in the catalogue; indexed, and
+the index uploaded beside it; removed. Wherever that is cut, the next start finds the file in the spool and goes through
+the steps again: each finds that it was done. Who carries the files is the shipper's business (`node/shipping.py`); here
+is what lies where.
+
+What is not in the spool any more is read from the store, in stretches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+from nephila.interfaces.catalogue import CaptureRow
+from nephila.interfaces.objects import ObjectBody, ObjectStore
+from nephila.model.errors import StorageError
+from nephila.model.record import Capture, SegmentId, StoredCapture
+from nephila.model.summary import SpoolStanding
+
+from .disk import Disk
+from .journal import JOURNAL_SUFFIX
+from .local import LocalArchive
+from .place import ArchivePlace
+from .readback import Decode, capture_of, whole_units
+from .reader import WarcReader
+from .remote import RemoteFile
+from .rotation import WARC_SUFFIX, index_name
+from .segment import refused
+
+HASH_BYTES = 1 << 20
+_TIME = re.compile(r"-(\d{14})-\d{5,}-w\d+")
+
+
+class SpooledArchive:
+    """Implements `interfaces.archive.Archive` on a spool and a store of objects."""
+
+    def __init__(
+        self,
+        spool: LocalArchive,
+        directory: Path,
+        disk: Disk,
+        objects: ObjectStore,
+        place: ArchivePlace,
+        decode: Decode,
+    ) -> None:
+        self._spool = spool
+        self._directory = directory
+        self._disk = disk
+        self._objects = objects
+        self._place = place
+        self._decode = decode
+        self._closed: deque[SegmentId] = deque()
+        self._acknowledged: deque[tuple[SegmentId, int]] = deque()
+        self._taken_on: set[SegmentId] = set()
+        """Segments of this process: written by it, or recovered."""
+        spool.on_roll(self._closed.append)
+
+    # -- writing
+
+    def append(self, capture: Capture) -> StoredCapture:
+        """As the interface: into the spool."""
+        stored = self._spool.append(capture)
+        self._taken_on.add(stored.ref.segment)
+        return stored
+
+    def sync(self) -> list[tuple[SegmentId, int]]:
+        """As the interface: the spool is synced, and told is what the store has acknowledged since the last time."""
+        self.sync_spool()
+        return self.take_acknowledged()
+
+    def sync_spool(self) -> list[tuple[SegmentId, int]]:
+        """Close what is old enough, and make the spool safe from power loss; (segment, end) of what was synced."""
+        self._spool.roll_aged()
+        return self._spool.sync()
+
+    def on_roll(self, listener: Callable[[SegmentId], None]) -> None:
+        """As the interface: closed for writing, which does not say uploaded."""
+        self._spool.on_roll(listener)
+
+    def close(self) -> None:
+        """As the interface: the last segments wait for their upload then."""
+        self._spool.close()
+
+    # -- leaving the spool
+
+    def take_closed(self) -> list[SegmentId]:
+        """Segments that were closed since the last call, oldest first."""
+        return [self._closed.popleft() for _ in range(len(self._closed))]
+
+    def take_on(self, segment: SegmentId) -> None:
+        """A segment that an earlier run left is this process's affair from now on."""
+        self._taken_on.add(segment)
+
+    def body(self, name: str) -> ObjectBody:
+        """A file of the spool as an object; its digest is taken. Blocks."""
+        path = self._directory / name
+        digest = sha256()
+        try:
+            with closing(self._disk.open(path)) as file:
+                size = position = 0
+                while piece := file.read_at(position, HASH_BYTES):
+                    digest.update(piece)
+                    position += len(piece)
+                size = position
+        except OSError as error:
+            raise StorageError(f"{name} in the spool cannot be read: {error.strerror or error}.") from error
+
+        def read_at(offset: int, count: int) -> bytes:
+            with closing(self._disk.open(path)) as opened:
+                return opened.read_at(offset, count)
+
+        return ObjectBody(size, digest.hexdigest(), read_at)
+
+    def acknowledge(self, segment: SegmentId, end: int) -> None:
+        """The store has it: `sync` tells so."""
+        self._acknowledged.append((segment, end))
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something was closed or acknowledged that nobody has taken note of."""
+        return bool(self._closed or self._acknowledged)
+
+    def take_acknowledged(self) -> list[tuple[SegmentId, int]]:
+        """What was acknowledged since the last call."""
+        return [self._acknowledged.popleft() for _ in range(len(self._acknowledged))]
+
+    def remove(self, segment: SegmentId) -> None:
+        """Its index is in the store too: nothing of it is needed here any more. Blocks."""
+        try:
+            for name in (segment, index_name(segment), segment + JOURNAL_SUFFIX):
+                self._disk.remove(self._directory / name)
+        except OSError as error:
+            raise refused(segment, error) from error
+        self._taken_on.discard(segment)
+
+    # -- reading
+
+    def tail(self, segment: SegmentId, start: int) -> Iterator[tuple[Capture, StoredCapture]]:
+        """As the interface: from the spool, else from the store."""
+        if self.has_in_spool(segment):
+            yield from self._spool.tail(segment, start)
+            return
+        file = RemoteFile(self._objects, self._place.key(segment))
+        for unit in whole_units(WarcReader(file, segment, start)):
+            if unit[0].kind != "warcinfo":
+                yield capture_of(unit, segment, self._decode)
+
+    def segments(self) -> list[SegmentId]:
+        """What is in the spool, oldest first."""
+        return self._spool.segments()
+
+    def unfinished(self) -> list[SegmentId]:
+        """What is in the spool and nobody's affair in this process: left by one that did not end well."""
+        return [segment for segment in self._spool.segments() if segment not in self._taken_on]
+
+    def has_in_spool(self, segment: SegmentId) -> bool:
+        """Whether its file is here."""
+        return segment in self._names()
+
+    def recover(self, segment: SegmentId, confirmed: int) -> int:
+        """As `LocalArchive.recover`. An object of the store is whole: it ends where it is known to."""
+        if not self.has_in_spool(segment):
+            return confirmed
+        end = self._spool.recover(segment, confirmed)
+        if end == 0:
+            self.remove(segment)
+        return end
+
+    def recall(self, segment: SegmentId) -> bool:
+        """Bring a segment back into the spool that the store has; False where it has none. Blocks.
+
+        For one whose upload was made and whose spool was lost before that was written down.
+        """
+        source = RemoteFile(self._objects, self._place.key(segment))
+        target = self._directory / segment
+        draft = target.with_name(target.name + ".part")
+        try:
+            self._disk.remove(draft)
+            with closing(self._disk.create(draft)) as file:
+                position = 0
+                while piece := source.read_at(position, HASH_BYTES):
+                    file.append(piece)
+                    position += len(piece)
+                file.sync()
+            self._disk.rename(draft, target)
+            self._disk.sync_directory(self._directory)
+        except FileNotFoundError:
+            self._disk.remove(draft)
+            return False
+        except OSError as error:
+            raise refused(segment, error) from error
+        return True
+
+    def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
+        """Write the CDXJ file of a segment into the spool, whole or not at all."""
+        self._spool.write_index(segment, rows)
+
+    # -- the spool as a whole
+
+    def clean(self) -> None:
+        """Remove what segments left behind that are gone: for the start, while nobody writes."""
+        names = self._names()
+        kept = {name for name in names if name.endswith(WARC_SUFFIX)}
+        kept |= {index_name(name) for name in kept} | {name + JOURNAL_SUFFIX for name in kept}
+        try:
+            for name in names - kept:
+                self._disk.remove(self._directory / name)
+        except OSError as error:
+            raise refused(self._directory.name, error) from error
+
+    def standing(self, now_ms: int) -> SpoolStanding:
+        """What waits in the spool. Blocks."""
+        return spool_standing(self._disk, self._directory, now_ms)
+
+    def free(self) -> int:
+        """Bytes that the disk of the spool has left."""
+        try:
+            return self._disk.free(self._directory)
+        except OSError as error:
+            raise refused(self._directory.name, error) from error
+
+    def _names(self) -> set[str]:
+        try:
+            return set(self._disk.names(self._directory))
+        except OSError as error:
+            raise refused(self._directory.name, error) from error
+
+
+def spool_standing(disk: Disk, directory: Path, now_ms: int) -> SpoolStanding:
+    """What waits in a spool: files that are still written to included."""
+    try:
+        sizes = disk.sizes(directory)
+    except OSError as error:
+        raise refused(directory.name, error) from error
+    segments = [name for name in sizes if name.endswith(WARC_SUFFIX)]
+    begun = [_begun_at(name) for name in segments]
+    oldest_s = max(0.0, (now_ms - min(begun)) / 1000) if begun else 0.0
+    return SpoolStanding(segments=len(segments), bytes=sum(sizes.values()), oldest_s=oldest_s)
+
+
+def _begun_at(name: str) -> int:
+    """When a segment was begun, by its name."""
+    found = _TIME.search(name)
+    moment = datetime.strptime(found[1], "%Y%m%d%H%M%S").replace(tzinfo=UTC) if found else datetime.now(UTC)
+    return int(moment.timestamp() * 1000)

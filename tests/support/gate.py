@@ -1,0 +1,81 @@
+"""A door in front of a server: open it passes everything on, shut it refuses connections and breaks those there are."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+
+class Gate:
+    """Listens on a loopback port of its own for a server on another one."""
+
+    def __init__(self, behind: int) -> None:
+        self._behind = behind
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        self._listener: socket.socket | None = None
+        self.passed = 0
+        """Connections so far."""
+        self.port = 0
+        self.open()
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def open(self) -> None:
+        """Let everybody in."""
+        listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = listener.getsockname()[1]
+        self._listener = listener
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+
+    def shut(self) -> None:
+        """Nobody gets in, and whoever is in is thrown out."""
+        if self._listener is not None:
+            with contextlib.suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+            self._listener = None
+        with self._lock:
+            thrown, self._open = self._open, set()
+        for one in thrown:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._behind))
+            except OSError:
+                return
+            self.passed += 1
+            with self._lock:
+                self._open |= {client, server}
+            for source, target in ((client, server), (server, client)):
+                threading.Thread(target=self._carry, args=(source, target), daemon=True).start()
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+        for one in (source, target):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            with self._lock:
+                self._open.discard(one)
+            one.close()
+
+
+@contextlib.contextmanager
+def gate(behind: int) -> Iterator[Gate]:
+    """A gate that is open at first, and gone at the end."""
+    made = Gate(behind)
+    try:
+        yield made
+    finally:
+        made.shut()

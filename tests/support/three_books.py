@@ -1,0 +1,91 @@
+"""Archive, index and catalogue of a simulated crawl, read and held against each other."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass
+
+from crashes import World
+from warcio.archiveiterator import ArchiveIterator
+
+from nephila.frontier.embedded import LmdbFrontierView
+from nephila.model.record import SegmentId
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a crawl directory holds, by each of its three books."""
+
+    answers: frozenset[Place]
+    """Response and revisit records of the archive that somebody owns."""
+    unchanged: frozenset[Place]
+    """Those of them that are a 304, which the index leaves out."""
+    listed: frozenset[Place]
+    catalogued: frozenset[Place]
+    pages: Counter[str]
+    """Pages stored whole, by identity."""
+
+
+def contents(world: World) -> Contents:
+    """Read the archive, its index and the catalogue."""
+    files = world.archive()
+    view = LmdbFrontierView.open(world.out / "frontier", world.clock, 1 << 30)
+    answers, unchanged, others = set[Place](), set[Place](), set[Place]()
+    for name, data in files.items():
+        if not name.endswith(".warc.gz"):
+            continue
+        orphans = view.orphans(SegmentId(name))
+        orphaned = False
+        iterator = ArchiveIterator(io.BytesIO(data), no_record_parse=True)
+        for record in iterator:
+            place = (name, iterator.get_record_offset())
+            if record.rec_type in {"response", "revisit"}:
+                orphaned = place[1] in orphans
+                answers |= set() if orphaned else {place}
+                if record.rec_headers.get("WARC-Profile", "").endswith("/server-not-modified"):
+                    unchanged.add(place)
+            elif record.rec_type == "resource" and not orphaned:
+                others.add(place)
+            record.raw_stream.read()
+    view.close()
+    lines = [line for name, data in files.items() if name.endswith(".cdxj") for line in data.decode().splitlines()]
+    fields = [json.loads(line.split(" ", 2)[2]) for line in lines]
+    listed = [(one["filename"], int(one["offset"])) for one in fields]
+    assert len(set(listed)) == len(listed), "a capture is listed twice"
+    connection = sqlite3.connect(f"file:{world.out}/catalogue.sqlite?mode=ro", uri=True)
+    rows = connection.execute(
+        'SELECT s.name, c."offset", c.url, c.status, c.truncated, c.robots FROM captures c JOIN segments s'
+        " ON s.id = c.segment"
+    ).fetchall()
+    connection.close()
+    pages = Counter(
+        world.web.identify(url) or url
+        for _, _, url, status, truncated, robots in rows
+        if not robots and not truncated and 200 <= status < 300
+    )
+    catalogued = frozenset((name, offset) for name, offset, *_ in rows)
+    return Contents(frozenset(answers), frozenset(unchanged), frozenset(listed) - frozenset(others), catalogued, pages)
+
+
+def check_books(found: Contents) -> None:
+    """Archive, catalogue and index tell the same."""
+    assert found.catalogued == found.answers, "the catalogue is the archive's"
+    assert found.listed == found.answers - found.unchanged, "so is the index"
+
+
+def check_whole(world: World, wanted: set[str]) -> None:
+    """Same pages as an undisturbed crawl, none twice, three books that agree, nothing impolite."""
+    found = contents(world)
+    check_books(found)
+    assert set(found.pages) == wanted
+    assert {url: count for url, count in found.pages.items() if count > 1} == {}
+    audit = world.auditor.report()
+    assert {violation.kind for violation in audit.violations} <= {"repeat"}, audit.violations
+    if world.power is None:
+        on_the_wire = world.runs * len(audit.hosts)
+        assert len(audit.violations) <= on_the_wire, "only what was on the wire may be asked for again"

@@ -1,0 +1,244 @@
+"""Parts of the S3 client: signatures, credentials, places, sentences."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trustme
+
+from nephila.model.errors import ObjectExistsError, StoreAwayError, StoreRefusedError, UsageError
+from nephila.model.settings import S3Settings
+from nephila.store import ArchivePlace
+from nephila.store.s3 import S3ObjectStore
+from nephila.store.s3.answers import Answer, refusal_of
+from nephila.store.s3.credentials import CredentialChain, Credentials
+from nephila.store.s3.signing import S3Request, signed_headers
+
+NOW = 1_369_353_600_000
+"""2013-05-24T00:00:00Z, the moment of the examples in the documentation of S3."""
+EXAMPLE = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+
+
+@pytest.mark.parametrize(
+    ("request_", "signature"),
+    [
+        (
+            S3Request("GET", "examplebucket.s3.amazonaws.com", "/test.txt", headers={"range": "bytes=0-9"}),
+            "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41",
+        ),
+        (
+            S3Request(
+                "PUT",
+                "examplebucket.s3.amazonaws.com",
+                "/test$file.text",
+                headers={"date": "Fri, 24 May 2013 00:00:00 GMT", "x-amz-storage-class": "REDUCED_REDUNDANCY"},
+                digest="44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072",
+            ),
+            "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd",
+        ),
+        (
+            S3Request("GET", "examplebucket.s3.amazonaws.com", "/", [("lifecycle", "")]),
+            "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543",
+        ),
+        (
+            S3Request("GET", "examplebucket.s3.amazonaws.com", "/", [("max-keys", "2"), ("prefix", "J")]),
+            "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7",
+        ),
+    ],
+)
+def test_signatures_are_those_of_the_documentation(request_: S3Request, signature: str) -> None:
+    """W2: byte for byte what S3 computes for its published examples."""
+    headers = signed_headers(request_, EXAMPLE, "us-east-1", NOW)
+    assert headers["authorization"].endswith(f"Signature={signature}")
+
+
+def test_a_session_token_is_signed_and_sent() -> None:
+    """W2: temporary credentials have three parts."""
+    headers = signed_headers(S3Request("GET", "host", "/"), Credentials("k", "s", "t"), "r", NOW)
+    assert headers["x-amz-security-token"] == "t"
+    assert "x-amz-security-token" in headers["authorization"]
+
+
+def test_credentials_that_are_printed_show_nothing() -> None:
+    """W2, K4: not in a log, not in a traceback."""
+    assert "wJalr" not in repr(EXAMPLE)
+    assert "wJalr" not in f"{EXAMPLE}"
+
+
+@contextmanager
+def machine(
+    answers: dict[str, str], context: ssl.SSLContext | None = None
+) -> Iterator[tuple[str, list[tuple[str, str, dict[str, str]]]]]:
+    """A service of a machine or a container, on loopback."""
+    asked: list[tuple[str, str, dict[str, str]]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append((self.command, self.path, {name.lower(): value for name, value in self.headers.items()}))
+            body = answers.get(f"{self.command} {self.path}", "").encode()
+            self.send_response(200 if body else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body if self.command != "HEAD" else b"")
+
+        def do_PUT(self) -> None:
+            self.do_GET()
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that does not trust it hangs up
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def temporary(key: str, expires: str) -> str:
+    return json.dumps({"AccessKeyId": key, "SecretAccessKey": "s", "Token": "t", "Expiration": expires})
+
+
+def test_the_instance_is_asked_with_a_token_and_again_before_they_expire(tmp_path: Path) -> None:
+    """W2: IMDSv2, with what it gives renewed five minutes early."""
+    role = "GET /latest/meta-data/iam/security-credentials/"
+    answers = {
+        "PUT /latest/api/token": "token",
+        role: "crawler\n",
+        role + "crawler": temporary("first", "2013-05-24T00:10:00Z"),
+    }
+    now = [NOW]
+    with machine(answers) as (url, asked):
+        environ = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": url, "HOME": str(tmp_path)}
+        chain = CredentialChain(environ, lambda: now[0])
+        assert (chain.current().key, chain.current().token) == ("first", "t")
+        assert len(asked) == 3
+        assert asked[2][2]["x-aws-ec2-metadata-token"] == "token"
+        answers[role + "crawler"] = temporary("second", "2013-05-24T06:00:00Z")
+        now[0] += 5 * 60_000 + 1
+        assert chain.current().key == "second"
+
+
+def test_a_container_is_asked_where_it_is_told_to(tmp_path: Path) -> None:
+    """W2: with the authorisation that it was given."""
+    with machine({"GET /role": temporary("contained", "2013-05-25T00:00:00Z")}) as (url, asked):
+        environ = {
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{url}/role",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN": "permit",
+            "HOME": str(tmp_path),
+        }
+        assert CredentialChain(environ, lambda: NOW).current().key == "contained"
+        assert asked[0][2]["authorization"] == "permit"
+
+
+def test_the_environment_comes_before_files_and_those_before_the_machine(tmp_path: Path) -> None:
+    """W2: the order of S3 tools; a profile that is named and not there is told."""
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws" / "credentials").write_text("[default]\naws_access_key_id=f\naws_secret_access_key=%s\n")
+    (tmp_path / ".aws" / "config").write_text("[profile x]\naws_access_key_id=c\naws_secret_access_key=s\n")
+    home = {"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
+    named = {"AWS_ACCESS_KEY_ID": "e", "AWS_SECRET_ACCESS_KEY": "s"}
+    keys = [
+        CredentialChain(one, lambda: NOW).current().key for one in (home | named, home, home | {"AWS_PROFILE": "x"})
+    ]
+    assert keys == ["e", "f", "c"]
+    with pytest.raises(StoreRefusedError, match="the profile 'y'"):
+        CredentialChain(home | {"AWS_PROFILE": "y"}, lambda: NOW).current()
+    with pytest.raises(StoreRefusedError, match="there are no credentials"):
+        CredentialChain({"AWS_EC2_METADATA_DISABLED": "true"}, lambda: NOW).current()
+
+
+@pytest.mark.parametrize(
+    ("url", "bucket", "prefix", "key"),
+    [
+        ("s3://crawls", "crawls", "", "name"),
+        ("s3://crawls/", "crawls", "", "name"),
+        ("s3://crawls/a/b/", "crawls", "a/b", "a/b/name"),
+        ("s3://my.crawls-1/a%20b", "my.crawls-1", "a b", "a b/name"),
+    ],
+)
+def test_a_place_is_a_bucket_and_a_prefix(url: str, bucket: str, prefix: str, key: str) -> None:
+    """W2: slashes at the ends mean nothing."""
+    place = ArchivePlace.parse(url)
+    assert (place.bucket, place.prefix, place.key("name")) == (bucket, prefix, key)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "crawls", "http://crawls/x", "s3://", "s3://Crawls", "s3://c?x=1", "s3://ab//c//d"]
+)
+def test_what_is_no_place_is_a_usage_error(url: str) -> None:
+    """W2: with how to write it."""
+    with pytest.raises(UsageError) as told:
+        ArchivePlace.parse(url)
+    assert told.value.hint
+
+
+def answer(status: int, code: str = "", **headers: str) -> Answer:
+    document = f"<Error><Code>{code}</Code><Message>so it is</Message></Error>" if code else ""
+    return Answer(status, {name.replace("_", "-"): value for name, value in headers.items()}, document.encode())
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        (answer(412, "PreconditionFailed"), ObjectExistsError, "already"),
+        (answer(503, "SlowDown"), StoreAwayError, "busy (503 SlowDown)"),
+        (answer(500), StoreAwayError, "busy (500)"),
+        (answer(409, "ConditionalRequestConflict"), StoreAwayError, "busy"),
+        (answer(400, "RequestTimeout"), StoreAwayError, "busy"),
+        (answer(400, "BadDigest"), StoreAwayError, "busy"),
+        (answer(400, "ExpiredToken"), StoreRefusedError, "have expired"),
+        (answer(301, "PermanentRedirect", x_amz_bucket_region="eu-west-1"), StoreRefusedError, "region eu-west-1"),
+        (answer(403, "RequestTimeTooSkewed", date="noon"), StoreRefusedError, "where it is noon"),
+        (answer(404, "NoSuchBucket"), StoreRefusedError, "no bucket 'b'"),
+        (answer(418, "Teapot"), StoreRefusedError, "418 Teapot: so it is"),
+    ],
+)
+def test_what_may_work_later_is_told_from_what_will_not(given: Answer, kind: type[Exception], words: str) -> None:
+    """W2: the one is tried again, the other needs somebody."""
+    error = refusal_of(given, "b", "written")
+    assert type(error) is kind
+    assert words in str(error)
+
+
+def test_a_store_with_a_certificate_of_its_own_is_trusted_when_told_to(tmp_path: Path) -> None:
+    """W2: s3.authorities names who signed it; without, the sentence says what to do."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with machine({"HEAD /crawls/there": "x"}, context) as (url, _):
+        endpoint = url.replace("http:", "https:")
+        chain = CredentialChain({"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}, lambda: NOW)
+
+        async def look(authorities: str) -> object:
+            settings = S3Settings(endpoint=endpoint, authorities=authorities)
+            store = S3ObjectStore("crawls", settings, chain, lambda: NOW)
+            try:
+                return await store.look("there")
+            finally:
+                await store.close()
+
+        assert asyncio.run(look(str(tmp_path / "ca.pem"))) is not None
+        with pytest.raises(StoreRefusedError, match="is not to be trusted") as told:
+            asyncio.run(look(""))
+        assert "s3.authorities" in told.value.hint
+        with pytest.raises(UsageError, match="cannot be read as certificates"):
+            asyncio.run(look(str(tmp_path / "none.pem")))
