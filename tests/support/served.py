@@ -22,6 +22,8 @@ from nephila.testing.web import AuditReport, SimulatedWeb, WebSpec
 QUICK = (
     *("--set", "frontier.retry_waits_s=0.2,0.3,0.4"),
     *("--set", "robots.retry_s=1"),
+    *("--set", "politeness.slow_max_s=0.2"),
+    *("--set", "politeness.heavy_s=0"),
     *("--timeout", "1"),
     *("--max-wait", "3"),
     *("--scope", "all"),

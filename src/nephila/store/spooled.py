@@ -68,9 +68,13 @@ class SpooledArchive:
 
     # -- writing
 
-    def append(self, capture: Capture) -> StoredCapture:
+    def encode(self, capture: Capture) -> object:
+        """As the interface."""
+        return self._spool.encode(capture)
+
+    def append(self, capture: Capture, encoded: object = None) -> StoredCapture:
         """As the interface: into the spool."""
-        stored = self._spool.append(capture)
+        stored = self._spool.append(capture, encoded)
         self._taken_on.add(stored.ref.segment)
         return stored
 
