@@ -114,6 +114,8 @@ class HostileWeb:
             if path == "/robots.txt":
                 return (_NOT_FOUND,)
             self.arrivals[name].append(now)
+            if path == "/sitemap.xml":
+                return (_NOT_FOUND,)
             self.fetched[name].add(path)
             return (honest_page(name, int(path.rpartition("/")[2] or 0), self._pages),)
         kind = name.partition(".")[0]
