@@ -10,10 +10,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nephila.model.errors import StorageError
+from nephila.config import load, read_stored
+from nephila.model.errors import StorageError, UsageError
 from nephila.node.directory import CrawlDirectory
 from nephila.store.disk import Disk, LocalDisk, LookingDisk
 from nephila.store.line_sort import LineSort
+from nephila.store.rotation import WARC_SUFFIX
+from nephila.store.trail import ARCHIVES
 from nephila.store.trail_check import TrailCheck
 
 from .findings import Audit
@@ -33,11 +36,13 @@ def audit(
 ) -> Audit:
     """Audit a crawl directory, or what of it concerns one host. `expect`: heads of chains that were noted elsewhere.
 
-    Raises `CrawlDirectoryError` where there is no crawl, `StorageError` where it cannot be read.
+    Raises `CrawlDirectoryError` where there is no crawl, `StorageError` where it cannot be read, `UsageError` where its
+    archives are elsewhere: without them nothing can be said of what robots.txt allowed.
     """
     CrawlDirectory(root).check()
     looking = LookingDisk()
     disk, event_disk = disk or looking, event_disk or looking
+    _check_archives(root, disk)
     result = Audit()
     try:
         result.trail = TrailCheck(root, disk, event_disk).run(tuple(expect))
@@ -55,6 +60,17 @@ def audit(
     except OSError as error:
         raise StorageError(f"{error.filename or root} cannot be read: {error.strerror or error}") from error
     return result
+
+
+def _check_archives(root: Path, disk: Disk) -> None:
+    stored = read_stored(root)
+    place = load(stored=stored).settings.archive.url if stored is not None else ""
+    if place and not any(name.endswith(WARC_SUFFIX) for name in disk.names(root / ARCHIVES)):
+        folder = root / ARCHIVES
+        raise UsageError(
+            f"the archives of this crawl are in {place}, and an audit without them proves nothing",
+            hint=f"bring its *{WARC_SUFFIX} files into {folder} with any S3 tool, and audit then",
+        )
 
 
 def _requests(lines: LineSort) -> Iterator[Request]:
