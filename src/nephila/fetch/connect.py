@@ -9,6 +9,7 @@ it is dialled (P2); one that has none to give ends the matter, for the next one 
 from __future__ import annotations
 
 import asyncio
+import errno
 import ssl
 import zlib
 from dataclasses import dataclass, replace
@@ -29,6 +30,11 @@ from .turns import AddressTurns
 
 MAX_ADDRESSES = 4
 """Addresses of one name that are tried before its host counts as unreachable."""
+
+_OUR_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""No descriptor, no memory for a socket: nobody was asked, and it is no fault of the host's."""
+SHORTAGE_WAIT_MS = 1000
+"""Until then some connection will have ended."""
 
 _FINAL = frozenset({FailureKind.TLS, FailureKind.ADDRESS_BUSY})
 """Failures after which no other address is tried."""
@@ -220,6 +226,8 @@ class Connector:
 
     def _unreached(self, route: _Route, error: OSError, *, secure: bool) -> NoConnection:
         detail = error.strerror or str(error) or type(error).__name__
+        if error.errno in _OUR_SHORTAGE:
+            return NoConnection(FailureKind.ADDRESS_BUSY, detail, route.address, wait_ms=SHORTAGE_WAIT_MS)
         if route.proxy_address:
             return NoConnection(FailureKind.PROXY, f"proxy: {detail}", route.proxy_address)
         if secure and isinstance(error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError):

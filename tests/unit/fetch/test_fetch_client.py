@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import ssl
 from collections.abc import Callable
@@ -391,6 +392,16 @@ def test_the_next_address_is_tried_when_one_fails(once: Once) -> None:
     got = failed(answer)
     assert (got.kind, got.detail, got.sent) == (FailureKind.CONNECT, "Connection refused", False)
     assert len(bench.dialer.dialled) == 4
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
+def test_a_shortage_of_our_own_is_no_fault_of_the_host(once: Once, number: int) -> None:
+    """H5, F2: nobody was asked; the host is put off, and no other address is tried."""
+    answer, bench = once([OSError(number, "none left")], names={"a.example": ("1.1.1.1", "1.1.1.2")})
+    got = failed(answer)
+    assert (got.kind, got.sent) == (FailureKind.ADDRESS_BUSY, False)
+    assert got.wait_ms >= 1000
+    assert len(bench.dialer.dialled) == 1
 
 
 def test_a_name_that_does_not_exist_is_told_as_such(once: Once) -> None:
