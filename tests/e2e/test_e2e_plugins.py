@@ -83,7 +83,7 @@ def test_an_installed_plugin_is_switched_on_by_its_name(web: ServedWeb, tmp_path
     assert summary["pages"] == PAGES
     assert summary["plugins"] == {}
     sent = [block for _, record, block in records(out) if record.rec_type == "request"]
-    pages = [block for block in sent if b"GET /robots.txt" not in block]
+    pages = [block for block in sent if not block.startswith((b"GET /robots.txt", b"GET /sitemap.xml"))]
     assert len(pages) == PAGES
     assert all(b"\r\nX-Purpose: a test\r\n" in block for block in pages)
     assert not any(b"X-Purpose" in block for block in sent if b"GET /robots.txt" in block)

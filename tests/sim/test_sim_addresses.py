@@ -36,7 +36,7 @@ def crowded(addresses: int = 2, **timing: float) -> SimulatedWeb:
 def crawl(web: SimulatedWeb, out: Path, at_once: int = 4, a_second: int = 10, **politeness: object) -> Simulated:
     """A crawl with these settings, judged by the limits that a server has."""
     chosen = replace(PATIENT.politeness, **politeness)  # type: ignore[arg-type]
-    settings = replace(PATIENT, politeness=chosen)
+    settings = replace(PATIENT, politeness=chosen, sitemaps=replace(PATIENT.sitemaps, guess=False))
     auditor = Auditor(web, base_delay_ms=chosen.delay_s * 1000, per_address=at_once, address_rate=a_second)
     return simulate(web, out, settings, auditor=auditor)
 

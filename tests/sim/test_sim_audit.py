@@ -85,7 +85,7 @@ def test_requests_that_a_stop_cut_off_are_on_record(tmp_path: Path) -> None:
 def test_a_bug_of_ours_leaves_the_request_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """K1: what we broke on was sent all the same."""
 
-    def breaking(_settings: object) -> object:
+    def breaking(_settings: object, _others: object) -> object:
         def reads(fetched: Any) -> None:
             if fetched.url.endswith("-3.html"):
                 raise RuntimeError("a bug of ours")

@@ -28,8 +28,8 @@ def test_a_bug_costs_one_page_and_hurries_nobody(tmp_path: Path, monkeypatch: py
     make_reader = wiring.page_reader
     broken: set[str] = set()
 
-    def breaking(settings: object) -> object:
-        read = make_reader(settings)  # type: ignore[arg-type]
+    def breaking(settings: object, others: object) -> object:
+        read = make_reader(settings, others)  # type: ignore[arg-type]
 
         def reads(fetched: Fetched) -> Page | None:
             if not broken and fetched.url.count("/") > 3:

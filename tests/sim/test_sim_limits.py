@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from simulation import PATIENT, Simulated, simulate
+from simulation import PATIENT, Recorder, Simulated, simulate
 
+from nephila.model.errors import StorageError
+from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
 from nephila.model.summary import StoppedBy
 from nephila.testing.clock import VirtualClock
@@ -139,10 +141,22 @@ def test_a_full_disk_ends_the_crawl_and_the_same_command_goes_on(tmp_path: Path)
     assert {violation.kind for violation in again.audit.violations} <= {"repeat"}, "what the disk did not take"
 
 
+class Wear(Recorder):
+    """Lets a disk fail once the first page is there."""
+
+    def __init__(self, disk: ForgetfulDisk) -> None:
+        super().__init__()
+        self._disk = disk
+
+    def emit(self, event: Event) -> None:
+        self._disk.refuses_sync |= event.kind is EventKind.FETCH_OK
+
+
 def test_a_disk_that_cannot_sync_ends_the_crawl(tmp_path: Path) -> None:
     """W2: nothing is acknowledged that may not be durable."""
     disk = ForgetfulDisk()
-    disk.refuses_sync = True
-    broken = simulate(PLAIN, tmp_path / "crawl", limited(), disk=disk)
+    broken = simulate(PLAIN, tmp_path / "crawl", limited(), disk=disk, listeners=[Wear(disk)])
     assert broken.summary.stopped_by is StoppedBy.STORAGE
     assert broken.summary.seconds < 10
+    with pytest.raises(StorageError, match="could not be written"):
+        simulate(PLAIN, tmp_path / "another", limited(), disk=disk)

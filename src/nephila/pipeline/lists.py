@@ -86,14 +86,16 @@ class Lists:
     # Before the request
 
     def request(self, task: PageTask, rules: OriginRules | None) -> FetchRequest:
-        """What of an answer to this task is to be read."""
+        """What of an answer to this task is to be read.
+
+        A guess is no larger than a page: every new host is asked one, most have nothing there, and what may be large
+        has to wait for its place. One that is cut off is known for what it is then, and read to its end the next time.
+        """
         if self.is_guess(task):
-            types: tuple[str, ...] | None = LIST_TYPES + PACKED_TYPES
-        elif self.is_expected(task, rules):
-            types = None
-        else:
-            return FetchRequest(task.url, accept_types=self._types and self._types + LIST_TYPES)
-        return FetchRequest(task.url, accept_types=types, max_body_bytes=self.settings.max_bytes)
+            return FetchRequest(task.url, accept_types=LIST_TYPES + PACKED_TYPES)
+        if self.is_expected(task, rules):
+            return FetchRequest(task.url, accept_types=None, max_body_bytes=self.settings.max_bytes)
+        return FetchRequest(task.url, accept_types=self._types and self._types + LIST_TYPES)
 
     def is_expected(self, task: PageTask, rules: OriginRules | None) -> bool:
         """Whether a task is likely to bring a list: one may be larger than a page, and of any type."""
