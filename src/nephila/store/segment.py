@@ -9,6 +9,7 @@ even that fails the segment is never written to again, so that a torn capture ca
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,7 +88,8 @@ class SegmentFiles:
         """Close the descriptor."""
         self._held.pop(segment.name, None)
         if segment.file is not None:
-            segment.file.close()
+            with suppress(OSError):  # what is durable was told by a sync, and closing says nothing of it
+                segment.file.close()
             segment.file = None
 
     def _undo(self, segment: Segment, file: DiskFile) -> None:

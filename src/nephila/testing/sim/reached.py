@@ -2,7 +2,8 @@
 
 From the seeds on: a page that was stored must have brought all its links to the frontier, and a redirect its target;
 a URL that the frontier holds must be completed, or say why it is not, and until when. What was never met because the
-page before it was given up is explained with that page.
+page before it was given up is explained with that page; what the scope keeps out, by the scope, as `why` does (the note
+of a refusal may be lost with a late result).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from nephila.frontier.embedded import LmdbFrontier
+from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.interfaces.frontier import UrlStory
 from nephila.node.wiring import identifier_of
 from nephila.testing.web.atlas import Spot
@@ -60,7 +62,9 @@ def stories(
     world: World, frontier: LmdbFrontier, cut: AbstractSet[Place], lost: list[str]
 ) -> Iterator[tuple[str, UrlStory]]:
     """Every URL of the web that the crawl has or must have met, with what became of it; `lost` gets the others."""
-    identifier = identifier_of(world.scenario.settings, frontier.secret)
+    settings = world.scenario.settings
+    identifier = identifier_of(settings, frontier.secret)
+    scope = Scope(settings.scope, settings.limits.max_depth, ScopeSeeds(), documents=settings.pdf.links)
     web = world.web
     located = [web.atlas.locate_url(url) for url in web.seeds(2)]
     queue = deque(one.spot for one in located if one is not None)
@@ -76,7 +80,8 @@ def stories(
             continue
         story = frontier.story(address.host, address.fingerprint)
         if story is None:
-            lost.append(url)
+            if scope.judge_new(address) is None:
+                lost.append(url)
             continue
         yield url, story
         if (story.segment, story.offset) not in cut:
