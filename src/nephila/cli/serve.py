@@ -21,7 +21,7 @@ PORT = 8470
 HOST = "127.0.0.1"
 
 
-@click.command("serve", short_help="Serve the control API of a crawl.")
+@click.command("serve", short_help="Serve the dashboard and the control API of a crawl.")
 @click.option(
     "--out",
     "directory",
@@ -40,7 +40,7 @@ HOST = "127.0.0.1"
 )
 @click.pass_context
 def serve(ctx: click.Context, directory: Path, *, port: int, host: str, token_file: Path | None) -> None:
-    """Serve the control API of the crawl in DIR until Ctrl-C; a running crawl obeys what is changed.
+    """Serve dashboard and control API of the crawl in DIR until Ctrl-C; a running crawl obeys what is changed.
 
     Only this machine may ask, unless there are tokens: in a file, or in the environment as NEPHILA_API_TOKEN (may
     change things) and NEPHILA_API_READ_TOKEN (may look).
