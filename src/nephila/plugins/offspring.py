@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, Process
+from contextlib import suppress
 from multiprocessing import spawn
 from typing import Any, NamedTuple
 
@@ -24,6 +25,8 @@ from .answers import BadAnswerError, Plain
 from .child import FRAME, LONGEST_MESSAGE, Confines
 from .points import CLOSE
 
+ENDING_S = 1.0
+"""How long a process that has closed its end may take to be gone, before it is killed."""
 START_S = 30.0
 """For a new interpreter and the imports of a plugin, on a machine that is busy with a crawl."""
 
@@ -147,6 +150,9 @@ class Child:
         except TimeoutError:
             raise OverranError(f"no answer within {deadline_s:g} s") from None
         except (asyncio.IncompleteReadError, OSError):
+            with suppress(TimeoutError):  # it has closed its end, so it is ending: its own code tells why
+                async with asyncio.timeout(ENDING_S):
+                    await alive.process.wait()
             code = await self._end(alive)
             raise RaisedError(f"its process {_death_of(code)}") from None
         finally:
