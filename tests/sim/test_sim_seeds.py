@@ -17,7 +17,7 @@ from nephila.testing.sim.happenings import Happening
 FIRST, SEEDS, PROCESSES = 0, 500, 2
 AT_LEAST = 3
 """Times that every kind of fault must have happened over all seeds."""
-AGAIN = range(1000, 1012)
+AGAIN = range(2000, 2012)
 
 
 def simulate(*arguments: str, hash_seed: str = "random") -> subprocess.Popen[str]:

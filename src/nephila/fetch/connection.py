@@ -5,7 +5,8 @@ connection ends, or the deadline comes. Handshakes with proxies and HTTP exchang
 readers. Bytes that come while nobody reads spoil the connection: it is aborted, never reused.
 
 Deadlines cost one timer per connection, not one per exchange: a timer that finds the deadline moved on sets itself
-again.
+again. One that comes late (the process was stopped, or the machine slept) says nothing of the server: what has come
+meanwhile lies in the socket, and is read before time is up.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from .budget import ByteBudget
 
 _TICK_S = 0.001
 """The resolution of uvloop's timers: one may fire so much early."""
+
+LATE_S = 0.1
+"""A timer that is later than this comes from a process that did not run. A busy loop is not as late as that."""
+GRACE_S = 0.02
+"""So long such a process may read what lies there, once in a conversation: some turns of the loop."""
 
 
 class Reader(Protocol):
@@ -48,6 +54,7 @@ class Connection(asyncio.Protocol):
         "_timer",
         "_timer_at",
         "_waiter",
+        "_was_late",
         "address",
         "bad_certificate",
         "far_address",
@@ -62,6 +69,7 @@ class Connection(asyncio.Protocol):
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._was_late = False
         self._budget = budget
         self._counted = False
         self._reader: Reader | None = None
@@ -88,6 +96,7 @@ class Connection(asyncio.Protocol):
             reader.end()
             return
         self._reader = reader
+        self._was_late = False
         self._waiter = self._loop.create_future()
         self._watch(deadline)
         try:
@@ -162,8 +171,13 @@ class Connection(asyncio.Protocol):
         self._timer = None
         if self._reader is None:
             return
-        if self._loop.time() + _TICK_S < self._deadline:
+        now = self._loop.time()
+        if now + _TICK_S < self._deadline:
             self._watch(self._deadline)
+            return
+        if now > self._timer_at + LATE_S and not self._was_late:
+            self._was_late = True
+            self._watch(now + GRACE_S)
             return
         self._reader.expire()
         self._wake()

@@ -25,5 +25,8 @@ class DigestIndex(Protocol):
     def distrust(self) -> None:
         """Captures that it knows may never have become durable: a power loss that takes them must take it as well."""
 
+    def trust(self) -> None:
+        """What earlier runs have left in the archive is durable now."""
+
     def close(self) -> None:
         """Flush and close."""

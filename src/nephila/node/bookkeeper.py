@@ -154,6 +154,10 @@ class Bookkeeper:
         """The disk has failed: what was appended last may never become durable."""
         self._duplicates.distrust()
 
+    def trust(self) -> None:
+        """What earlier runs have left is in order, and durable."""
+        self._duplicates.trust()
+
     def looked_at(self, segment: SegmentId) -> int:
         """Up to where the captures of a segment of an earlier run have rows that are kept beside the catalogue."""
         del segment

@@ -17,12 +17,10 @@ import random
 import shutil
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from nephila.frontier.embedded.tables import open_tables
 from nephila.model.errors import StorageError
-from nephila.model.events import Event, EventKind
 from nephila.model.summary import CrawlSummary, StoppedBy
 from nephila.node.crawl import Crawl
 from nephila.node.directory import CrawlDirectory
@@ -37,6 +35,8 @@ from nephila.testing.web.words import SentenceBank
 
 from .environments import shared_environments
 from .happenings import Happened, Happening
+from .leftovers import leftovers
+from .listener import Listener
 from .owners import OWNER, Crash, ProcessLoop
 from .rulebook import Rulebook
 from .scenario import TIGHT_BYTES, Ending, Life, Scenario
@@ -54,28 +54,9 @@ _POWER = frozenset({Ending.POWER, Ending.POWER_IN_WRITE})
 _IN_WRITE = frozenset({Ending.KILL_IN_WRITE, Ending.POWER_IN_WRITE})
 _SETTLING_MS = 50.0
 """From the end of an answer to its capture and its settle: a way over the cable and a group commit."""
+_SYNCING_MS = 100.0
+"""From the moment that a sync is due to its end."""
 _LOOKS, _LOOK_S = 200, 0.02
-
-
-@dataclass(slots=True)
-class Listener:
-    """Hears the events: counts the late results, and keeps warnings for who looks into a failed seed."""
-
-    happened: Happened
-    warnings: list[str]
-
-    def emit(self, event: Event) -> None:
-        """Look at one."""
-        if event.kind is EventKind.WARNING:
-            self.warnings.append(f"{event.reason} {event.url} {event.detail}")
-        if event.kind is EventKind.LATE_RESULT:
-            self.happened[Happening.LATE_RESULT] += 1
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class World:
@@ -111,6 +92,8 @@ class World:
         self._descriptors: list[int] = []
         self._stopped_at_ms: float | None = None
         self._frozen_at_ms: dict[int, float] = {}
+        self._asleep_ms: list[tuple[float, float]] = []
+        """When a process was frozen, and until when: nothing was read, kept or synced by it then."""
         self._unsynced_since_ms = math.inf
         """Since when something may lie in the archive that no life has synced."""
 
@@ -184,7 +167,7 @@ class World:
             shutil.rmtree(self.out)
             left.rename(self.out)
         if self._stopped_at_ms is not None:  # what was on the wire was cut off and given back
-            self.auditor.forgive(self._stopped_at_ms - self._unread_ms(), math.inf)
+            self.auditor.forgive(self._awake_before(self._stopped_at_ms, self._unread_ms()), math.inf)
         if trouble.since_s is not None:  # what arrived after the disk failed could not be kept
             power = life.unplugged or life.ending in _POWER
             self.forgive(power=power, since_ms=max(began_s, trouble.since_s) * 1000)
@@ -298,17 +281,19 @@ class World:
                 return
             self.happened[Happening.FROZEN] += 1
             self.happened[Happening.FROZEN_PAST_LEASE] += lasts_s > self.scenario.settings.frontier.lease_s
-            frozen_at_ms = self.sky.now_ms() - self._unread_ms()
+            began_ms = self.sky.now_ms()
+            frozen_at_ms = self._awake_before(began_ms, self._unread_ms())
             staff.frozen_at_ms[owner] = frozen_at_ms
             until_ms = self.sky.now_ms() + 1000 * (lasts_s + self.scenario.settings.fetch.timeout_s + 1)
             if staff.owners:
                 self.rules.doubt(frozen_at_ms, until_ms)
             loop.freeze(owner)
-            loop.call_later(lasts_s, thaw, owner)
+            loop.call_later(lasts_s, thaw, owner, began_ms)
 
-        def thaw(owner: int) -> None:
+        def thaw(owner: int, began_ms: float) -> None:
             loop.thaw(owner)
             staff.frozen_at_ms.pop(owner, None)
+            self._asleep_ms.append((began_ms, self.sky.now_ms()))
 
         return freeze
 
@@ -365,13 +350,24 @@ class World:
         tight = self.scenario.settings.fetch.max_in_flight_bytes == TIGHT_BYTES
         return _SETTLING_MS + (self.scenario.settings.fetch.timeout_s * 1000 if tight else 0.0)
 
+    def _awake_before(self, at_ms: float, span_ms: float) -> float:
+        """The moment that lies so long before another, counting only time in which nobody was frozen."""
+        for began_ms, ended_ms in sorted(self._asleep_ms, key=lambda one: one[1], reverse=True):
+            if ended_ms < at_ms - span_ms:
+                break
+            if began_ms < at_ms:
+                span_ms -= max(0.0, at_ms - ended_ms)
+                at_ms = began_ms
+        return at_ms - span_ms
+
     def forgive(self, *, power: bool, since_ms: float | None = None) -> None:
         """Let the auditor know what the crawler cannot know any more."""
         since_ms = min(self.sky.now_ms(), *self._frozen_at_ms.values(), math.inf) if since_ms is None else since_ms
-        known_ms = since_ms - self._unread_ms()
+        known_ms = self._awake_before(since_ms, self._unread_ms())
         if self._alive is not None and self._alive.recovered is not None:
             self._unsynced_since_ms = math.inf  # what earlier lives had left was synced
-        unsynced_ms = min(self._unsynced_since_ms, known_ms - self.scenario.settings.archive.sync_ms - 100.0)
+        lag_ms = self.scenario.settings.archive.sync_ms + _SYNCING_MS
+        unsynced_ms = min(self._unsynced_since_ms, self._awake_before(known_ms, lag_ms))
         self._unsynced_since_ms = math.inf if power else unsynced_ms
         self.auditor.forgive(unsynced_ms if power else known_ms, known_ms)
         self.rules.doubt(known_ms)
@@ -394,20 +390,3 @@ class World:
         crawl = self._alive
         if isinstance(crawl, Crawl):
             self.left_behind += leftovers(crawl._m)
-
-
-def leftovers(machinery: Machinery) -> list[str]:
-    """Tables of a process that should be empty at its end, and bounds that were passed."""
-    bookkeeper, pipeline = machinery.bookkeeper, machinery.pipeline
-    fetcher = pipeline._to.fetcher
-    held = {
-        "captures that nobody settled": sum(map(len, bookkeeper._outstanding.values())),
-        "rows that were not recorded": len(bookkeeper._rows),
-        "errors that were not recorded": len(bookkeeper._errors),
-        "segments without an index": len(bookkeeper._rolled),
-        "leases": len(machinery.expiries),
-        "tasks that send": len(pipeline.sending),
-        "bytes of bodies": fetcher._budget.total,  # type: ignore[attr-defined]  # the real fetcher has one
-        "connections": len(fetcher._pool),  # type: ignore[attr-defined]  # as above
-    }
-    return [f"{count} {name} at the end" for name, count in held.items() if count]

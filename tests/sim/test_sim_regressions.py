@@ -1,0 +1,22 @@
+"""Seeds of the simulation that found something once, each under the name of what it found."""
+
+from __future__ import annotations
+
+import pytest
+
+from nephila.testing.sim import run_seed
+
+FOUND = {
+    "an answer that came while the process was stopped was thrown away": 2908,
+    "the same of a worker, whose lease was returned meanwhile": 10124,
+    "contents trusted by a run that had not made durable what the one before had left": 2462,
+    "a sync that was late by as long as the process was stopped": 2002,
+    "an answer that a full disk did not take, having come while the process was stopped": 10346,
+    "a file that could not be closed after a power loss": 210,
+}
+
+
+@pytest.mark.parametrize("found", FOUND)
+def test_what_a_seed_has_found_stays_mended(found: str) -> None:
+    """Q4, F3, F9, D2, W2: it passes now."""
+    assert run_seed(FOUND[found]).found == ()
