@@ -232,6 +232,7 @@ class Worker:
             allowance=self.allowance,
             wanted=wanted_types(("text/html",)),
             twins=lambda origin, _kind: self.twins.pop(origin, ()),
+            noted=sieve.noted,
             deliver=self._deliver,
             fatal=self.failures.append,
         )

@@ -1,8 +1,13 @@
-"""From the links of a page to candidates for the frontier: identity, scope, directives, in one sweep a page."""
+"""From the links of a page to candidates for the frontier: identity, scope, directives, in one sweep a page.
+
+A URL that is refused is told of once for a while, because menus repeat on every page. What counts as told is what was
+noted for good: the links of a page when its settle was accepted (`noted`), for a result that comes too late
+takes its refusals with it; those of a list at once, for they are admitted whatever becomes of the list.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from nephila.interfaces.aliases import Aliases, HostAliases
 from nephila.interfaces.sieve import Sifted
@@ -123,23 +128,26 @@ class ScopeSieve:
         )
         if refused:
             self._tell(refused, sifted)
+        self.noted(sifted.refused)
         sifted.candidates.extend(candidates)
         sifted.places.extend(int(link.text) for link in wanted)
         return sifted
 
     def _sow(self, urls: Sequence[str], sifted: Sifted) -> None:
         """URLs that somebody gave as seeds, by naming a list of them."""
+        refused: dict[bytes, Refusal] = {}
         for place, answer in enumerate(self._identifier.identify_resolved(urls)):
             if isinstance(answer, UrlRefused):
                 sifted.malformed[answer.reason] = sifted.malformed.get(answer.reason, 0) + 1
                 continue
-            refusal = self._scope.judge_seed(answer)
-            if refusal is not None:
-                self._refuse(sifted.refused, Refusal(answer, *refusal))
+            verdict = self._scope.judge_seed(answer)
+            if verdict is not None:
+                refused.setdefault(answer.fingerprint, Refusal(answer, *verdict))
                 continue
             self._scope.add_seed(answer)
             sifted.candidates.append(Candidate(answer, 0, Level.HIGH))
             sifted.places.append(place)
+        sifted.refused.extend(self.noted(list(refused.values())))
         self._save_scope()
 
     def lead(self, url: str, depth: int) -> Candidate | Refusal | None:
@@ -158,6 +166,7 @@ class ScopeSieve:
         if not ruled:
             return links, frozenset()
         new, tried = list(links), set[str]()
+        told: dict[bytes, Refusal] = {}
         for at, link in enumerate(links):
             own = ruled.get(origin_of(link.url))
             if own is None or (link.tag == "link" and not _leads_to_document(link.rel)):
@@ -169,11 +178,12 @@ class ScopeSieve:
             other = self._identifier.identify(found.url) if found.url else None
             if isinstance(other, Address) and other.fingerprint != address.fingerprint:
                 new[at] = link._replace(url=other.url)
-                self._tell_alias(refused, Refusal(address, ALIAS, f"{other.url}: {found.detail}"))
+                told.setdefault(address.fingerprint, Refusal(address, ALIAS, f"{other.url}: {found.detail}"))
             also = self._identifier.identify(found.also) if found.also else None
             if isinstance(also, Address):
                 new.append(link._replace(url=also.url))
                 tried.add(also.url)
+        refused.extend(self._untold(told.values()))
         return tuple(new), frozenset(tried)
 
     def _ruled(self, links: tuple[Link, ...], rules: Mapping[str, HostAliases | None]) -> dict[str, HostAliases]:
@@ -228,7 +238,7 @@ class ScopeSieve:
                 sifted.malformed[reason] = sifted.malformed.get(reason, 0) + 1
             elif address.fingerprint not in self._refused_lately:
                 found = verdict if isinstance(verdict, tuple) else ("nofollow", "rel")
-                self._refuse(sifted.refused, Refusal(address, *found))
+                sifted.refused.append(Refusal(address, *found))
 
     def _is_forbidden(self, rel: str) -> bool:
         return self._nofollow and "nofollow" in rel.split()
@@ -270,11 +280,13 @@ class ScopeSieve:
     def _refuse_all(self, page: Page, sifted: Sifted, verdict: tuple[str, str]) -> None:
         """No link of a page goes on."""
         links = [link for link in page.links if link.tag != "link" or _leads_to_document(link.rel)]
+        refused: dict[bytes, Refusal] = {}
         for answer in self._identifier.identify_resolved([link.url for link in links]):
             if isinstance(answer, UrlRefused):
                 sifted.malformed[answer.reason] = sifted.malformed.get(answer.reason, 0) + 1
-            else:
-                self._refuse(sifted.refused, Refusal(answer, *verdict))
+            elif answer.fingerprint not in self._refused_lately:
+                refused.setdefault(answer.fingerprint, Refusal(answer, *verdict))
+        sifted.refused.extend(refused.values())
 
     def _stand_in(self, target: Address, task: PageTask) -> Address:
         """What a redirect's target is an alias of, unless that is where the redirect came from."""
@@ -284,25 +296,32 @@ class ScopeSieve:
         other = self._identifier.identify(found.url) if found is not None and found.url else None
         return other if isinstance(other, Address) and other.fingerprint != task.fingerprint else target
 
-    def _tell_alias(self, refused: list[Refusal], refusal: Refusal) -> None:
-        told = self._aliases_told.get(refusal.address.host, 0)
-        if told >= ALIASES_TOLD:
-            return
-        if not told and len(self._aliases_told) >= REFUSALS_REMEMBERED:
-            self._aliases_told.clear()
-        before = len(refused)
-        self._refuse(refused, refusal)
-        self._aliases_told[refusal.address.host] = told + len(refused) - before
+    def noted(self, refused: Sequence[Refusal]) -> list[Refusal]:
+        """These were noted for good: they are not told of again for a while. Gives those that were not told before."""
+        new: list[Refusal] = []
+        for refusal in refused:
+            fingerprint, host = refusal.address.fingerprint, refusal.address.host
+            if fingerprint in self._refused_lately:
+                continue
+            if len(self._refused_lately) >= REFUSALS_REMEMBERED:
+                self._refused_lately.clear()
+            self._refused_lately.add(fingerprint)
+            new.append(refusal)
+            if refusal.reason == ALIAS:
+                if host not in self._aliases_told and len(self._aliases_told) >= REFUSALS_REMEMBERED:
+                    self._aliases_told.clear()
+                self._aliases_told[host] = self._aliases_told.get(host, 0) + 1
+        return new
 
-    def _refuse(self, refused: list[Refusal], refusal: Refusal) -> None:
-        """Tell of a refusal, unless the same URL was refused a short while ago: menus repeat on every page."""
-        fingerprint = refusal.address.fingerprint
-        if fingerprint in self._refused_lately:
-            return
-        if len(self._refused_lately) >= REFUSALS_REMEMBERED:
-            self._refused_lately.clear()
-        self._refused_lately.add(fingerprint)
-        refused.append(refusal)
+    def _untold(self, aliases: Iterable[Refusal]) -> Iterator[Refusal]:
+        """Those aliases of a page that are to be told of."""
+        told: dict[str, int] = {}
+        for alias in aliases:
+            host = alias.address.host
+            before = told.get(host) or self._aliases_told.get(host, 0)
+            if before < ALIASES_TOLD and alias.address.fingerprint not in self._refused_lately:
+                told[host] = before + 1
+                yield alias
 
 
 def _leads_to_document(rel: str) -> bool:

@@ -292,10 +292,8 @@ def assemble(
         settings.politeness, settings.robots, settings.frontier, settings.fetch.user_agent, settings.random_seed
     )
     save_scope = partial(directory.add_to_scope, scope.unsaved)
-    sieve: LinkSieve = ScopeSieve(
-        identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority, aliases
-    )
-    sieve = FollowingSieve(sieve, ScopeFollower(directory, scope))  # seeds may come from another process
+    sifting = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority, aliases)
+    sieve: LinkSieve = FollowingSieve(sifting, ScopeFollower(directory, scope))  # seeds may come from another process
     probes = settings.aliases.soft_404
     missing = MissingPages(absences, frontier.secret, _resolved_with(identifier), clock.wall_ms) if probes else None
     near_pages = NearPages(near, settings.dedup)
@@ -346,6 +344,7 @@ def assemble(
         allowance=allowance,
         twins=seat.twins or sower.twins,
         wanted=wanted_types(types),
+        noted=sifting.noted,
         deliver=deliver,
         fatal=fail,
     )

@@ -382,6 +382,8 @@ class Pipeline:
         if not settled.accepted and judged.digest:
             self._to.duplicates.forget(judged.digest, stored.record_id)
             self._to.near.forget(remembered, task.url)
+        if settled.accepted and judged.sifted.refused:
+            judged = replace(judged, sifted=replace(judged.sifted, refused=self._conduct.noted(judged.sifted.refused)))
         self._narrator.answer(lease, task, answer, row.wire_bytes, judged, settled, outcome)
         if settled.accepted:
             self._learn(lease, task, answer, judged, outcome)

@@ -123,11 +123,31 @@ def test_a_refusal_is_told_once_while_it_is_remembered(monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "REFUSALS_REMEMBERED", 2)
     sieve = Bench().sieve
     menu = page(link("https://b.test/1"), link("https://b.test/2"))
-    assert len(sieve.sift(menu, 0).refused) == 2
+    assert len(sieve.noted(sieve.sift(menu, 0).refused)) == 2
     assert sieve.sift(menu, 0).refused == []
-    assert len(sieve.sift(page(link("https://b.test/3")), 0).refused) == 1
+    assert len(sieve.noted(sieve.sift(page(link("https://b.test/3")), 0).refused)) == 1
     assert len(sieve.sift(menu, 0).refused) == 2, "forgotten, and told again"
     assert len(sieve._refused_lately) <= 2
+
+
+@pytest.mark.parametrize("nofollow", [False, True])
+def test_a_refusal_that_nobody_noted_is_told_again(*, nofollow: bool) -> None:
+    """T8, F3: the page that had the link was settled too late; the next one that has it tells of it."""
+    sieve = Bench().sieve
+    menu = page(link("https://b.test/1"), link("https://b.test/1#again"), nofollow=nofollow)
+    first, second = sieve.sift(menu, 0).refused, sieve.sift(menu, 0).refused
+    assert first == second
+    assert len(first) == 1
+    assert sieve.noted(first) == first
+    assert sieve.noted(second) == [], "no news any more"
+    assert sieve.sift(menu, 0).refused == []
+
+
+def test_what_a_list_names_and_is_refused_counts_as_told() -> None:
+    """T8, X3: it is admitted whatever becomes of the list."""
+    sieve = Bench().sieve
+    assert len(sieve.sift_listed(["https://b.test/1", "https://b.test/1"], 1).refused) == 1
+    assert sieve.sift_listed(["https://b.test/1"], 1).refused == []
 
 
 def test_the_links_of_a_page_are_limited() -> None:
@@ -225,7 +245,12 @@ def test_endless_aliases_of_a_host_are_told_up_to_a_number(monkeypatch: pytest.M
     monkeypatch.setattr(module, "ALIASES_TOLD", 3)
     numbers = range(10)
     sieve = aliased({f"https://a.test/x?s={n}": Aliased("https://a.test/x", "s") for n in numbers})
-    sifted = [sieve.sift(page(link(f"https://a.test/x?s={n}"), link(f"https://b.test/{n}")), 1) for n in numbers]
+    whole = sieve.sift(page(*(link(f"https://a.test/x?s={n}") for n in numbers)), 1)
+    assert len(whole.refused) == 3, "nor those of one page"
+    sifted = []
+    for n in numbers:
+        sifted.append(sieve.sift(page(link(f"https://a.test/x?s={n}"), link(f"https://b.test/{n}")), 1))
+        sieve.noted(sifted[-1].refused)
     assert sum(one.reason == "alias" for found in sifted for one in found.refused) == 3
     assert sum(one.reason == "scope" for found in sifted for one in found.refused) == 10
     assert all(urls(found.candidates) == ["https://a.test/x"] for found in sifted)

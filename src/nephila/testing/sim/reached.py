@@ -2,8 +2,7 @@
 
 From the seeds on: a page that was stored must have brought all its links to the frontier, and a redirect its target;
 a URL that the frontier holds must be completed, or say why it is not, and until when. What was never met because the
-page before it was given up is explained with that page; what the scope keeps out, by the scope, as `why` does (the note
-of a refusal may be lost with a late result).
+page before it was given up is explained with that page. What the scope keeps out has a note that says so.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.interfaces.frontier import UrlStory
 from nephila.node.wiring import identifier_of
 from nephila.testing.web.atlas import Spot
@@ -28,6 +26,8 @@ from .scenario import MAX_WAIT_S
 if TYPE_CHECKING:
     from .world import World
 
+ENDING_S = 2.0
+"""From the moment that a crawl finds itself over to its last word: what it waits for comes nearer meanwhile."""
 _EXPLAINED = frozenset({"dead_letter", "dropped", "refused", "parked"})
 
 
@@ -53,7 +53,7 @@ def _unexplained(story: UrlStory) -> str:
     if story.state in _EXPLAINED:
         return "" if story.reason else f"{story.state} without a reason"
     wait_ms = max(story.host_wait_ms, story.due_in_ms or 0)
-    if story.state in {"queued", "delayed"} and story.reason and wait_ms > MAX_WAIT_S * 1000:
+    if story.state in {"queued", "delayed"} and story.reason and wait_ms > (MAX_WAIT_S - ENDING_S) * 1000:
         return ""
     return f"is {story.state} ({story.reason or 'no reason'}), and could be asked for in {wait_ms / 1000:.0f} s"
 
@@ -62,9 +62,7 @@ def stories(
     world: World, frontier: LmdbFrontier, cut: AbstractSet[Place], lost: list[str]
 ) -> Iterator[tuple[str, UrlStory]]:
     """Every URL of the web that the crawl has or must have met, with what became of it; `lost` gets the others."""
-    settings = world.scenario.settings
-    identifier = identifier_of(settings, frontier.secret)
-    scope = Scope(settings.scope, settings.limits.max_depth, ScopeSeeds(), documents=settings.pdf.links)
+    identifier = identifier_of(world.scenario.settings, frontier.secret)
     web = world.web
     located = [web.atlas.locate_url(url) for url in web.seeds(2)]
     queue = deque(one.spot for one in located if one is not None)
@@ -80,8 +78,7 @@ def stories(
             continue
         story = frontier.story(address.host, address.fingerprint)
         if story is None:
-            if scope.judge_new(address) is None:
-                lost.append(url)
+            lost.append(url)
             continue
         yield url, story
         if (story.segment, story.offset) not in cut:
