@@ -12,6 +12,8 @@ FOUND = {
     "contents trusted by a run that had not made durable what the one before had left": 2462,
     "a sync that was late by as long as the process was stopped": 2002,
     "an answer that a full disk did not take, having come while the process was stopped": 10346,
+    "servers that never heard of the end of a crawl whose disk had failed": 12230,
+    "a wait that came below the longest one while the crawl ended": 11117,
     "a file that could not be closed after a power loss": 210,
 }
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -35,7 +35,7 @@ from .readback import Decode, capture_of, whole_units
 from .reader import WarcReader
 from .recovery import recover
 from .rotation import HOUR_MS, WARC_SUFFIX, RollLimits, SegmentKey, index_name, next_serial, segment_name
-from .segment import MAX_DESCRIPTORS, Segment, SegmentFiles, TornSegmentError, refused
+from .segment import MAX_DESCRIPTORS, Segment, SegmentFiles, TornSegmentError, UnsyncedError, refused
 from .trail import Trail
 from .warc import CrawlIdentity, RecordKind
 
@@ -92,13 +92,11 @@ class LocalArchive:
                 raise self._broken
             key = self._key_of(capture)
             rolled = self._roll(key, len(encoded.data))
-            segment = self._open.get(key) or self._begin(key)
-            opening = b"" if segment.end else self._warcinfo(segment.name)
-            offset = segment.end + len(opening)
             try:
-                self._files.append(segment, opening + encoded.data)
-            except TornSegmentError:
-                self._retire(segment)
+                segment = self._open.get(key) or self._begin(key)
+                offset = self._write(segment, encoded.data)
+            except UnsyncedError as error:  # of another file, that had to give way
+                self._broken = error
                 raise
         self._tell(rolled)
         return encoded.stored_at(segment.name, offset)
@@ -117,6 +115,9 @@ class LocalArchive:
                     self._sync_file(segment)
                 if names_changed:
                     self._disk.sync_directory(self._directory)
+            except UnsyncedError as error:
+                self._broken = error
+                raise
             except OSError as error:
                 self._broken = refused(work[0][0].name if work else self._directory.name, error)
                 raise self._broken from error
@@ -161,7 +162,8 @@ class LocalArchive:
         finally:
             with self._lock:
                 for segment in self._retired:
-                    self._files.release(segment)
+                    with suppress(UnsyncedError):  # they are here because a sync has failed, which was told
+                        self._files.release(segment)
                 self._retired.clear()
         self._tell([segment.name for segment in segments if segment.end])
 
@@ -244,6 +246,17 @@ class LocalArchive:
             if self._files.create(segment):
                 self._open[key] = segment
                 return segment
+
+    def _write(self, segment: Segment, data: bytes) -> int:
+        """Add a capture, after a warcinfo where it is the first; where it lies."""
+        opening = b"" if segment.end else self._warcinfo(segment.name)
+        offset = segment.end + len(opening)
+        try:
+            self._files.append(segment, opening + data)
+        except TornSegmentError:
+            self._retire(segment)
+            raise
+        return offset
 
     def _sync_file(self, segment: Segment) -> None:
         with self._lock:

@@ -5,11 +5,14 @@ may grow) while its descriptor comes and goes: the least recently used one that 
 
 What must stay true: bytes are only ever added after the last whole capture. A write that fails is cut off again; where
 even that fails the segment is never written to again, so that a torn capture can only be the last of its file.
+
+Closing may fail as syncing may: the system tells then what became of bytes that were written before. After a sync there
+are none, and it says nothing; before it, it is a sync that failed (`UnsyncedError`), after which nothing of the archive
+may be called durable any more.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,12 +88,19 @@ class SegmentFiles:
         return file
 
     def release(self, segment: Segment) -> None:
-        """Close the descriptor."""
+        """Close the descriptor. Raises `UnsyncedError` where that fails and something was not synced."""
+        self._close(segment, durable=segment.synced == segment.end)
+
+    def _close(self, segment: Segment, *, durable: bool) -> None:
         self._held.pop(segment.name, None)
-        if segment.file is not None:
-            with suppress(OSError):  # what is durable was told by a sync, and closing says nothing of it
-                segment.file.close()
-            segment.file = None
+        file, segment.file = segment.file, None
+        if file is None:
+            return
+        try:
+            file.close()
+        except OSError as error:
+            if not durable:
+                raise unsynced(segment.name, error) from error
 
     def _undo(self, segment: Segment, file: DiskFile) -> None:
         try:
@@ -116,12 +126,22 @@ class SegmentFiles:
             try:
                 oldest.file.sync()
             except OSError as error:
-                raise refused(oldest.name, error) from error
-            self.release(oldest)
+                raise unsynced(oldest.name, error) from error
+            self._close(oldest, durable=True)
 
 
 class TornSegmentError(StorageError):
     """A write failed and could not be undone: the segment must not grow any more."""
+
+
+class UnsyncedError(StorageError):
+    """The disk failed to make bytes durable that were written: nobody can tell any more which of them it has."""
+
+
+def unsynced(name: str, error: OSError) -> UnsyncedError:
+    """A sync that failed, or a closing in its place."""
+    told = refused(name, error)
+    return UnsyncedError(str(told), hint=told.hint)
 
 
 def refused(name: str, error: OSError) -> StorageError:

@@ -83,6 +83,8 @@ class MemoryFile:
         self._check()
         self._open = False
         self._disk.open_files -= 1
+        if self._disk.refuses_close:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     def _check(self) -> None:
         if not self._open or self._disk.powered_off:
@@ -96,6 +98,7 @@ class ForgetfulDisk:
         self.capacity = capacity
         self.refuses_sync = False
         self.refuses_truncation = False
+        self.refuses_close = False
         self.powered_off = False
         self.syncs = 0
         """How many files were synced so far."""

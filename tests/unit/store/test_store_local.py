@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nephila.model.errors import StorageError
-from nephila.model.record import Capture
+from nephila.model.record import Capture, SegmentId
 from nephila.model.settings import ArchiveSettings
-from nephila.store.rotation import index_name
-from nephila.store.segment import MAX_DESCRIPTORS
+from nephila.store.rotation import SegmentKey, index_name
+from nephila.store.segment import MAX_DESCRIPTORS, Segment, SegmentFiles, UnsyncedError
 from nephila.testing.contracts.archive import fetched_sample, page_capture, row_of
+from nephila.testing.disk import ForgetfulDisk
 
-from .conftest import ArchiveWorld
+from .conftest import DIRECTORY, ArchiveWorld
 
 DOMAIN_HOUR = ArchiveSettings(layout="domain-hour")
 
@@ -143,6 +144,55 @@ def test_after_a_failed_sync_nothing_is_promised_any_more(world: ArchiveWorld) -
         with pytest.raises(StorageError):
             verb()
     assert world.closed == []
+
+
+def test_a_file_that_cannot_be_closed_after_its_sync_is_as_durable_as_any(world: ArchiveWorld) -> None:
+    """W2: closing tells of bytes that were written since the last sync, and there are none."""
+    archive = world.open(ArchiveSettings(max_bytes=6_000))
+    stored = [archive.append(_random_page(number)) for number in range(5)]
+    world.disk.refuses_close = True
+    marks = dict(archive.sync())
+    assert marks[stored[0].ref.segment] >= stored[0].ref.end
+    archive.append(_random_page(9))
+    archive.close()
+    assert world.closed == archive.segments()
+    assert world.disk.open_files == 0
+
+
+@pytest.mark.parametrize("refusal", ["refuses_sync", "refuses_close"])
+def test_a_file_that_gives_way_and_cannot_be_synced_ends_all_promises(world: ArchiveWorld, refusal: str) -> None:
+    """W2, F8: too many files are open, one must be made durable to be closed, and the disk refuses."""
+    archive = world.open(DOMAIN_HOUR)
+    for number in range(MAX_DESCRIPTORS):
+        archive.append(_of_host(number, f"host{number}.example"))
+    setattr(world.disk, refusal, True)
+    if refusal == "refuses_close":  # it was synced right before: nothing is lost by it
+        archive.append(_of_host(100, "one-more.example"))
+        archive.sync()
+        return
+    with pytest.raises(StorageError):
+        archive.append(_of_host(100, "one-more.example"))
+    world.disk.refuses_sync = False
+    for verb in (archive.sync, lambda: archive.append(page_capture(2)), archive.close):
+        with pytest.raises(StorageError):
+            verb()
+    assert world.closed == []
+
+
+def test_a_closing_that_fails_before_its_sync_is_a_sync_that_failed() -> None:
+    """W2: the system says there that what was written may be gone."""
+    disk = ForgetfulDisk()
+    files = SegmentFiles(DIRECTORY, disk)
+    segment = Segment(SegmentId("a.warc.gz"), SegmentKey(), 0)
+    files.create(segment)
+    files.append(segment, b"capture")
+    disk.refuses_close = True
+    with pytest.raises(UnsyncedError, match="could not be written"):
+        files.release(segment)
+    files.append(segment, b"capture")
+    segment.synced = segment.end
+    files.release(segment)
+    assert disk.open_files == 0
 
 
 @pytest.mark.parametrize("layout", ["rolling", "domain-hour"])

@@ -205,6 +205,8 @@ class World:
             return await main
         finally:
             happenings.cancel()
+            if not self.sky.dark:
+                self.network.hang_up_all()  # a process that has ended has no connections, whatever it broke off
             if staff.deaths and not self.sky.dark:
                 self._part_from_the_dead(loop)
 
