@@ -13,14 +13,14 @@ KNOWN: dict[str, tuple[int, ...]] = {
     "no_sync_before_confirm": (1, 2, 3),
     "settled_before_stored": (1, 19, 24),
     "any_token_settles": (43, 45),
-    "no_rest_after_reaping": (1, 39, 50),
+    "no_rest_after_reaping": (25, 39),
     "old_rules_kept": (298, 324),
     "rest_from_the_start": (2, 3),
     "retry_after_forgotten": (7, 8),
     "two_at_once": (2, 3),
     "links_lost": (2, 3),
     "torn_record_kept": (2, 6),
-    "new_names_not_synced": (17, 22),
+    "new_names_not_synced": (6, 17),
     "no_deadline_check": (45, 134),
     "refused_not_disowned": (37, 43),
     "rules_not_asked": (2, 0),
@@ -28,6 +28,8 @@ KNOWN: dict[str, tuple[int, ...]] = {
     "recovered_name_not_synced": (432,),
     "addresses_not_counted": (),
     "a_counter_drifts": (),
+    "confirmed_past_unsettled": (22, 81),
+    "listed_before_confirmed": (45, 118),
 }
 """Seeds that were found to catch a mutant; a range of others is searched as well, because drawing changes with time."""
 MOST = 60

@@ -14,6 +14,7 @@ FOUND = {
     "an answer that a full disk did not take, having come while the process was stopped": 10346,
     "servers that never heard of the end of a crawl whose disk had failed": 12230,
     "a wait that came below the longest one while the crawl ended": 11117,
+    "a crawl that ended in the turn in which it was killed": 20067,
     "a file that could not be closed after a power loss": 210,
 }
 

@@ -19,6 +19,7 @@ from nephila.frontier.embedded import LmdbFrontier, settling, upkeep
 from nephila.frontier.embedded.book import Book
 from nephila.interfaces.frontier import Admission, Settled
 from nephila.model.outcome import RulesKind, RulesLearned
+from nephila.node.bookkeeper import Bookkeeper
 from nephila.pipeline import Pipeline
 from nephila.politeness import StandardPoliteness, conduct
 from nephila.store import LocalArchive, local, recovery
@@ -200,6 +201,34 @@ def a_counter_drifts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(upkeep, "confirm", confirmed)
 
 
+def confirmed_past_unsettled(patch: pytest.MonkeyPatch) -> None:
+    """Segments are confirmed to where they are synced, though captures in them wait for their settle."""
+
+    def appended(self: Bookkeeper, segment: Any, _offset: int) -> None:
+        self._outstanding.setdefault(segment, set())
+        self._work.set()
+
+    patch.setattr(Bookkeeper, "appended", appended)
+
+
+def listed_before_confirmed(patch: pytest.MonkeyPatch) -> None:
+    """The catalogue lists captures that are settled, whether their bytes are durable or not."""
+    record = Bookkeeper.record
+
+    class Boundless(dict[Any, int]):
+        def get(self, _segment: Any, _otherwise: Any = None) -> Any:
+            return 1 << 62
+
+    async def recorded(self: Bookkeeper) -> None:
+        confirmed = self._confirmed = Boundless(self._confirmed)
+        try:
+            await record(self)
+        finally:
+            self._confirmed = dict(confirmed)
+
+    patch.setattr(Bookkeeper, "record", recorded)
+
+
 MUTANTS: tuple[Mutant, ...] = (
     no_sync_before_confirm,
     settled_before_stored,
@@ -219,4 +248,6 @@ MUTANTS: tuple[Mutant, ...] = (
     recovered_name_not_synced,
     addresses_not_counted,
     a_counter_drifts,
+    confirmed_past_unsettled,
+    listed_before_confirmed,
 )

@@ -20,6 +20,9 @@ from typing import Any
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import VirtualLoop
 
+_stop = asyncio.base_events._run_until_complete_cb  # type: ignore[attr-defined]
+"""What asyncio calls when that is done which it runs a loop for."""
+
 OWNER: ContextVar[int] = ContextVar("owner", default=0)
 """The process that is running; 0 is the world: servers, name servers, whoever sets clocks and pulls plugs."""
 
@@ -72,6 +75,8 @@ class ProcessLoop(VirtualLoop):
         self._over = True
         for kept in (*self._frozen.values(), *self._dead.values()):
             self._ready.extend(kept)
+        # A crawl that ended in the turn in which it was killed has asked the loop to stop: not the one that unwinds.
+        self._ready = deque(one for one in self._ready if one._callback is not _stop)  # type: ignore[attr-defined]
         self._frozen.clear()
         self._dead.clear()
         self._crash_at = 0

@@ -1,8 +1,9 @@
 """Is every URL that could be reached done, or explained? The web is walked from the inside, and the frontier asked.
 
-From the seeds on: a page that was stored must have brought all its links to the frontier, and a redirect its target;
-a URL that the frontier holds must be completed, or say why it is not, and until when. What was never met because the
-page before it was given up is explained with that page. What the scope keeps out has a note that says so.
+From the seeds on: a page that was stored must have brought all its links to the frontier, a redirect its target, a
+sitemap what it names; a URL that the frontier holds must be completed, or say why it is not, and until when. What was
+never met because the page before it was given up is explained with that page. What the scope keeps out has a note that
+says so.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.frontier import UrlStory
 from nephila.node.wiring import identifier_of
 from nephila.testing.web.atlas import Spot
+from nephila.testing.web.hosts import Host
 from nephila.testing.web.links import family_links, links_of
 from nephila.testing.web.roles import Role
-from nephila.urls import Address
+from nephila.urls import Address, Identifier
 
 from .books import Place
 from .scenario import MAX_WAIT_S
+from .sitemaps import TARGET as SITEMAP
 
 if TYPE_CHECKING:
     from .world import World
@@ -67,6 +70,7 @@ def stories(
     located = [web.atlas.locate_url(url) for url in web.seeds(2)]
     queue = deque(one.spot for one in located if one is not None)
     met: set[Spot] = set()
+    asked: set[int] = set()
     while queue:
         spot = queue.popleft()
         if spot in met:
@@ -83,6 +87,20 @@ def stories(
         yield url, story
         if (story.segment, story.offset) not in cut:
             queue.extend(_next(world, spot, story))
+        if spot.host not in asked:
+            asked.add(spot.host)
+            queue.extend(_listed(world, frontier, identifier, cut, web.hosts[spot.host]))
+
+
+def _listed(
+    world: World, frontier: LmdbFrontier, identifier: Identifier, cut: AbstractSet[Place], host: Host
+) -> list[Spot]:
+    """What the sitemap of a host has brought, if it was stored whole."""
+    address = identifier.identify(world.web.atlas.origin(host) + SITEMAP)
+    story = frontier.story(address.host, address.fingerprint) if isinstance(address, Address) else None
+    if story is None or story.state != "completed" or story.status != 200 or (story.segment, story.offset) in cut:
+        return []
+    return world.network.service.sitemaps.named(host.name)
 
 
 def _next(world: World, spot: Spot, story: UrlStory) -> list[Spot]:

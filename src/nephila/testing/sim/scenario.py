@@ -101,6 +101,8 @@ class Scenario:
     """Leases are returned when they expire, though their holder may be alive."""
     learns: bool = False
     """Aliases and pages that stand for missing ones are learned: URLs may then be known under another name."""
+    sitemaps: float = 0.0
+    """The share of hosts that have a sitemap."""
 
 
 def draw_scenario(seed: int) -> Scenario:
@@ -118,7 +120,19 @@ def draw_scenario(seed: int) -> Scenario:
     lives = tuple(_life(draw, number, workers, settings) for number in range(count))
     if negligent:
         lives = (_slow_life(draw, settings), *lives[:2])
-    return Scenario(seed, web, settings, _storm(draw), lives, workers, negligent, learns)
+    scenario = Scenario(seed, web, settings, _storm(draw), lives, workers, negligent, learns)
+    return scenario if large else _with_sitemaps(scenario)
+
+
+def _with_sitemaps(scenario: Scenario) -> Scenario:
+    """In some scenarios hosts have sitemaps; drawn apart, so that all else of a seed is as it was."""
+    draw = random.Random(f"nephila sim {scenario.seed} sitemaps")
+    if draw.random() >= 0.3:
+        return scenario
+    sitemaps = replace(scenario.settings.sitemaps, batch=draw.choice((1, 1, 3, 500)))
+    return replace(
+        scenario, settings=replace(scenario.settings, sitemaps=sitemaps), sitemaps=draw.choice((0.3, 1.0, 1.0))
+    )
 
 
 def _slow_life(draw: random.Random, settings: Settings) -> Life:

@@ -31,6 +31,8 @@ from .happenings import Happened, Happening
 from .owners import OWNER
 from .rulebook import Rulebook, Version
 from .scenario import Scenario, Storm
+from .sitemaps import TARGET as SITEMAP
+from .sitemaps import Sitemaps
 
 _H = Happening
 DNS_SILENCE_S = 9.0
@@ -57,6 +59,7 @@ class StormyService(WebService):
         super().__init__(web, auditor, now_ms=sky.now_ms, wall_ms=sky.clock.wall_ms)
         self._storm, self._rules, self._sky = scenario.storm, rules, sky
         self._timeout_s = scenario.settings.fetch.timeout_s
+        self.sitemaps = Sitemaps(web, random.Random(f"{scenario.seed} sitemaps"), scenario.sitemaps)
         self._given: dict[str, Version] = {}
         self._lately: dict[str, deque[float]] = {}
         self._walls: dict[str, Wall] = {}
@@ -94,6 +97,8 @@ class StormyService(WebService):
         if self._sky.dark:
             return write_answer(503, [], b"", close=True)
         answer = super().answer(host, target, headers)
+        if target == SITEMAP and (listed := self.sitemaps.answer(host)) is not None:
+            answer = replace(listed, delay_s=answer.delay_s, close=answer.close)
         if target == "/robots.txt" and self._rules.flaps(host):
             return self._flapping(host, answer)
         if not self._sky.stormy:

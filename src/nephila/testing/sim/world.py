@@ -37,6 +37,7 @@ from .environments import shared_environments
 from .happenings import Happened, Happening
 from .leftovers import leftovers
 from .listener import Listener
+from .naps import Naps
 from .owners import OWNER, Crash, ProcessLoop
 from .rulebook import Rulebook
 from .scenario import TIGHT_BYTES, Ending, Life, Scenario
@@ -71,6 +72,7 @@ class World:
         self.web = SimulatedWeb(scenario.web)
         self.web.documents.lend(_SENTENCES)
         self._draw = random.Random(f"{scenario.seed} world")
+        self._draw_log = random.Random(f"{scenario.seed} log")
         self.sky = Sky(self.clock, random.Random(f"{scenario.seed} sky"), self.happened, scenario.storm)
         self.rules = Rulebook(self.web, self._draw, scenario.storm.flapping, scenario.storm.lasts_s)
         settings = scenario.settings
@@ -92,8 +94,7 @@ class World:
         self._descriptors: list[int] = []
         self._stopped_at_ms: float | None = None
         self._frozen_at_ms: dict[int, float] = {}
-        self._asleep_ms: list[tuple[float, float]] = []
-        """When a process was frozen, and until when: nothing was read, kept or synced by it then."""
+        self._naps = Naps()
         self._unsynced_since_ms = math.inf
         """Since when something may lie in the archive that no life has synced."""
 
@@ -167,7 +168,7 @@ class World:
             shutil.rmtree(self.out)
             left.rename(self.out)
         if self._stopped_at_ms is not None:  # what was on the wire was cut off and given back
-            self.auditor.forgive(self._awake_before(self._stopped_at_ms, self._unread_ms()), math.inf)
+            self.auditor.forgive(self._naps.awake_before(self._stopped_at_ms, self._unread_ms()), math.inf)
         if trouble.since_s is not None:  # what arrived after the disk failed could not be kept
             power = life.unplugged or life.ending in _POWER
             self.forgive(power=power, since_ms=max(began_s, trouble.since_s) * 1000)
@@ -284,7 +285,7 @@ class World:
             self.happened[Happening.FROZEN] += 1
             self.happened[Happening.FROZEN_PAST_LEASE] += lasts_s > self.scenario.settings.frontier.lease_s
             began_ms = self.sky.now_ms()
-            frozen_at_ms = self._awake_before(began_ms, self._unread_ms())
+            frozen_at_ms = self._naps.awake_before(began_ms, self._unread_ms())
             staff.frozen_at_ms[owner] = frozen_at_ms
             until_ms = self.sky.now_ms() + 1000 * (lasts_s + self.scenario.settings.fetch.timeout_s + 1)
             if staff.owners:
@@ -295,7 +296,7 @@ class World:
         def thaw(owner: int, began_ms: float) -> None:
             loop.thaw(owner)
             staff.frozen_at_ms.pop(owner, None)
-            self._asleep_ms.append((began_ms, self.sky.now_ms()))
+            self._naps.add(began_ms, self.sky.now_ms())
 
         return freeze
 
@@ -336,9 +337,8 @@ class World:
         raise Crash
 
     def _unplugged(self, out: Path) -> ForgetfulDisk:
-        """The disk after a power loss; the catalogue as of its last checkpoint."""
-        for log in out.glob("catalogue.sqlite-*"):
-            log.unlink()
+        """The disk after a power loss; the catalogue as of its last checkpoint, or with a part of what came since."""
+        self._cut_log(out)
         before = self.disk
         after = before.lose_power(self._draw)
         names = before.names_of_all()
@@ -347,29 +347,29 @@ class World:
         self.happened[Happening.BYTES_LOST] += sum(before.contents(one) != after.contents(one) for one in common)
         return after
 
+    def _cut_log(self, out: Path) -> None:
+        """The catalogue's log is not synced: of what was written to it nothing, all or any part may be on the disk."""
+        (out / "catalogue.sqlite-shm").unlink(missing_ok=True)
+        log = out / "catalogue.sqlite-wal"
+        kept = self._draw_log.choice((0.0, 0.5, 1.0, 1.0))
+        if kept == 0.0:
+            log.unlink(missing_ok=True)
+        elif log.exists() and kept < 1.0:
+            os.truncate(log, int(log.stat().st_size * self._draw_log.random()))
+
     def _unread_ms(self) -> float:
         """How long ago an answer may have ended for its server that the crawler has not got in its hands yet."""
         tight = self.scenario.settings.fetch.max_in_flight_bytes == TIGHT_BYTES
         return _SETTLING_MS + (self.scenario.settings.fetch.timeout_s * 1000 if tight else 0.0)
 
-    def _awake_before(self, at_ms: float, span_ms: float) -> float:
-        """The moment that lies so long before another, counting only time in which nobody was frozen."""
-        for began_ms, ended_ms in sorted(self._asleep_ms, key=lambda one: one[1], reverse=True):
-            if ended_ms < at_ms - span_ms:
-                break
-            if began_ms < at_ms:
-                span_ms -= max(0.0, at_ms - ended_ms)
-                at_ms = began_ms
-        return at_ms - span_ms
-
     def forgive(self, *, power: bool, since_ms: float | None = None) -> None:
         """Let the auditor know what the crawler cannot know any more."""
         since_ms = min(self.sky.now_ms(), *self._frozen_at_ms.values(), math.inf) if since_ms is None else since_ms
-        known_ms = self._awake_before(since_ms, self._unread_ms())
+        known_ms = self._naps.awake_before(since_ms, self._unread_ms())
         if self._alive is not None and self._alive.recovered is not None:
             self._unsynced_since_ms = math.inf  # what earlier lives had left was synced
         lag_ms = self.scenario.settings.archive.sync_ms + _SYNCING_MS
-        unsynced_ms = min(self._unsynced_since_ms, self._awake_before(known_ms, lag_ms))
+        unsynced_ms = min(self._unsynced_since_ms, self._naps.awake_before(known_ms, lag_ms))
         self._unsynced_since_ms = math.inf if power else unsynced_ms
         self.auditor.forgive(unsynced_ms if power else known_ms, known_ms)
         self.rules.doubt(known_ms)
