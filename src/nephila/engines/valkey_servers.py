@@ -1,0 +1,95 @@
+"""Where Valkey (or Redis) is, and how it is entered: addresses, credentials, TLS.
+
+A server is named ``valkey://HOST:PORT``, ``valkeys://HOST:PORT`` for TLS (``redis://`` and ``rediss://`` mean the
+same), or plainly ``HOST:PORT``. User and password come from the environment or from a file, never from the address, so
+that no address in a log or a message can hold one; what holds them here shows nothing of them.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from nephila.model.errors import UsageError
+
+DEFAULT_PORT = 6379
+USER_VARIABLE = "NEPHILA_VALKEY_USER"
+PASSWORD_VARIABLE = "NEPHILA_VALKEY_PASSWORD"  # noqa: S105 - the name of a variable
+PASSWORD_FILE_VARIABLE = "NEPHILA_VALKEY_PASSWORD_FILE"  # noqa: S105 - the name of a variable
+
+_PLAIN = ("valkey://", "redis://")
+_SECURED = ("valkeys://", "rediss://")
+
+
+class ServerAddress(NamedTuple):
+    """One server."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ValkeyServers:
+    """How to reach an engine: any of its servers will do, the others are asked for."""
+
+    addresses: tuple[ServerAddress, ...]
+    user: str = ""
+    password: str = field(default="", repr=False)
+    tls: ssl.SSLContext | None = None
+    timeout_s: float = 10.0
+    """Without an answer for so long, a connection is taken for dead."""
+    connect_timeout_s: float = 5.0
+
+
+def servers_of(
+    names: Sequence[str], environment: Mapping[str, str] | None = None, authorities: str = "", timeout_s: float = 10.0
+) -> ValkeyServers:
+    """Servers by their names, with what the environment says of user and password. Raises `UsageError`."""
+    known = os.environ if environment is None else environment
+    found, secured = [], set[bool]()
+    for name in names:
+        address, tls = _read(name.strip())
+        found.append(address)
+        secured.add(tls)
+    if not found:
+        raise UsageError("no Valkey server was named", hint="give valkey://HOST:PORT")
+    if len(secured) > 1:
+        raise UsageError("some of the Valkey servers are named with TLS and some without", hint="name all alike")
+    context = ssl.create_default_context(cafile=authorities or None) if secured.pop() else None
+    return ValkeyServers(tuple(found), known.get(USER_VARIABLE, ""), _password(known), context, timeout_s)
+
+
+def _read(name: str) -> tuple[ServerAddress, bool]:
+    rest, tls = name, False
+    for prefix in (*_PLAIN, *_SECURED):
+        if name.lower().startswith(prefix):
+            rest, tls = name[len(prefix) :], prefix in _SECURED
+    rest = rest.rstrip("/")
+    if "@" in rest:
+        raise UsageError(
+            "a Valkey address must not hold user or password",
+            hint=f"set {USER_VARIABLE} and {PASSWORD_VARIABLE} or {PASSWORD_FILE_VARIABLE} instead",
+        )
+    host, colon, port = rest.rpartition(":") if not rest.endswith("]") else (rest, "", "")
+    if not colon:
+        host, port = rest, str(DEFAULT_PORT)
+    if not host or not port.isdigit() or not 0 < int(port) < 65536 or "/" in host:
+        raise UsageError(f"{name!r} is no address of a Valkey server", hint="give valkey://HOST:PORT")
+    return ServerAddress(host.strip("[]"), int(port)), tls
+
+
+def _password(known: Mapping[str, str]) -> str:
+    path = known.get(PASSWORD_FILE_VARIABLE)
+    if not path:
+        return known.get(PASSWORD_VARIABLE, "")
+    try:
+        return Path(path).read_text().rstrip("\r\n")
+    except OSError as error:
+        raise UsageError(f"the password of Valkey cannot be read from {path}: {error.strerror}") from error

@@ -1,0 +1,137 @@
+"""One connection to one Valkey server: commands are written as they come, answers come back in the same order.
+
+Lean, because it is on the way of every page: one task's request is one write and one future, and nothing is queued or
+locked in between. What must stay true: answers are given to requests in order; when a connection ends, everything that
+was not answered ends with `ConnectionLostError`, and nobody can know whether it was done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import Any
+
+import hiredis
+
+from nephila.model.errors import NephilaError
+
+from .valkey_servers import ServerAddress, ValkeyServers
+
+Reply = Any
+"""What a server answers: bytes, int, None, or lists of them."""
+Word = Any
+"""A part of a command: text, bytes or a number."""
+
+
+class ConnectionLostError(Exception):
+    """The connection ended before the answer: it may or may not have been done."""
+
+
+class EngineError(NephilaError):
+    """An engine of the fleet cannot be used as it is."""
+
+
+class RefusedError(Exception):
+    """The server answered with an error; the first word of it is its kind."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of error, such as MOVED."""
+        return str(self).partition(" ")[0]
+
+
+class Connection(asyncio.Protocol):
+    """An open connection."""
+
+    def __init__(self, address: ServerAddress, timeout_s: float) -> None:
+        self.address = address
+        self._timeout_s = timeout_s
+        self._reader = hiredis.Reader(replyError=RefusedError)
+        self._waiting: deque[tuple[asyncio.Future[Reply], float]] = deque()
+        self._transport: asyncio.Transport | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self.is_open = False
+
+    @classmethod
+    async def open(cls, address: ServerAddress, servers: ValkeyServers) -> Connection:
+        """Connect and say who we are; raises OSError, TimeoutError, RefusedError or ConnectionLostError."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(servers.connect_timeout_s):
+            _, connection = await loop.create_connection(
+                lambda: cls(address, servers.timeout_s), address.host, address.port, ssl=servers.tls
+            )
+            try:
+                if servers.password:
+                    given = (servers.user, servers.password) if servers.user else (servers.password,)
+                    await connection.request(("AUTH", *given))
+                await connection.request(("CLIENT", "SETNAME", "nephila"))
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def request(self, command: tuple[Word, ...]) -> asyncio.Future[Reply]:
+        """Send a command; the future holds its answer."""
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        if self._transport is None or not self.is_open:
+            future.set_exception(ConnectionLostError(f"no connection to {self.address}"))
+            return future
+        self._waiting.append((future, time.monotonic()))
+        self._transport.write(hiredis.pack_command(command))
+        if self._watch is None:
+            self._watch = asyncio.get_running_loop().call_later(self._timeout_s / 2, self._look)
+        return future
+
+    def close(self) -> None:
+        """Close; what waits for an answer ends."""
+        if self._transport is not None:
+            self._transport.abort()
+        self._end("closed")
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It is open."""
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError(transport)
+        self._transport, self.is_open = transport, True
+
+    def data_received(self, data: bytes) -> None:
+        """Part of an answer, or several."""
+        self._reader.feed(data)
+        try:
+            while self._waiting and (reply := self._reader.gets()) is not False:
+                future, _ = self._waiting.popleft()
+                if future.cancelled():
+                    continue
+                if isinstance(reply, RefusedError):
+                    future.set_exception(reply)
+                else:
+                    future.set_result(reply)
+        except hiredis.ProtocolError:
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone."""
+        self._end(str(exc) if exc else "closed by the server")
+
+    def _end(self, why: str) -> None:
+        self.is_open = False
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        waiting, self._waiting = self._waiting, deque()
+        for future, _ in waiting:
+            if not future.done():
+                future.set_exception(ConnectionLostError(f"{self.address}: {why}"))
+
+    def _look(self) -> None:
+        """Take the connection for dead when the oldest request has waited too long."""
+        self._watch = None
+        if not self._waiting:
+            return
+        if time.monotonic() - self._waiting[0][1] > self._timeout_s:
+            self.close()
+        else:
+            self._watch = asyncio.get_running_loop().call_later(self._timeout_s / 2, self._look)

@@ -1,0 +1,278 @@
+"""What is asked of a shard, in words that its functions read: candidates, refusals, settlements as arguments.
+
+Candidates are packed, one argument each, because a page brings eighty of them; the rest is JSON.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest, xxh32_digest
+
+from nephila.frontier import rank as ranks
+from nephila.frontier import traps
+from nephila.interfaces.recrawl import History, RecrawlPolicy, Visit
+from nephila.model.errors import FrontierError
+from nephila.model.outcome import (
+    Dead,
+    Deferred,
+    Done,
+    Dropped,
+    Outcome,
+    Release,
+    Respelled,
+    Retry,
+    RulesLearned,
+    RulesMoved,
+)
+from nephila.model.policy import Tier
+from nephila.model.task import Candidate, PageTask, Refusal
+from nephila.urls import Address, Fingerprint
+
+from .shards import Shards, domain_of, host_of_origin
+
+LONGEST_GAP_S = 30 * 86_400
+"""Between two visits: then the second is a whole vote again (R1)."""
+NO_LEVEL = 255
+_CANDIDATE = struct.Struct(">16sBBBh4sI")
+_HOMES = frozenset({b"s/", b"h/"})
+
+Args = list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a shard told of a page when it was claimed: what its links bring and its next visit follow from it."""
+
+    fetched: int = 0
+    history: History = History()
+    rank: int = 0
+    domain_pages: int = 0
+    tier: Tier = Tier.NORMAL
+    recrawl_s: float | None = None
+
+
+@dataclass(slots=True)
+class Asked:
+    """Candidates and refusals for one shard."""
+
+    groups: dict[str, list[Candidate]] = field(default_factory=dict)
+    refused: list[Refusal] = field(default_factory=list)
+
+
+def tail_of(host: str, url: str) -> bytes:
+    """A URL without what its host tells: a mark of the scheme and the rest, or the whole behind a =."""
+    for mark, scheme in (("s", "https://"), ("h", "http://")):
+        rest = url.removeprefix(scheme + host)
+        if rest is not url and rest[:1] in {"/", ":", "?"}:
+            return (mark + rest).encode()
+    return b"=" + url.encode()
+
+
+def once(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Each URL once, with what is best of those that name it: the least depth, the most urgent class."""
+    found: dict[tuple[str, bytes], Candidate] = {}
+    for candidate in candidates:
+        name = (candidate.address.host, candidate.address.fingerprint)
+        one = found.setdefault(name, candidate)
+        if one is not candidate:
+            levels = [level for level in (one.level, candidate.level) if level is not None]
+            found[name] = one._replace(depth=min(one.depth, candidate.depth), level=min(levels, default=None))
+    return list(found.values())
+
+
+def divided(shards: Shards, candidates: Sequence[Candidate], refused: Sequence[Refusal]) -> dict[int, Asked]:
+    """Candidates by shard and host, refusals by shard."""
+    found: dict[int, Asked] = {}
+    for candidate in candidates:
+        host = candidate.address.host
+        asked = found.setdefault(shards.of_host(host), Asked())
+        asked.groups.setdefault(host, []).append(candidate)
+    for refusal in refused:
+        found.setdefault(shards.of_host(refusal.address.host), Asked()).refused.append(refusal)
+    return found
+
+
+def group_args(groups: Mapping[str, Sequence[Candidate]], seed: int, salt: int | None) -> Args:
+    """Candidates as arguments; `salt` is what the draws of their page have in common, None where nothing is drawn."""
+    args: Args = []
+    pack, tie_seed = _CANDIDATE.pack, seed & 0xFFFF_FFFF
+    for host, candidates in groups.items():
+        name = host.encode()
+        args += (name, domain_of(host), xxh32_digest(name, tie_seed), len(candidates))
+        for address, depth, level, hops, bonus in candidates:
+            tail = tail_of(host, address.url)
+            args.append(
+                pack(
+                    address.fingerprint,
+                    min(depth, 255),
+                    NO_LEVEL if level is None else level,
+                    min(hops, 255),
+                    bonus,
+                    xxh32_digest(name + tail, tie_seed),
+                    0 if salt is None else ranks.chance_of(address.key.encode(), salt),
+                )
+                + tail
+            )
+    return args
+
+
+def refusal_args(refused: Sequence[Refusal]) -> Args:
+    """Refusals as arguments."""
+    args: Args = []
+    for address, reason, detail in refused:
+        args += (address.host, address.fingerprint, address.url, reason, detail)
+    return args
+
+
+def patterns_of(urls: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    """The patterns that URLs are counted under, each with the name of its shelf."""
+    return {url: [(one, xxh3_64_hexdigest(one.encode())) for one in traps.patterns(url)] for url in urls}
+
+
+def domain_bit(domain: str) -> int:
+    """Which bit stands for a domain among those that link to a host (F5)."""
+    return xxh3_64_intdigest(domain.encode()) % 64
+
+
+def source_of(url: str = "", first_rank: int = ranks.SEED_RANK) -> dict[str, Any]:
+    """A source that shares nothing out: seeds, lists."""
+    return {"via": url, "bit": -1, "domain": "", "salt": 0, "first_rank": first_rank}
+
+
+def source_of_page(task: PageTask, domain: str, outcome: Done, links: int, facts: Facts, wall_s: int) -> dict[str, Any]:
+    """A page as the source of links to other shards: its own shard works the same out when it is settled."""
+    outlinks = max(outcome.outlinks, links)
+    weight = ranks.weight_of(wall_s - facts.history.last_s, LONGEST_GAP_S) if facts.fetched else 1.0
+    source: dict[str, Any] = {
+        "via": task.url,
+        "bit": domain_bit(domain),
+        "domain": domain,
+        "salt": salt_of(task, facts),
+        "first_rank": ranks.SEED_RANK,
+    }
+    if outlinks:
+        source["shared"] = [facts.rank, outlinks, facts.domain_pages + 1, weight]
+    return source
+
+
+def salt_of(task: PageTask, facts: Facts) -> int:
+    """What the draws of a page's links have in common."""
+    return ranks.salt_of(task.url.encode(), facts.fetched)
+
+
+def page_outcome(
+    task: PageTask,
+    host: str,
+    outcome: Outcome,
+    facts: Facts,
+    recrawl: RecrawlPolicy | None,
+    wall_s: int,
+    patterns: Callable[[str], None],
+) -> dict[str, Any]:
+    """How a page ended; `patterns` is told the URLs whose patterns are needed for it."""
+    match outcome:
+        case Done():
+            patterns(task.url)
+            return _done(task, host, outcome, facts, recrawl, wall_s)
+        case Retry(wait_ms, kind, detail):
+            return {"kind": "retry", "wait_ms": wait_ms, "reason": kind, "detail": detail}
+        case Deferred(wait_ms, reason):
+            return {"kind": "deferred", "wait_ms": wait_ms, "reason": str(reason)}
+        case Dropped(reason, detail):
+            return {"kind": "dropped", "reason": reason, "detail": detail}
+        case Dead(kind, detail):
+            return {"kind": "dead", "reason": kind, "detail": detail}
+        case Respelled(address):
+            return {"kind": "respelled", "tail": tail_of(host, address.url).decode()}
+        case _:
+            raise FrontierError("a page cannot end with the rules of an origin")
+
+
+def _done(
+    task: PageTask, host: str, done: Done, facts: Facts, recrawl: RecrawlPolicy | None, wall_s: int
+) -> dict[str, Any]:
+    root = task.url[: task.url.find("/", 8) + 1]
+    told: dict[str, Any] = {
+        "kind": "done",
+        "status": done.status,
+        "segment": done.ref.segment,
+        "offset": done.ref.offset,
+        "finish": done.ref.end,
+        "etag": done.validators.etag,
+        "last_modified": done.validators.last_modified,
+        "changed": done.changed,
+        "page": done.page,
+        "lied": done.lied,
+        "duplicate": done.duplicate,
+        "near": done.near,
+        "outlinks": done.outlinks,
+        "salt": salt_of(task, facts),
+        "bit": domain_bit(domain_of(host)),
+        "pour_prefix": traps.pour_prefix(task.url),
+        "found_on": traps.patterns(task.via) if task.via.startswith(root) else (),
+        "abroad": 0,
+    }
+    if recrawl is not None:
+        home = tail_of(host, task.url) in _HOMES
+        visit = Visit(wall_s, done.status, done.changed, home, facts.tier, facts.recrawl_s, done.listing)
+        planned = recrawl.plan(facts.history, visit)
+        told["plan"] = {"history": planned.history, "wait_s": planned.wait_s, "gone": planned.gone}
+    return told
+
+
+def rules_told(learned: RulesLearned) -> dict[str, Any]:
+    """Rules without their text."""
+    rules = learned.rules
+    return {
+        "origin": rules.origin,
+        "host": host_of_origin(rules.origin),
+        "kind": str(rules.kind),
+        "stored_at": rules.stored_at,
+        "fresh_until": rules.fresh_until,
+        "status": rules.status,
+        "failing_since": rules.failing_since,
+        "detail": rules.detail,
+    }
+
+
+def target_told(moved: RulesMoved) -> dict[str, Any]:
+    """Where the next hop of a robots.txt waits."""
+    address: Address = moved.address
+    return {
+        "origin": moved.origin,
+        "host": address.host,
+        "domain": domain_of(address.host),
+        "url": address.url,
+        "hops": moved.hops,
+    }
+
+
+def release_told(release: Release, wait_ms: int) -> dict[str, Any]:
+    """How a host is freed."""
+    told: dict[str, Any] = {
+        "wait_ms": wait_ms,
+        "delay_ms": release.pace.delay_ms,
+        "crawl_delay_ms": release.pace.crawl_delay_ms,
+        "elapsed_ms": release.elapsed_ms,
+    }
+    if release.reason is not None:
+        told["reason"] = str(release.reason)
+    return told
+
+
+def changed_by_position(
+    groups: Mapping[str, Sequence[Candidate]], changed: Mapping[Fingerprint, int]
+) -> dict[str, int]:
+    """When candidates are said to have changed, by their position in the call."""
+    at, found = 0, dict[str, int]()
+    for candidates in groups.values():
+        for candidate in candidates:
+            at += 1
+            said = changed.get(candidate.address.fingerprint, 0)
+            if said:
+                found[str(at)] = said
+    return found

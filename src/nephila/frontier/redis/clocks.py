@@ -1,0 +1,103 @@
+"""The timeline of a fleet: the engine's own clock (DESIGN section 11), or a test's.
+
+The engine adds its clock to delays; workers only need to know what time it is there. An answer says when it was given,
+and was given before it came: so each answer bounds the engine's time from below, and the best bound of late is taken.
+A worker is late by a fraction of a round trip then, and never early.
+
+A crawl may have been made for a virtual clock: then every call carries the time, and an anchor that lets the timeline
+go on after a reboot, as it does on one machine.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from nephila.frontier.timeline import Anchor, Timeline
+from nephila.interfaces.clock import Clock
+
+_KEPT = 64
+"""Answers that the estimate rests on: clocks drift, so that old ones prove little."""
+
+
+class EngineTimeline(Protocol):
+    """Timeline milliseconds as the engine counts them."""
+
+    def now(self) -> int:
+        """The present moment on the timeline."""
+
+    def wall_of(self, moment: int) -> int:
+        """The UTC milliseconds that a moment of the timeline corresponds to."""
+
+    def wall_s(self) -> int:
+        """UTC seconds, as the engine will note them."""
+
+    def argument(self) -> str:
+        """What a call says of the time; empty where the engine's own clock counts."""
+
+    def heard(self, now: int) -> None:
+        """An answer was given at that moment."""
+
+
+class RemoteTimeline:
+    """The engine's clock, seen from here."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offsets: deque[int] = deque(maxlen=_KEPT)
+        self._best = 0
+
+    def now(self) -> int:
+        """The present moment, or a little before it."""
+        return self._clock.steady_ms() + self._best if self._offsets else self._clock.wall_ms()
+
+    def wall_of(self, moment: int) -> int:
+        """The engine's timeline is UTC."""
+        return moment
+
+    def wall_s(self) -> int:
+        """UTC seconds by the engine's clock."""
+        return self.now() // 1000
+
+    def argument(self) -> str:
+        """The engine's own clock counts."""
+        return ""
+
+    def heard(self, now: int) -> None:
+        """One more bound."""
+        self._offsets.append(now - self._clock.steady_ms())
+        self._best = max(self._offsets)
+
+
+class VirtualTimeline:
+    """A test's clock: the engine is told the time with every call."""
+
+    def __init__(self, clock: Clock, anchors: Iterable[bytes] = ()) -> None:
+        """`anchors` are what the shards were told last; the latest counts."""
+        self._clock = clock
+        known = [msgspec.json.decode(anchor, type=Anchor) for anchor in anchors if anchor]
+        self._timeline = Timeline(clock, max(known, key=lambda anchor: anchor.last_ms, default=None))
+
+    def now(self) -> int:
+        """The present moment."""
+        return self._timeline.now()
+
+    def wall_of(self, moment: int) -> int:
+        """By today's wall clock."""
+        return self._timeline.wall_of(moment)
+
+    def wall_s(self) -> int:
+        """UTC seconds."""
+        return self._clock.wall_ms() // 1000
+
+    def argument(self) -> str:
+        """Now, UTC milliseconds, the last reboot, what was slept, and the anchor."""
+        one = self._timeline
+        anchor = msgspec.json.encode(one.anchor()).decode()
+        return f"{one.now()},{self._clock.wall_ms()},{one.rebooted_at},{one.slept_ms},{anchor}"
+
+    def heard(self, now: int) -> None:
+        """It is known already."""

@@ -1,0 +1,275 @@
+"""The `Frontier` on Valkey: the seven verbs, and what opening, recovering and operating need."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from nephila.engines.valkey import Valkey
+from nephila.engines.valkey_plain import PlainValkey
+from nephila.engines.valkey_servers import ValkeyServers, servers_of
+from nephila.frontier.embedded.book import Policy
+from nephila.frontier.embedded.lending import OUTSIDE, Lent
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.frontier import Settled, UrlStory
+from nephila.model.errors import FrontierError
+from nephila.model.outcome import Release, Settlement
+from nephila.model.policy import Block, DomainPolicy
+from nephila.model.record import SegmentId
+from nephila.model.task import Lease, Level, PageTask, Token
+
+from .calling import Caller
+from .claiming import Claiming
+from .clocks import EngineTimeline, RemoteTimeline, VirtualTimeline
+from .foundation import REFRESH_S
+from .library import library
+from .opening import ORDINARILY, Opening, found_or_made
+from .presence import Presence
+from .rules import pack_policy, packed
+from .shards import Shards, check_name, crawl_key
+from .view import RedisFrontierView
+
+HEARTBEAT_S = 10.0
+
+
+class RedisFrontier(Claiming):
+    """One worker's handle on a crawl that lives in Valkey. `view` is its reading side."""
+
+    _presence: Presence
+    _heart: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        servers: ValkeyServers | Sequence[str],
+        crawl: str,
+        policy: Policy,
+        *,
+        worker: str,
+        clock: Clock,
+        options: Opening = ORDINARILY,
+    ) -> RedisFrontier:
+        """Open a crawl, making it where there is none of that name. `worker` names this process among all of them."""
+        virtual = options.virtual
+        check_name(crawl)
+        if policy.sharing is not None:
+            raise FrontierError("a frontier on Valkey is not shared by the processes of one crawl directory")
+        known = servers if isinstance(servers, ValkeyServers) else servers_of(servers)
+        valkey = Valkey(known, library().text)
+        try:
+            await valkey.start(options.patience_s)
+            made = await found_or_made(valkey, crawl, options.shards, virtual=virtual)
+            divided = Shards(crawl, made.shards)
+            anchors = await asyncio.gather(
+                *(_open_shard(valkey, divided, shard, policy, made.cycle) for shard in range(made.shards))
+            )
+            timeline: EngineTimeline = VirtualTimeline(clock, anchors) if virtual else RemoteTimeline(clock)
+            plain = PlainValkey(known, library().text, options.patience_s)
+            view = RedisFrontierView(plain, divided, timeline, made.secret)
+            frontier = cls(Caller(valkey, divided, timeline, options.replicas), policy, view, worker, virtual=virtual)
+            frontier._presence = Presence(valkey, crawl, worker)
+            await frontier._begin(joining=options.joining)
+        except BaseException:
+            await valkey.close()
+            raise
+        return frontier
+
+    async def _begin(self, *, joining: bool) -> None:
+        if not joining:
+            await self._every("unpark")
+        self._workers = await self._presence.tell()
+        self._divide()
+        await self.look()
+        if not self._virtual:
+            self._heart = asyncio.create_task(self._beat(), name="frontier heartbeat")
+
+    async def _beat(self) -> None:
+        """Tell that we live, see who else does, and look at the counters, less often the more workers there are."""
+        loop = asyncio.get_running_loop()
+        told_at, moves = loop.time(), self._valkey.moves
+        while True:
+            await asyncio.sleep(max(REFRESH_S, len(self._workers) * REFRESH_S / 10))
+            if loop.time() - told_at >= HEARTBEAT_S:
+                told_at = loop.time()
+                self._workers = await self._presence.tell()
+                self._divide()
+            if moves != self._valkey.moves:
+                moves = self._valkey.moves
+                await self._every("rest")  # another primary has another clock: hosts rest one full delay
+            await self.look()
+
+    async def close(self) -> None:
+        """Leave; what was answered is the engine's."""
+        if self._heart is not None:
+            self._heart.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._heart
+        if self._valkey.away_since is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(2.0):
+                    await self._presence.leave()
+        self.view.close()
+        await self._valkey.close()
+
+    # The verbs that touch leases and segments
+
+    async def renew(self, tokens: Sequence[Token], lease_s: float) -> set[Token]:
+        """Extend leases; those not in the answer are lost."""
+        by_shard: dict[int, list[Token]] = {}
+        for token in tokens:
+            by_shard.setdefault(self._shards.of_token(token), []).append(token)
+        kept: set[Token] = set()
+        answers = await asyncio.gather(
+            *(self._caller.call(shard, "renew", int(lease_s * 1000), *some) for shard, some in by_shard.items())
+        )
+        for _, names in answers:
+            kept |= {Token(int(name)) for name in names}
+        await self._touched(by_shard)
+        return kept
+
+    async def confirm(self, segment: SegmentId, upto: int) -> int:
+        """Complete the pages that were pending on the bytes before `upto`."""
+        done = int(sum(await self._every("confirm", segment, upto)))
+        await self._touched(range(self._shards.count))
+        return done
+
+    async def reap(self) -> int:
+        """Return the hosts of expired leases, each for one full delay more."""
+        return await self._reap("expired")
+
+    async def _reap(self, which: str, holder: str = "") -> int:
+        ended = int(sum(await self._every("reap", which, holder)))
+        self._quiet.clear()
+        await self._touched(range(self._shards.count))
+        return ended
+
+    # Opening, recovering, operating
+
+    async def begin_cycle(self) -> bool:
+        """Begin a new cycle, unless one that was begun so is still open: the same command goes on (F10)."""
+        key = crawl_key(self._shards.crawl, "crawl")
+        cycle, is_open = await self._valkey.do(key, "HMGET", key, "cycle", "open")
+        if is_open == b"1":
+            await self._every("begin_cycle", int(cycle))  # whoever began it may not have come to all shards
+            return False
+        await self._valkey.do(key, "HSET", key, "cycle", int(cycle) + 1, "open", "1")
+        await self._every("begin_cycle", int(cycle) + 1)
+        self._quiet.clear()
+        await self._touched(range(self._shards.count))
+        return True
+
+    async def end_cycle(self) -> None:
+        """Nothing is left to do in this cycle: the next `begin_cycle` begins another."""
+        key = crawl_key(self._shards.crawl, "crawl")
+        await self._valkey.do(key, "HSET", key, "open", "0")
+
+    def check_readers(self) -> int:
+        """Readers leave nothing behind here."""
+        return 0
+
+    async def reap_all(self) -> int:
+        """Return the hosts of all leases: their holders are known to be dead."""
+        return await self._reap("all")
+
+    async def reap_holder(self, holder: str) -> int:
+        """Return the hosts of all leases of one worker, known to be dead."""
+        return await self._reap("holder", holder)
+
+    async def lose(self, segment: SegmentId, valid_end: int) -> int:
+        """Queue again the pages whose bytes are gone."""
+        lost = int(sum(await self._every("lose", segment, valid_end)))
+        await self._touched(range(self._shards.count))
+        return lost
+
+    async def disown(self, segment: SegmentId, offset: int) -> None:
+        """A capture that was stored, but whose settle was refused: it belongs to nobody and is listed nowhere."""
+        key = self._shards.keys[0]
+        await self._valkey.do(key, "SADD", f"{key}:orphans:{segment}", offset)
+
+    async def revive(self, stories: Sequence[UrlStory]) -> int:
+        """Put dead letters back into their queues, retries forgiven."""
+        return await self._bring_back(stories, "dead", "")
+
+    async def recall(self, stories: Sequence[UrlStory], level: Level) -> int:
+        """Queue URLs that have ended, or that wait for a time, once more in a class (R2, by hand)."""
+        return await self._bring_back(stories, "any", str(int(level)))
+
+    async def _bring_back(self, stories: Sequence[UrlStory], which: str, level: str) -> int:
+        by_shard = self._by_shard(stories)
+        answers = await asyncio.gather(
+            *(self._caller.call(shard, "bring_back", which, level, *names) for shard, names in by_shard.items())
+        )
+        await self._woken_all(by_shard)
+        return int(sum(answers))
+
+    async def _woken_all(self, shards: Iterable[int]) -> None:
+        for shard in shards:
+            self._woken(shard)
+        await self._touched(shards)
+
+    # Workers outside
+
+    async def lend(self, hosts: int, lease_s: float) -> Lent:
+        """Lease up to `hosts` hosts, one URL each, to a worker outside."""
+        await self.reap_lent()
+        claimed = await self._claim(hosts, lease_s, str(OUTSIDE), 1)
+        lent = [lease for lease in claimed if isinstance(lease.tasks[0], PageTask)]
+        wanting = [lease for lease in claimed if not isinstance(lease.tasks[0], PageTask)]
+        for lease in wanting:
+            await self._give_back(lease)
+        return Lent(lent, len(wanting))
+
+    async def _give_back(self, lease: Lease) -> None:
+        """A lease that nobody used: its host is as it was."""
+        wait_ms = max(0, lease.not_before - self.timeline.now())
+        await self.settle(lease.token, (), Release(wait_ms, lease.pace))
+
+    async def take_back(self, token: Token, settlement: Settlement, release: Release) -> Settled:
+        """Settle what was lent; refused where the lease was lost, or never was lent."""
+        return await self._settle(token, [settlement], release, str(OUTSIDE))
+
+    async def reap_lent(self) -> int:
+        """Return the hosts of leases that were lent and have expired."""
+        return await self._reap("lent", str(OUTSIDE))
+
+    # A person's orders
+
+    async def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
+        """Let a policy hold for a registrable domain from the next claim on; None takes it back (R4)."""
+        shard = self._shards.of_domain(domain)
+        await self._caller.call(shard, "set_policy", domain, b"" if policy is None else pack_policy(policy))
+        await self._woken_all((shard,))
+
+    async def block(self, block: Block) -> None:
+        """Ask no more for a domain, a host or a part of it (T7)."""
+        await self._every("block", block.pattern, msgspec.json.encode(block))
+        await self._touched(range(self._shards.count))
+
+    async def unblock(self, pattern: str) -> bool:
+        """Take a block back; False when there was none."""
+        gone = any(await self._every("unblock", pattern))
+        await self._woken_all(range(self._shards.count))
+        return gone
+
+    async def release_trap(self, host: str, skeleton_key: bytes) -> int:
+        """Let a quarantined or slowed skeleton start anew; how many URLs come back (T2)."""
+        shard = self._shards.of_host(host)
+
+        def make(_: bool, patterns: dict[str, Any]) -> list[Any]:
+            return [host, skeleton_key, msgspec.json.encode({"patterns": patterns})]
+
+        reply = await self._caller.with_patterns(shard, "release_trap", make)
+        await self._woken_all((shard,))
+        return int(reply[1])
+
+
+async def _open_shard(valkey: Valkey, shards: Shards, shard: int, policy: Policy, cycle: int) -> bytes:
+    """Write the rules into a shard; answers its anchor, if it has one."""
+    version, text = packed(policy, shard, shards.count)
+    key = shards.keys[shard]
+    reply = await valkey.do(key, "FCALL", library().function("open"), 1, key, version, text, cycle)
+    return bytes(reply[1])

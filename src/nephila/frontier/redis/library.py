@@ -1,0 +1,74 @@
+"""The functions as one library: the files of `lua/`, joined.
+
+Its name holds a digest of its text, so that workers of two releases never call each other's functions: each release
+loads its own beside the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+
+_FILES = (
+    "arithmetic", "policy", "shard", "urls", "queue", "returning", "hosts", "shelves", "traps", "admit", "settle",
+    "lending", "promoting", "claim", "upkeep", "orders", "tell",
+)  # fmt: skip
+_WRITING = {
+    "open": "Upkeep.open",
+    "unpark": "Upkeep.unpark",
+    "admit": "Admit.call",
+    "claim": "Claim.call",
+    "settle": "Settle.call",
+    "elsewhere": "Settle.elsewhere",
+    "renew": "Upkeep.renew",
+    "reap": "Upkeep.reap",
+    "confirm": "Upkeep.confirm",
+    "lose": "Upkeep.lose",
+    "begin_cycle": "Upkeep.begin_cycle",
+    "rest": "Upkeep.rest",
+    "cover": "Upkeep.cover",
+    "set_policy": "Orders.set_policy",
+    "block": "Orders.block",
+    "unblock": "Orders.unblock",
+    "release_trap": "Orders.release_trap",
+    "bring_back": "Orders.bring_back",
+}
+_READING = (
+    "snapshot", "story", "dead", "tallies", "flagged", "rules", "holds", "host", "domain", "segments", "overdue", "now",
+    "host_of",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What is loaded into every primary."""
+
+    name: str
+    text: str
+
+    def function(self, name: str) -> str:
+        """What a function is called."""
+        return f"{self.name}_{name}"
+
+
+@cache
+def library() -> Library:
+    """The library of this release."""
+    folder = files(__package__) / "lua"
+    body = "".join(f"do\n{(folder / f'{name}.lua').read_text()}end\n" for name in _FILES)
+    calls = _WRITING | {name: f"Tell.{name}" for name in _READING}
+    table = ", ".join(f"{name} = {value}" for name, value in calls.items())
+    text = (
+        f"{(folder / 'head.lua').read_text()}local CALLS\n"
+        f"local function begin()\n{body}CALLS = {{ {table} }}\nend\n"
+        "local function run(name, keys, args)\nif not CALLS then begin() end\nreturn CALLS[name](keys, args)\nend\n"
+    )
+    name = f"nephila_{sha256(text.encode()).hexdigest()[:12]}"
+    registered = "".join(
+        f"redis.register_function({{ function_name = '{name}_{call}', callback = function(keys, args) "
+        f"return run('{call}', keys, args) end{', flags = { %r }' % 'no-writes' if call in _READING else ''} }})\n"  # noqa: UP031
+        for call in calls
+    )
+    return Library(name, f"#!lua name={name}\n{text}{registered}")

@@ -1,0 +1,355 @@
+-- admit: add what is new, know what is known, remember what was refused.
+
+local BAND = 8 -- a waiting URL is given another place when its rank enters another band of so many
+local NO_LEVEL = 255
+
+-- What is given with a call, in order
+function Admit.begin(args, at)
+  X.args, X.at = args, at
+end
+
+function Admit.next()
+  local value = X.args[X.at]
+  X.at = X.at + 1
+  return value
+end
+
+-- Candidates of one host: name, domain, tie of the name, how many, then each of them.
+local function read_group()
+  local name, domain, tie, count = Admit.next(), Admit.next(), Admit.next(), tonumber(Admit.next())
+  local candidates = {}
+  for at = 1, count do
+    local raw = Admit.next()
+    local fp, depth, level, hops, bonus, own_tie, chance = struct.unpack('>c16BBBhc4I4', raw)
+    candidates[at] = {
+      fp = fp, depth = depth, level = level ~= NO_LEVEL and level or nil, hops = hops, bonus = bonus, tie = own_tie,
+      chance = chance, tail = raw:sub(30), host = name,
+    }
+  end
+  return { name = name, domain = domain, tie = tie, candidates = candidates }
+end
+
+function Admit.read_groups(count)
+  local groups = {}
+  for at = 1, count do
+    groups[at] = read_group()
+  end
+  return groups
+end
+
+function Admit.read_refusals(count)
+  local refusals = {}
+  for at = 1, count do
+    refusals[at] = { host = Admit.next(), fp = Admit.next(), url = Admit.next(), reason = Admit.next(), detail = Admit.next() }
+  end
+  return refusals
+end
+
+-- Whether patterns of URLs are missing that may have to be parked: before anything is written.
+function Admit.lacks_patterns(groups)
+  local lacking = false
+  for _, group in ipairs(groups) do
+    local host = Shard.host(group.name)
+    if host and host.flagged > 0 then
+      for _, candidate in ipairs(group.candidates) do
+        lacking = Traps.lacks(host, candidate.tail) or lacking
+      end
+    end
+  end
+  return lacking
+end
+
+-- Remember refusals, each URL once, up to the limit (T8).
+function Admit.refuse(refusals, via)
+  if #refusals == 0 then
+    return
+  end
+  local known = redis.call('HLEN', X.P .. 'refused')
+  for _, one in ipairs(refusals) do
+    if known < X.rules.max_refusals then
+      local note = cmsgpack.pack({ one.url, one.reason, one.detail, X.wall_s, via })
+      known = known + redis.call('HSETNX', X.P .. 'refused', one.host .. '\0' .. one.fp, note)
+    end
+  end
+end
+
+-- A host; a new one is taken on, or is one too many for its domain (F5).
+function Admit.host_for(name, domain_name, tie)
+  local host = Shard.host(name)
+  if host then
+    return host
+  end
+  host = Shard.new_host(name, domain_name, tie)
+  local domain, quality = Shard.domain(domain_name), Shard.policy(domain_name).quality
+  local referring = Policy.referrers(domain.ref_hi, domain.ref_lo)
+  if domain.hosts < Policy.host_allowance(X.rules, domain.useful, referring, quality) then
+    domain.hosts = domain.hosts + 1
+  else
+    domain.hosts_over = domain.hosts_over + 1
+    Shelves.put_over(host)
+  end
+  return host
+end
+
+-- What a link from a source to a domain brings: steps for what is new and what is known, or nil.
+local function part_for(source, domain)
+  local share = source.share
+  if not share then
+    return nil
+  end
+  if domain == source.domain then
+    return share[1], share[2]
+  end
+  return share[3], share[4]
+end
+
+-- What is known
+
+-- Give a waiting URL the place it deserves by now; what is leased stays as it was claimed.
+local function move(host, bundle, url, candidate)
+  local lane, step, depth = Policy.read_place(bundle.member:sub(1, 9))
+  local nearer = math.min(depth, candidate.depth)
+  local points = Queue.score(host, url.rank, nearer, candidate.bonus)
+  local level = Policy.level_of(X.rules, points)
+  if candidate.level then
+    level, points = candidate.level, Policy.NOMINAL[candidate.level]
+  end
+  local new_lane = math.min(lane, Policy.lane_of(false, level))
+  local new_step = math.min(step, Policy.step_for(X.step, points))
+  if not (new_lane < lane or nearer < depth or new_step < step) or Claim.is_leased(host, url.fp) then
+    return
+  end
+  local taken = Queue.take(host, bundle, url.fp)
+  local tie = Arith.tie(host.name .. taken.tail, X.rules.tie_seed)
+  Hosts.wake(host, { Queue.enqueue(host, { taken }, new_lane, new_step, nearer, tie) })
+end
+
+-- A URL that was asked for is met again; 1 when it still cools.
+local function meet_record(host, record, candidate)
+  local urgent = candidate.level == 0
+  local returns = record.state >= Urls.DONE and record.cycle < X.cycle
+  if returns or (urgent and record.state ~= Urls.QUEUED) then
+    if Urls.cooling_s(record) > 0 and not urgent then
+      return 1
+    end
+    Hosts.wake(host, { Queue.requeue(host, record, candidate.level) })
+    return 0
+  end
+  local better = candidate.depth < record.depth or (candidate.level and candidate.level < record.level)
+  if record.state ~= Urls.QUEUED or not better or host.token ~= 0 then
+    return 0
+  end
+  Queue.take_record(host, record)
+  record.depth = math.min(record.depth, candidate.depth)
+  record.level = math.min(record.level, candidate.level or record.level)
+  local points = urgent and Policy.NOMINAL[record.level] or Queue.score(host, record.rank, record.depth, 0)
+  local place = Queue.enqueue_alone(host, record, points)
+  Urls.save(host, record)
+  Hosts.wake(host, { place })
+  return 0
+end
+
+local function meet_again(host, candidate, where, source)
+  local _, known_step = part_for(source, host.domain)
+  if where ~= '0' then
+    local bundle = Queue.load(host, where)
+    if #bundle.member > 13 then
+      if candidate.level == 0 then
+        Shelves.fetch(host, bundle, candidate.fp, 0, candidate.depth)
+      end
+      return 0
+    end
+    local url = Queue.find(bundle, candidate.fp)
+    local before = url.rank
+    if known_step then
+      url.rank = Policy.raised(known_step, url.rank, candidate.chance)
+      if url.rank ~= before then
+        Queue.set_rank(host, bundle, candidate.fp, url.rank)
+      end
+    end
+    local moved = math.floor(url.rank / BAND) ~= math.floor(before / BAND)
+    if moved or candidate.level or candidate.depth < url.depth then
+      move(host, bundle, url, candidate)
+    end
+    return 0
+  end
+  local record = Urls.record(host, candidate.fp)
+  if known_step then
+    local rank = Policy.raised(known_step, record.rank, candidate.chance)
+    if rank ~= record.rank then
+      record.rank = rank
+      Urls.save(host, record)
+    end
+  end
+  return meet_record(host, record, candidate)
+end
+
+-- What is new
+
+-- Without what a person's word keeps out (T7, R4).
+local function without_forbidden(host, candidates, source)
+  local deepest = Shard.policy(host.domain).max_depth
+  local pattern, reason = Shard.block_of_host(host.name)
+  if X.blocks == 0 and not deepest then
+    return candidates
+  end
+  local allowed = {}
+  for _, one in ipairs(candidates) do
+    local url = Urls.spell(host, one.tail)
+    local its_pattern, its_reason = pattern, reason
+    if not its_pattern then
+      its_pattern, its_reason = Shard.block_of_url(url)
+    end
+    local refusal = { host = host.name, fp = one.fp, url = url }
+    if its_pattern then
+      refusal.reason, refusal.detail = 'blocked', its_pattern .. ': ' .. its_reason
+      Admit.refuse({ refusal }, source.via)
+    elseif deepest and one.depth > deepest then
+      refusal.reason = 'policy_depth'
+      refusal.detail = 'depth ' .. one.depth .. ', the policy of ' .. host.domain .. ' allows ' .. deepest
+      Admit.refuse({ refusal }, source.via)
+    else
+      table.insert(allowed, one)
+    end
+  end
+  return allowed
+end
+
+local function first_rank(host, source)
+  local new_step = part_for(source, host.domain)
+  if not new_step then
+    return source.first_rank
+  end
+  local rank = Policy.first_rank(new_step, source.salt)
+  X.mean = Policy.next_mean(X.mean, rank)
+  Shard.set('mean', X.mean)
+  return rank
+end
+
+local function admit_new(group, candidates, source)
+  local host = Admit.host_for(group.name, group.domain, group.tie)
+  local allowed = without_forbidden(host, candidates, source)
+  local rank, kinds, order = first_rank(host, source), {}, {}
+  for _, one in ipairs(allowed) do
+    local like = one.depth .. ',' .. (one.level or '-') .. ',' .. one.hops .. ',' .. one.bonus
+    if kinds[like] == nil then
+      kinds[like] = {}
+      table.insert(order, like)
+    end
+    table.insert(kinds[like], one)
+  end
+  local places = {}
+  for _, like in ipairs(order) do
+    local urls, one = kinds[like], kinds[like][1]
+    local depth, points = one.depth, nil
+    points = one.level and Policy.NOMINAL[one.level] or Queue.score(host, rank, depth, one.bonus)
+    local level = one.level or Policy.level_of(X.rules, points)
+    local lane, step = Policy.lane_of(false, level), Policy.step_for(X.step, points)
+    for _, url in ipairs(urls) do
+      url.rank, url.admitted, url.cycle, url.via, url.is_new = rank, X.wall_s, X.cycle, source.via, true
+    end
+    local wanted = Shelves.sort_out(host, urls, lane, step, depth)
+    if #wanted > 0 then
+      host.admitted = host.admitted + #wanted
+      table.insert(places, Queue.enqueue(host, wanted, lane, step, depth))
+    end
+  end
+  if #places > 0 then
+    Hosts.wake(host, places)
+  end
+  if host.standing == Hosts.IDLE and host.token == 0 and host.trap_at > 0 then
+    Hosts.rest(host) -- it has nothing but what a trap holds back, and wakes for its next probe
+  end
+  return #allowed
+end
+
+-- A link from another registrable domain is worth something to a host (F5); each domain counts once.
+local function count_referrer(group, source)
+  if source.bit < 0 or group.domain == source.domain then
+    return
+  end
+  local host = Admit.host_for(group.name, group.domain, group.tie)
+  local half, at = source.bit >= 32 and 'ref_hi' or 'ref_lo', source.bit % 32
+  if Arith.has_bit(host[half], at) then
+    return
+  end
+  host[half] = Arith.with_bit(host[half], at)
+  local domain = Shard.domain(host.domain)
+  domain[half] = Arith.with_bit(domain[half], at)
+  if Shelves.refill(host) > 0 then
+    Hosts.wake(host)
+  end
+end
+
+-- Add the candidates that are new, host by host. Answers added, cooling, and the new ones by host.
+function Admit.all(groups, source)
+  local added, known, cooling, news = 0, 0, 0, {}
+  for at, group in ipairs(groups) do
+    local host = Shard.host(group.name)
+    local fingerprints, where, new = {}, {}, {}
+    if host then
+      for position, one in ipairs(group.candidates) do
+        fingerprints[position] = one.fp
+      end
+      where = Urls.where_all(host, fingerprints)
+    end
+    for _, one in ipairs(group.candidates) do
+      if where[one.fp] then
+        known = known + 1
+        cooling = cooling + meet_again(host, one, where[one.fp], source)
+      else
+        table.insert(new, one)
+      end
+    end
+    news[at] = new
+  end
+  for _, group in ipairs(groups) do
+    count_referrer(group, source)
+  end
+  for at, group in ipairs(groups) do
+    if #news[at] > 0 then
+      added = added + admit_new(group, news[at], source)
+    end
+  end
+  return added, known, cooling, news
+end
+
+-- What is said to have changed since its last visit is due; answers the fingerprints.
+local function renew(groups, changed)
+  local renewed, at = {}, 0
+  for _, group in ipairs(groups) do
+    for _, one in ipairs(group.candidates) do
+      at = at + 1
+      local said = changed[tostring(at)]
+      local host = said and Shard.host(group.name)
+      if host and Urls.where(host, one.fp) == '0' then
+        local record = Urls.record(host, one.fp)
+        if record.state == Urls.DONE and record.settled < said and Urls.cooling_s(record) <= 0 then
+          Hosts.wake(host, { Queue.requeue(host, record) })
+          table.insert(renewed, one.fp)
+        end
+      end
+    end
+  end
+  return renewed
+end
+
+-- ARGV: clock, header, groups of candidates, refusals
+function Admit.call(keys, args)
+  Shard.open(keys[1], args[1])
+  local head = cjson.decode(args[2])
+  Admit.begin(args, 3)
+  local groups, refusals = Admit.read_groups(head.groups), Admit.read_refusals(head.refused)
+  Traps.given(head.patterns)
+  if Admit.lacks_patterns(groups) then
+    return { 'PATTERNS', X.lacking }
+  end
+  if head.source.shared then
+    head.source.share = Policy.share(unpack(head.source.shared)) -- by a page of another shard
+  end
+  Admit.refuse(refusals, head.source.via)
+  local added, known, cooling = Admit.all(groups, head.source)
+  local renewed = head.changed and renew(groups, head.changed) or {}
+  Shard.close()
+  return { 'OK', added, known, cooling, renewed }
+end

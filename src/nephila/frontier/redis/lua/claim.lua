@@ -1,0 +1,375 @@
+-- claim: lease the hosts that may be asked now, best first by the comparator of `nephila.frontier.order`.
+
+local SHORT_DELAY_MS = 50 -- hosts with a longer delay are leased for one URL
+local MOVED_POLL_MS, MOVED_LIMIT_MS = 2000, 600000
+local NEXT_PATTERNS = 50 -- URLs whose patterns are asked for together
+
+-- Which host
+
+local function present_lanes()
+  local present = {}
+  for lane = 0, 6 do
+    if X.ready[lane] > 0 then
+      table.insert(present, lane)
+    end
+  end
+  return present
+end
+
+-- The ready host that has had work for longest, where this fetch is one of the reserve and that is too long.
+local function starving()
+  if X.ready[0] > 0 or X.rules.ordered or not Policy.reserved(X.draws, X.rules) then
+    return nil
+  end
+  local member = redis.call('ZRANGE', X.P .. 'since', 0, 0)[1]
+  local host = Shard.host(member:sub(5))
+  if host.work_since > X.now - X.rules.starving_ms then
+    return nil
+  end
+  local lane = 7
+  for _, key in ipairs(host.ready) do
+    lane = math.min(lane, key:byte(1))
+  end
+  X.reserved = (X.reserved or 0) + 1
+  return host, lane
+end
+
+-- The next host by the comparator, and the lane it was picked for. `wanted` is a lane that was drawn elsewhere.
+local function pick(wanted)
+  local present = present_lanes()
+  if #present == 0 then
+    return nil
+  end
+  if wanted and X.ready[0] == 0 and X.ready[wanted] == 0 then
+    return nil
+  end
+  X.draws = X.draws + 1
+  local host, lane = starving()
+  if host then
+    return host, lane, true
+  end
+  lane = -1
+  while true do
+    if lane < 0 or X.ready[lane] == 0 then
+      present = present_lanes()
+      if #present == 0 then
+        return nil
+      end
+      if X.ready[0] > 0 then
+        lane = 0
+      elseif wanted and X.ready[wanted] > 0 then
+        lane = wanted
+      else
+        lane = Policy.draw_lane(present, X.draws, X.rules)
+      end
+    end
+    local member = redis.call('ZRANGE', X.P .. 'ready:' .. lane, 0, 0)[1]
+    host = Shard.host(member:sub(21))
+    if struct.unpack('>I4', member) >= Shard.domain(host.domain).pages then
+      return host, lane
+    end
+    Hosts.make_ready(host) -- its domain was asked since: it takes the place of the true count
+  end
+end
+
+-- What of it
+
+local function opens_in_s(policy)
+  if #policy.hours == 0 then
+    return 0
+  end
+  local of_day = X.wall_s % 86400
+  local hour_now, into = math.floor(of_day / 3600), of_day % 3600
+  for ahead = 0, 24 do
+    local hour = (hour_now + ahead) % 24
+    for _, span in ipairs(policy.hours) do
+      local first, last = span[1], span[2]
+      if (first <= hour and hour < last) or (first >= last and (hour >= first or hour < last)) then
+        return ahead > 0 and ahead * 3600 - into or 0
+      end
+    end
+  end
+  return 86400
+end
+
+-- Put a host off as a whole, where its domain may not be asked now (P4, T7, R4).
+local function put_off(host)
+  local domain, policy = Shard.domain(host.domain), Shard.policy(host.domain)
+  if domain.paused_until > X.now then
+    Hosts.wait(host, math.max(host.free_at, domain.paused_until), 'domain_errors')
+    return true
+  elseif Shard.block_of_host(host.name) then
+    Hosts.park(host, 'blocked')
+    return true
+  elseif policy.paused then
+    Hosts.park(host, 'paused')
+    return true
+  end
+  local opens = opens_in_s(policy)
+  if opens > 0 then
+    Hosts.wait(host, math.max(host.free_at, X.now + opens * 1000), 'hours')
+    return true
+  end
+  if policy.delay_ms and host.released_at > 0 then
+    local rested_at = host.released_at + math.max(policy.delay_ms, Hosts.delay_of(host)) + 1
+    if rested_at > X.now + X.ahead then
+      host.free_at = math.max(host.free_at, rested_at)
+      Hosts.wait(host, host.free_at)
+      return true
+    end
+  end
+  return false
+end
+
+local function pages_left(host)
+  local limit = X.rules.max_pages_per_host
+  if limit == 0 then
+    return nil
+  end
+  return math.max(0, limit - (host.cycle == X.cycle and host.fetched_in_cycle or 0))
+end
+
+-- A URL of the queue ends unasked.
+local function drop(host, url, reason, detail)
+  Queue.take(host, url.bundle, url.fp)
+  local record = url.asked and Urls.record(host, url.fp) or Urls.new_record(url)
+  if not url.asked then
+    Urls.put_all(host, { url.fp }, '0', false)
+  end
+  Urls.enter(host, record, Urls.DROPPED)
+  record.bundle, record.cycle, record.settled, record.reason, record.detail = 0, X.cycle, X.wall_s, reason, detail
+  Urls.save(host, record)
+  Shelves.look_further(host)
+end
+
+-- Whether a queued URL is not fetched after all.
+local function ends_here(host, url)
+  local pattern, reason = Shard.block_of_url(url.url)
+  local deepest = Shard.policy(host.domain).max_depth
+  if pattern then
+    drop(host, url, 'blocked', pattern .. ': ' .. reason)
+  elseif deepest and url.depth > deepest then
+    local detail = 'depth ' .. url.depth .. ', the policy of ' .. host.domain .. ' allows ' .. deepest
+    drop(host, url, 'policy_depth', detail)
+  else
+    return Traps.catch(host, url)
+  end
+  return true
+end
+
+-- When an origin whose pages may not be claimed is worth another look.
+local function blocked_until(origin)
+  if not origin then
+    return nil
+  end
+  if origin[7] > 0 and X.now - origin[7] < MOVED_LIMIT_MS then
+    return X.now + MOVED_POLL_MS
+  end
+  if origin[1] == 'unavailable' and origin[3] > X.now then
+    return origin[3]
+  end
+  return nil
+end
+
+-- The lanes of a host's queue, beginning with the class it was picked for.
+local function lanes_of(host, lane)
+  local firsts = {}
+  for _, place in ipairs(Queue.firsts(host)) do
+    local stored, step = Policy.read_place(place)
+    local other = Hosts.lane_now(host, stored, step) ~= lane and '1' or '0'
+    table.insert(firsts, other .. place:sub(2) .. place:sub(1, 1))
+  end
+  table.sort(firsts)
+  return firsts
+end
+
+-- Whether patterns are missing to judge the URLs that follow in a queue: they are asked for then.
+local function lacks_patterns(host, url, at)
+  local place = Queue.place_in(url.bundle.member)
+  if host.flagged == 0 or url.asked or place:byte(1) == 0 or place:sub(6, 8) == Queue.PROBE_MARK then
+    return false
+  end
+  if not Traps.lacks(host, url.tail) then
+    return false
+  end
+  local bundle, asked = url.bundle, 1
+  while asked < NEXT_PATTERNS and at <= #bundle.items do
+    local following
+    following, at = Queue.item_at(bundle, at)
+    Traps.lacks(host, following.tail)
+    asked = asked + 1
+  end
+  return true
+end
+
+-- The next pages of one origin; or the origin whose rules come first; or when to look again; or nothing.
+local function first_unblocked(host, lane)
+  local several = Hosts.delay_of(host) < SHORT_DELAY_MS and not X.rules.ordered
+  local wanted = several and X.rules.urls_per_lease or 1
+  wanted = math.min(wanted, pages_left(host) or wanted, X.quota)
+  local blocked, origin, work, known = {}, '', {}, nil
+  if Traps.lacks_for_probe(host) then
+    return 'lacking'
+  end
+  Traps.take_probe(host)
+  for _, first in ipairs(lanes_of(host, lane)) do
+    local stored, last = first:sub(10, 10), nil
+    local member = Queue.first(host, stored)
+    while member and #work < wanted do
+      last = member
+      local bundle, at = Queue.load(host, Queue.number_in(member)), 1
+      while at <= #bundle.items and #work < wanted do
+        local url, following = Queue.item_at(bundle, at)
+        local before = #bundle.items
+        if url.asked then
+          url.record = Urls.record(host, url.fp)
+          url.tail_of_record = url.record.tail
+        end
+        url.url = Urls.spell(host, url.tail_of_record or url.tail)
+        local its_origin = Urls.origin(url.url)
+        if blocked[its_origin] == nil then
+          if lacks_patterns(host, url, following) then
+            return 'lacking'
+          end
+          if ends_here(host, url) then
+            following = at -- it left the bundle
+          elseif #work > 0 and its_origin ~= origin then
+            return 'work', work, known
+          else
+            local free = true
+            if #work == 0 and X.rules.robots then
+              known = Settle.origin(its_origin)
+              local moment = blocked_until(known)
+              if moment then
+                blocked[its_origin], free = moment, false
+              elseif not known or known[3] <= X.now then
+                return 'origin', its_origin
+              end
+            end
+            if free then
+              origin = its_origin
+              table.insert(work, url)
+            end
+          end
+        end
+        at = following
+        if #bundle.items == 0 and before > 0 then
+          break
+        end
+      end
+      member = Queue.first(host, stored, last)
+    end
+  end
+  if #work > 0 then
+    return 'work', work, known
+  end
+  if Queue.length(host) > 0 then
+    local soonest
+    for _, moment in pairs(blocked) do
+      soonest = soonest and math.min(soonest, moment) or moment
+    end
+    return 'later', soonest or X.now -- what was looked at has ended, and other work has come
+  end
+  return 'nothing'
+end
+
+-- Lease a ready host, or put it off: answers the lease, nil, or 'lacking'.
+local function lease_host(host, lane)
+  Hosts.rest_after_reboot(host)
+  if host.free_at > X.now + X.ahead then
+    Hosts.wait(host, host.free_at)
+    return nil
+  end
+  if put_off(host) then
+    return nil
+  end
+  if host.robots == 0 and pages_left(host) == 0 then
+    Hosts.park(host, 'host_limit')
+    return nil
+  end
+  if host.robots > 0 then
+    local origins = redis.call('HKEYS', X.P .. 'rb:' .. host.name)
+    table.sort(origins, function(a, b) return redis.sha1hex(a) < redis.sha1hex(b) end)
+    return Claim.make(host, { Claim.robots_task(host, origins[1]) }, origins[1], {}, 0)
+  end
+  local kind, found, known = first_unblocked(host, lane)
+  if kind == 'lacking' then
+    return 'lacking'
+  elseif kind == 'nothing' then
+    Hosts.rest(host)
+    return nil
+  elseif kind == 'later' then
+    Hosts.wait(host, math.max(found, host.free_at), found > X.now and 'robots_unavailable' or '')
+    return nil
+  elseif kind == 'origin' then
+    local entry = cmsgpack.pack({ found .. '/robots.txt', 0 })
+    host.robots = host.robots + redis.call('HSET', X.P .. 'rb:' .. host.name, found, entry)
+    return Claim.make(host, { Claim.robots_task(host, found) }, found, {}, 0)
+  end
+  local tasks, fingerprints = {}, {}
+  for at, url in ipairs(found) do
+    tasks[at], fingerprints[at] = Claim.page_task(url), url.fp
+  end
+  return Claim.make(host, tasks, '', fingerprints, known and known[2] or 0)
+end
+
+-- ARGV: clock, hosts, lease_ms, worker, request, again, holder, header
+function Claim.call(keys, args)
+  Shard.open(keys[1], args[1])
+  local hosts, head = tonumber(args[2]), cjson.decode(args[8])
+  X.lease_ms, X.request, X.holder, X.granted = tonumber(args[3]), args[5], args[7], {}
+  X.quota = head.quota or 1000000
+  X.ahead = X.rules.ordered and X.rules.ordered_wait_ms or X.rules.look_ahead_ms
+  if args[6] == '1' then
+    local leases = Claim.told_again(args[4], args[5])
+    if leases then
+      return { 'OK', X.now, X.wall_ms, leases, {}, {}, {}, 0 }
+    end
+  end
+  Traps.given(head.patterns)
+  Claim.sweep()
+  Claim.empty_coverage_shelves()
+  Claim.promote(20 * hosts + 200)
+  Claim.refresh_classes()
+  X.ready = {}
+  for lane = 0, 6 do
+    X.ready[lane] = redis.call('ZCARD', X.P .. 'ready:' .. lane)
+  end
+  local leases, left, draws = {}, {}, X.draws
+  local wanted, at = head.wanted, 1
+  while #leases < hosts and #X.lacking == 0 and (not wanted or at <= #wanted) do
+    local host, lane, reserved = pick(wanted and wanted[at])
+    if host then
+      local lease = lease_host(host, lane)
+      if lease == 'lacking' then
+        X.draws = X.draws - 1
+        X.reserved = (X.reserved or 0) - (reserved and 1 or 0)
+      elseif lease then
+        table.insert(leases, lease)
+        at = at + 1
+      end
+    elseif wanted then
+      table.insert(left, wanted[at])
+      at = at + 1
+    else
+      break
+    end
+  end
+  for position = at, wanted and #wanted or 0 do
+    table.insert(left, wanted[position])
+  end
+  Shard.set('draws', X.draws)
+  Shard.set('tokens', X.tokens)
+  Shard.count('draws', X.draws - draws)
+  Shard.count('reserved', X.reserved or 0)
+  if #X.granted > 0 then
+    redis.call('HSET', X.P .. 'claims', args[4], args[5] .. table.concat(X.granted, ','))
+  end
+  local ready = {}
+  for lane = 0, 6 do
+    ready[lane + 1] = X.ready[lane]
+  end
+  local moment = Tell.next_moment()
+  Shard.close()
+  return { 'OK', X.now, X.wall_ms, leases, X.lacking, ready, left, moment }
+end

@@ -1,0 +1,101 @@
+-- Leases: what is kept of one, and what its holder is told.
+
+-- Leases: host, expires_at, origin, fingerprints, holder, request
+
+function Claim.lease_of(token)
+  local raw = redis.call('HGET', X.P .. 'lease', token)
+  return raw and cmsgpack.unpack(raw) or nil
+end
+
+function Claim.is_leased(host, fingerprint)
+  local lease = host.token ~= 0 and Claim.lease_of(string.format('%.0f', host.token))
+  for _, fp in ipairs(lease and lease[4] or {}) do
+    if fp == fingerprint then
+      return true
+    end
+  end
+  return false
+end
+
+-- What a caller is told of a lease
+
+function Claim.page_task(url)
+  local record = url.record
+  local from = record or url
+  local history = record and record.history or { 0, 0, 0, 0, 0, 0 }
+  return {
+    'p', url.fp, url.url, url.depth, record and record.level or url.level, from.hops, record and record.retries or 0, from.cycle,
+    record and record.etag or '', record and record.last_modified or '', record and record.digest or '', from.via,
+    record and record.trail or {}, record and record.fetched or 0, history, from.rank,
+    record and record.segment ~= '' and 1 or 0,
+  }
+end
+
+function Claim.told(host, token, lease, tasks, rules_at)
+  local policy = Shard.policy(host.domain)
+  return {
+    token, host.name, host.domain, math.max(X.now, host.free_at), lease[2],
+    host.delay_ms < 0 and Hosts.base_delay(host) or host.delay_ms, host.crawl_delay_ms, policy.delay_ms or -1, X.now,
+    rules_at, policy.user_agent, host.lied_in, Shard.domain(host.domain).pages, policy.tier,
+    policy.recrawl_s and tostring(policy.recrawl_s) or '', tasks, X.cycle,
+  }
+end
+
+function Claim.make(host, tasks, origin, fingerprints, rules_at)
+  X.tokens = X.tokens + 1
+  local token = X.tokens * X.rules.shards + X.rules.shard
+  local name = string.format('%.0f', token)
+  Hosts.leave(host)
+  host.token = token
+  local lease = { host.name, X.now + X.lease_ms, origin, fingerprints, X.holder, X.request }
+  redis.call('HSET', X.P .. 'lease', name, cmsgpack.pack(lease))
+  redis.call('ZADD', X.P .. 'lends', string.format('%.0f', lease[2]), name)
+  table.insert(X.granted, name)
+  return Claim.told(host, token, lease, tasks, rules_at)
+end
+
+function Claim.robots_task(host, origin)
+  local raw = redis.call('HGET', X.P .. 'rb:' .. host.name, origin)
+  local entry = cmsgpack.unpack(raw)
+  return { 'r', origin, entry[1], entry[2] }
+end
+
+-- The leases that a repeated call was given the first time.
+function Claim.told_again(worker, request)
+  local before = redis.call('HGET', X.P .. 'claims', worker)
+  if not before or before:sub(1, 8) ~= request then
+    return nil
+  end
+  local leases = {}
+  for name in before:sub(9):gmatch('%d+') do
+    local lease = Claim.lease_of(name)
+    local host = lease and Shard.host(lease[1])
+    if host and string.format('%.0f', host.token) == name then
+      local tasks, rules_at = {}, 0
+      if lease[3] ~= '' then
+        tasks[1] = Claim.robots_task(host, lease[3])
+      end
+      for at, fingerprint in ipairs(lease[4]) do
+        local url = Claim.url_at(host, fingerprint)
+        tasks[at] = Claim.page_task(url)
+        local known = X.rules.robots and Settle.origin(Urls.origin(url.url))
+        rules_at = known and known[2] or 0
+      end
+      table.insert(leases, Claim.told(host, tonumber(name), lease, tasks, rules_at))
+    end
+  end
+  return leases
+end
+
+-- A URL that waits in its host's queue, as a claim sees it.
+function Claim.url_at(host, fingerprint)
+  local where, record = Urls.where(host, fingerprint), nil
+  if where == '0' then
+    record = Urls.record(host, fingerprint)
+    where = string.format('%.0f', record.bundle)
+  end
+  local url = Queue.find(Queue.load(host, where), fingerprint)
+  url.record = record
+  url.url = Urls.spell(host, record and record.tail or url.tail)
+  return url
+end

@@ -1,0 +1,254 @@
+-- The pure rules: score, rank, budget, health, order. Twins of `nephila.frontier.score`, `rank`, `budget`, `health`, `order`.
+--
+-- What must stay true: the same numbers in, the same numbers out as in Python; the contract suite and the model
+-- comparison hold both against the plain engine.
+
+
+local TOP_SCORE = 100
+local RANKS, OF_ONE, PER_DOUBLING, FINE = 128, 56, 2, 4
+local LAST_STEP = (RANKS - 1) * FINE
+local CASH = {}
+for rank = 0, RANKS - 1 do
+  CASH[rank] = 2 ^ ((rank - OF_ONE) / PER_DOUBLING)
+end
+local NOMINAL = { [0] = 100, [1] = 75, [2] = 35, [3] = 10 }
+Policy.NOMINAL = NOMINAL
+Policy.SEED_RANK = OF_ONE
+Policy.FIRST_MEAN = (OF_ONE - 5 * PER_DOUBLING) * 65536
+
+local TIER_POINTS = { high = 20, low = -20 }
+
+-- Lanes and steps
+
+function Policy.lane_of(due, level)
+  return level == 0 and 0 or (due and 3 or 0) + level
+end
+
+function Policy.level_of_lane(lane)
+  return lane == 0 and 0 or (lane - 1) % 3 + 1
+end
+
+function Policy.step_for(now_step, score)
+  return math.min(now_step + TOP_SCORE - score, 0xFFFFFF)
+end
+
+function Policy.effective_lane(lane, step, now_step, rules, lowered)
+  if lane == 0 then
+    return 0
+  end
+  local score = math.max(0, math.min(TOP_SCORE, now_step + TOP_SCORE - step))
+  local level = score >= rules.high_from and 1 or score >= rules.medium_from and 2 or 3
+  level = math.min(3, math.min(level, (lane - 1) % 3 + 1) + lowered)
+  return (lane > 3 and 3 or 0) + level
+end
+
+function Policy.pack_place(lane, step, depth, tie)
+  return struct.pack('>I4Bc4', lane * 16777216 + step, math.min(depth, 255), tie)
+end
+
+-- lane, step, depth, tie
+function Policy.read_place(place)
+  local number, depth, tie = struct.unpack('>I4Bc4', place)
+  local lane = math.floor(number / 16777216)
+  return lane, number % 16777216, depth, tie
+end
+
+-- Which of the lanes with a ready host goes next; `present` is in rising order.
+function Policy.draw_lane(present, draw, rules)
+  if present[1] == 0 or #present == 1 then
+    return present[1]
+  end
+  local new, due = {}, {}
+  for _, lane in ipairs(present) do
+    table.insert(lane <= 3 and new or due, lane)
+  end
+  if #new > 0 and #due > 0 then
+    local point = Arith.point(draw, rules.flips[1], rules.flips[2], rules.new_share + rules.due_share)
+    present = point < rules.new_share and new or due
+  end
+  local total = 0
+  for _, lane in ipairs(present) do
+    total = total + rules.shares[(lane - 1) % 3 + 1]
+  end
+  local point = Arith.point(draw, rules.flips[3], rules.flips[4], total)
+  for _, lane in ipairs(present) do
+    point = point - rules.shares[(lane - 1) % 3 + 1]
+    if point < 0 then
+      return lane
+    end
+  end
+  return present[#present]
+end
+
+function Policy.reserved(draw, rules)
+  return Arith.point(draw, rules.flips[5], rules.flips[6], 10000) < rules.reserve * 10000
+end
+
+-- Score
+
+function Policy.score(rules, authority, depth, bonus, freshness, tier)
+  local points = bonus
+  if authority > 0 then
+    points = points + (authority >= 1 and rules.authority or Arith.round(authority * rules.authority))
+  end
+  local near = rules.depth - rules.depth_step * depth
+  if near > 0 then
+    points = points + near
+  end
+  if freshness > 0 then
+    points = points + (freshness >= 1 and rules.freshness or Arith.round(freshness * rules.freshness))
+  end
+  if tier == 'news' then
+    points = points + rules.news
+  else
+    points = points + (TIER_POINTS[tier] or 0)
+  end
+  return math.max(0, math.min(100, points))
+end
+
+function Policy.level_of(rules, score)
+  return score >= rules.high_from and 1 or score >= rules.medium_from and 2 or 3
+end
+
+-- history: interval_s, visits, changes, last_s, gone, gone_since_s
+function Policy.freshness(history, now_s)
+  local interval, visits, changes, last, gone = history[1], history[2], history[3], history[4], history[5]
+  if interval <= 0 or visits <= 0 or gone ~= 0 then
+    return 0
+  end
+  local compared = visits - 1
+  local unchanged = math.max(compared - changes, 0)
+  local elapsed = math.max(now_s - last, 0)
+  return 1 - ((unchanged + 0.5) / (compared + 1)) ^ (elapsed / interval)
+end
+
+-- Rank
+
+local function entry_of(cash)
+  if cash <= CASH[0] then
+    return 0
+  end
+  if cash >= CASH[RANKS - 1] then
+    return (RANKS - 1) * 4294967296
+  end
+  local low = math.floor(Arith.log2(cash) * PER_DOUBLING + OF_ONE)
+  if cash < CASH[low] then
+    low = low - 1
+  elseif cash >= CASH[low + 1] then
+    low = low + 1
+  end
+  local above = (cash - CASH[low]) / (CASH[low + 1] - CASH[low])
+  return low * 4294967296 + math.floor(above * 4294967296)
+end
+
+local tables = {}
+
+local function part_cash(step)
+  step = math.max(0, math.min(step, LAST_STEP))
+  local cash = tables[step]
+  if cash == nil then
+    cash = 2 ^ ((step / FINE - OF_ONE) / PER_DOUBLING)
+    tables[step] = cash
+  end
+  return cash
+end
+
+function Policy.first_rank(step, chance)
+  return math.floor((entry_of(part_cash(step)) + chance) / 4294967296)
+end
+
+function Policy.raised(step, rank, chance)
+  return math.floor((entry_of(CASH[rank] + part_cash(step)) + chance) / 4294967296)
+end
+
+function Policy.kept(rank, weight, chance)
+  return math.floor((entry_of(CASH[rank] * (1 - weight)) + chance) / 4294967296)
+end
+
+local function step_of(cash)
+  return Arith.round(Arith.log2(cash) * PER_DOUBLING * FINE) + OF_ONE * FINE
+end
+
+-- What each link of a page gets: {inside new, inside known, abroad new, abroad known}, as steps.
+function Policy.share(rank, outlinks, domain_pages, weight)
+  local handed_on, base = 0.5 * CASH[rank], 1 / math.sqrt(math.max(1, domain_pages))
+  local inside = step_of((handed_on + base) / math.max(1, outlinks))
+  local abroad = step_of((handed_on + 4 * base) / math.max(1, outlinks))
+  local less = weight >= 1 and 0 or Arith.round(Arith.log2(math.max(weight, 1e-9)) * PER_DOUBLING * FINE)
+  return { inside, inside + less, abroad, abroad + less }
+end
+
+function Policy.next_mean(mean, rank)
+  return mean + math.floor((rank * 65536 - mean) / 16384)
+end
+
+function Policy.authority(rank, mean, referring)
+  local of_page = 0.3 + (rank * 65536 - mean) * (0.07 / (PER_DOUBLING * 65536))
+  of_page = math.max(0, math.min(0.88, of_page))
+  return math.min(1, of_page + (0.12 / 8) * Arith.log2(1 + referring))
+end
+
+-- Budget
+
+local ESTIMATES = {}
+for count = 0, 64 do
+  ESTIMATES[count] = 64 * math.log(64 / math.max(64 - count, 0.5))
+end
+
+function Policy.referrers(hi, lo)
+  if hi == 0 and lo == 0 then
+    return 0
+  end
+  return ESTIMATES[Arith.bits(hi, lo)]
+end
+
+local function allowance(given, earned, quality)
+  local factor = math.max(0, quality)
+  return math.max(1, math.floor(math.min(factor, 1) * given + factor * earned))
+end
+
+function Policy.url_allowance(rules, fresh, referrers, quality)
+  return allowance(rules.first_urls + referrers * rules.urls_per_referrer, fresh * rules.urls_per_page, quality)
+end
+
+function Policy.host_allowance(rules, useful, referrers, quality)
+  return allowance(
+    rules.first_hosts + referrers * rules.hosts_per_referrer, useful * rules.hosts_per_useful_host, quality
+  )
+end
+
+-- Health: window (a string of 0 and 1, the latest last), 5xx in a row, levels lowered, successes in a row
+
+local function standing(domain, seen, demote_after)
+  if seen == 'error' then
+    return domain.errors_in_row, domain.lowered, 0
+  end
+  if seen == 'server_error' then
+    local row = domain.errors_in_row + 1
+    local drop = (row % demote_after == 0 and domain.lowered < 2) and 1 or 0
+    return row, domain.lowered + drop, 0
+  end
+  if domain.lowered == 0 then
+    return 0, 0, 0
+  end
+  if domain.successes + 1 < demote_after then
+    return 0, domain.lowered, domain.successes + 1
+  end
+  return 0, domain.lowered - 1, 0
+end
+
+-- Changes the health of a domain; whether it is to be paused now.
+function Policy.after_answer(domain, seen, rules)
+  local good = seen == 'ok'
+  if good and domain.window == '' and domain.errors_in_row == 0 and domain.lowered == 0 then
+    return false
+  end
+  local size = rules.pause_window
+  local window = (domain.window .. (good and '0' or '1')):sub(-size)
+  window = window:gsub('^0+', '')
+  local _, errors = window:gsub('1', '1')
+  local pause = errors > rules.pause_share * size + 1e-9
+  domain.window = pause and '' or window
+  domain.errors_in_row, domain.lowered, domain.successes = standing(domain, seen, rules.demote_after)
+  return pause
+end

@@ -1,0 +1,163 @@
+-- What becomes ready before anything is chosen: the sweep of a new cycle, what is due, hosts that have rested.
+
+local SWEEP_STEP, DUE_STEP, PATIENT_STEP = 500, 500, 64 -- no claim looks at more, however large the frontier is
+
+-- A new cycle has begun: queue what ended in an earlier one, a step at a time.
+function Claim.sweep()
+  if not X.sweep or X.sweep == '' then
+    return
+  end
+  local waiting, at = redis.call('LINDEX', X.P .. 'sweeping', 0), nil
+  if not waiting then
+    local found = redis.call('HSCAN', X.P .. 'hosts', X.sweep == 'begin' and '0' or X.sweep, 'COUNT', SWEEP_STEP)
+    local names = {}
+    for position = 1, #found[2], 2 do
+      table.insert(names, found[2][position])
+    end
+    table.sort(names)
+    for _, name in ipairs(names) do
+      redis.call('RPUSH', X.P .. 'sweeping', name .. '\0' .. '0')
+    end
+    X.sweep = found[1] == '0' and 'last' or found[1]
+    waiting = redis.call('LINDEX', X.P .. 'sweeping', 0)
+  end
+  local looked_at = 0
+  while waiting and looked_at < SWEEP_STEP do
+    local name
+    name, at = waiting:match('^(.*)%z(%d+)$')
+    local found = redis.call('HSCAN', X.P .. 'r:' .. name, at, 'COUNT', SWEEP_STEP)
+    local host, fingerprints = Shard.host(name), {}
+    for position = 1, #found[2], 2 do
+      table.insert(fingerprints, found[2][position])
+    end
+    table.sort(fingerprints)
+    looked_at = looked_at + math.max(1, #fingerprints)
+    for _, fingerprint in ipairs(fingerprints) do
+      local record = Urls.record(host, fingerprint)
+      if record.state >= Urls.DONE and record.cycle < X.cycle then
+        local rest_s = Urls.cooling_s(record)
+        if rest_s > 0 then
+          Urls.end_state(host, record)
+          Urls.enter(host, record, Urls.DELAYED)
+          record.cycle, record.retries, record.hops, record.reason = X.cycle, 0, 0, 'cooling'
+          Urls.delay(host, record, X.now + math.floor(rest_s * 1000), 'cooling')
+          Urls.save(host, record)
+        else
+          Hosts.wake(host, { Queue.requeue(host, record) })
+        end
+      end
+    end
+    if found[1] == '0' then
+      redis.call('LPOP', X.P .. 'sweeping')
+    else
+      redis.call('LSET', X.P .. 'sweeping', 0, name .. '\0' .. found[1])
+    end
+    waiting = redis.call('LINDEX', X.P .. 'sweeping', 0)
+  end
+  if X.sweep == 'last' and not waiting then
+    X.sweep = ''
+  end
+  Shard.set('sweep', X.sweep)
+end
+
+-- Let what was put off for coverage come back, once enough domains were fetched (S4).
+function Claim.empty_coverage_shelves()
+  if not Shelves.covers_no_more() then
+    return
+  end
+  local names = redis.call('SMEMBERS', X.P .. 'covering')
+  table.sort(names)
+  for at = 1, math.min(#names, DUE_STEP) do
+    local host = Shard.host(names[at])
+    Shelves.end_coverage(host)
+    Hosts.wake(host)
+  end
+end
+
+-- Waiting may have lifted the class of hosts that have been ready for long (F7); a few at a time, in turn.
+function Claim.refresh_classes()
+  if X.rules.ordered then
+    return
+  end
+  local patient = X.now - X.rules.step_ms
+  local from = redis.call('HGET', X.P .. 'meta', 'patient') or '-inf'
+  local members = redis.call(
+    'ZRANGEBYSCORE', X.P .. 'since', from, string.format('%.0f', patient), 'LIMIT', 0, PATIENT_STEP
+  )
+  local last
+  for _, member in ipairs(members) do
+    local host = Shard.host(member:sub(5))
+    last = host.work_since
+    local heads, same, ready = Hosts.heads(host), true, {}
+    for _, key in ipairs(host.ready) do
+      ready[key:byte(1)] = true
+      same = same and heads[key:byte(1)] ~= nil
+    end
+    for lane in pairs(heads) do
+      same = same and ready[lane]
+    end
+    if not same then
+      Hosts.make_ready(host)
+    end
+  end
+  local next_from = #members == PATIENT_STEP and string.format('(%.0f', last) or '-inf'
+  if next_from ~= from then
+    Shard.set('patient', next_from)
+  end
+end
+
+local function promote_due()
+  local horizon = string.format('%.0f', X.now + X.ahead)
+  local members = redis.call('ZRANGEBYSCORE', X.P .. 'due', '-inf', horizon, 'LIMIT', 0, DUE_STEP)
+  for _, member in ipairs(members) do
+    local name, fingerprint = member:sub(1, -18), member:sub(-16)
+    local host = Shard.host(name)
+    local record = Urls.record(host, fingerprint)
+    local due_at, place = record.due_at, nil
+    if record.state == Urls.DONE then
+      place = Queue.requeue(host, record)
+    else
+      Urls.end_state(host, record)
+      place = Queue.put_back(host, record)
+      Urls.save(host, record)
+    end
+    if host.token == 0 then
+      Hosts.rest_after_reboot(host)
+      host.free_at = math.max(host.free_at, due_at)
+    end
+    Hosts.wake(host, { place })
+  end
+end
+
+local function promote_waiting(with_rules, most)
+  local horizon = X.now + X.ahead
+  local names = redis.call('ZRANGEBYSCORE', X.P .. 'wait', '-inf', string.format('%.0f', horizon), 'LIMIT', 0, most)
+  for _, name in ipairs(names) do
+    local host = Shard.host(name)
+    Hosts.rest_after_reboot(host)
+    if host.free_at > horizon then
+      Hosts.wait(host, host.free_at)
+    elseif host.reason ~= 'robots_unavailable' or with_rules then
+      if not Traps.lacks_for_probe(host) then
+        Traps.take_probe(host)
+        if next(Hosts.heads(host)) then
+          Hosts.make_ready(host)
+        else
+          Hosts.rest(host)
+        end
+      end
+    end
+  end
+end
+
+-- Make ready what may be claimed now; with one exchange at a time, retries come when there is nothing else.
+function Claim.promote(most)
+  if X.rules.ordered then
+    promote_waiting(false, most)
+    if redis.call('ZCARD', X.P .. 'since') > 0 then
+      return
+    end
+  end
+  promote_due()
+  promote_waiting(true, most)
+end

@@ -1,0 +1,443 @@
+-- settle: end tasks under their token, links included, in one act.
+
+local USEFUL_AFTER = 3 -- pages with new content that make a host count for its domain's budget of hosts
+local LONGEST_GAP_S = 30 * 86400
+local REMEMBERED = 4 -- calls that a host remembers, so that a repeated one is known again
+local STRAINED = { timeout = true, reset = true, connect = true, http_429 = true }
+
+-- What an outcome says of a server's health; nil when the server was not asked.
+local function seen_of(outcome)
+  if outcome.kind == 'done' or outcome.kind == 'respelled' then
+    return 'ok'
+  elseif outcome.kind == 'retry' or outcome.kind == 'dead' then
+    if outcome.reason == 'http_5xx' then
+      return 'server_error'
+    end
+    return STRAINED[outcome.reason] and 'error' or nil
+  elseif outcome.kind == 'learned' then
+    return outcome.rules.kind == 'unavailable' and 'error' or 'ok'
+  end
+  return nil
+end
+
+local function check_health(host, outcome)
+  local seen = seen_of(outcome)
+  if seen then
+    local domain = Shard.domain(host.domain)
+    if Policy.after_answer(domain, seen, X.rules) then
+      domain.paused_until = X.now + X.rules.pause_ms
+    end
+  end
+end
+
+-- Pages
+
+-- What the links of a page bring their targets, and what is left to the page (R1).
+local function share_out(host, record, settlement)
+  local outcome = settlement.outcome
+  local source = {
+    via = Urls.spell(host, record.tail), salt = outcome.salt, bit = outcome.bit, domain = host.domain,
+    first_rank = Policy.SEED_RANK,
+  }
+  local outlinks, weight = math.max(outcome.outlinks, settlement.links), 1
+  if outlinks == 0 then
+    return source
+  end
+  if record.fetched > 0 then
+    local gap = math.max(X.wall_s - record.history[4], 0)
+    weight = math.min(gap / LONGEST_GAP_S, 1) / 2
+  end
+  source.share = Policy.share(record.rank, outlinks, Shard.domain(host.domain).pages + 1, weight)
+  if record.fetched > 0 then
+    record.rank = Policy.kept(record.rank, weight, outcome.salt)
+  end
+  return source
+end
+
+local function store(host, record, settlement)
+  local outcome, had = settlement.outcome, record.segment ~= ''
+  record.fetched = record.fetched + 1
+  if outcome.changed or not had then
+    record.changed_at = X.wall_s
+  end
+  if settlement.digest ~= '' then
+    record.digest = settlement.digest
+  elseif outcome.changed then
+    record.digest = ''
+  end
+  record.status, record.segment, record.offset, record.finish =
+    outcome.status, outcome.segment, outcome.offset, outcome.finish
+  record.etag, record.last_modified, record.page = outcome.etag, outcome.last_modified, outcome.page and 1 or 0
+  Urls.hold_pending(host, record)
+end
+
+local function count(host, outcome)
+  host.fetched = host.fetched + 1
+  if outcome.lied then
+    host.lied_in = X.cycle
+  end
+  if not outcome.page then
+    return
+  end
+  if host.cycle ~= X.cycle then
+    host.cycle, host.fetched_in_cycle = X.cycle, 0
+  end
+  host.fetched_in_cycle = host.fetched_in_cycle + 1
+  local domain = Shard.domain(host.domain)
+  domain.pages = domain.pages + 1
+  Shard.count('pages', 1)
+  Shard.count('pages:' .. X.cycle, 1)
+  if domain.pages == 1 then
+    Shard.count('domains', 1)
+    local domains = tonumber(redis.call('HGET', X.P .. 'count', 'domains') or 0) + X.counts.domains
+    local wanted = X.rules.target_domains
+    if wanted > 0 and domains + X.rules.domains_elsewhere >= wanted then
+      X.covered = true
+      Shard.set('covered', '1')
+    end
+  end
+end
+
+-- Plan the next visit (R2), and tell what is gone (R5).
+local function plan(host, record, outcome)
+  local planned = outcome.plan
+  if not planned then
+    return
+  end
+  local gone = planned.gone and 1 or 0
+  Shard.count('gone', gone - record.gone)
+  record.history, record.gone = planned.history, gone
+  record.reason = gone == 1 and 'gone' or ''
+  Urls.delay(host, record, X.now + planned.wait_s * 1000, 'due')
+end
+
+-- Write what became of a page; answers it as the source of its links.
+local function end_page(host, record, settlement)
+  local outcome = settlement.outcome
+  local source = {
+    via = Urls.spell(host, record.tail), bit = -1, domain = host.domain, first_rank = Policy.SEED_RANK, salt = 0,
+  }
+  record.cycle, record.settled, record.reason, record.detail = X.cycle, X.wall_s, '', ''
+  if outcome.kind == 'done' then
+    Urls.enter(host, record, Urls.DONE)
+    source = share_out(host, record, settlement)
+    store(host, record, settlement)
+    count(host, outcome)
+    plan(host, record, outcome)
+  elseif outcome.kind == 'retry' then
+    Urls.enter(host, record, Urls.DELAYED)
+    record.retries = record.retries + 1
+    record.reason, record.detail = 'retry', outcome.detail ~= '' and outcome.reason .. ': ' .. outcome.detail or outcome.reason
+    Urls.delay(host, record, X.now + outcome.wait_ms, 'retry')
+  elseif outcome.kind == 'deferred' then
+    Urls.enter(host, record, Urls.DELAYED)
+    record.reason = outcome.reason
+    Urls.delay(host, record, X.now + outcome.wait_ms, outcome.reason)
+  elseif outcome.kind == 'respelled' then
+    table.insert(record.trail, settlement.url)
+    record.hops, record.tail = record.hops + 1, outcome.tail
+    Queue.put_back(host, record, record.level)
+    source.via = Urls.spell(host, record.tail)
+  else
+    Urls.enter(host, record, outcome.kind == 'dead' and Urls.DEAD or Urls.DROPPED)
+    record.reason, record.detail = outcome.reason, outcome.detail
+  end
+  return source
+end
+
+-- What a fetch brought under its patterns; whether it was new content.
+local function observe(host, settlement, news, first)
+  local outcome = settlement.outcome
+  if outcome.kind ~= 'done' then
+    return false
+  end
+  local missing = outcome.status >= 400 and outcome.status < 500
+  if not first or host.fetched < Traps.TALLIED_FROM or not (outcome.page or missing) then
+    return first and outcome.page and not outcome.duplicate
+  end
+  local seen = settlement.seen
+  local links, abroad, inside, prefix = {}, 0, 0, outcome.pour_prefix
+  for at, new in ipairs(news) do
+    local name = settlement.groups[at].name
+    for _, one in ipairs(new) do
+      local url = Urls.spell({ name = name }, one.tail)
+      if prefix ~= '' and url:sub(1, #prefix) == prefix then
+        inside = inside + 1
+      end
+      if name == host.name then
+        table.insert(links, X.patterns[url] or {})
+      else
+        abroad = abroad + 1
+      end
+    end
+  end
+  seen.inside = inside
+  return Traps.judge(host, seen, links, abroad + outcome.abroad)
+end
+
+local function end_page_task(host, settlement)
+  local record = settlement.record
+  if record.is_new then
+    local bundle = record.bundle_of
+    record.is_new, record.bundle_of = nil, nil
+    local url = Queue.take(host, bundle, record.fp)
+    Urls.put_all(host, { url.fp }, '0', false)
+  else
+    Queue.take_record(host, record)
+  end
+  local source = end_page(host, record, settlement)
+  local first = record.fetched == 1
+  Urls.save(host, record)
+  local added, known, cooling, news = Admit.all(settlement.groups, source)
+  Admit.refuse(settlement.refusals, Urls.spell(host, record.tail))
+  check_health(host, settlement.outcome)
+  if observe(host, settlement, news, first) then
+    host.fresh = host.fresh + 1
+    if host.fresh == USEFUL_AFTER then
+      local domain = Shard.domain(host.domain)
+      domain.useful = domain.useful + 1
+      Shelves.take_on_hosts(host.domain)
+    end
+  end
+  local kind = settlement.outcome.kind
+  if kind ~= 'retry' and kind ~= 'deferred' and kind ~= 'respelled' then
+    Shelves.look_further(host)
+  end
+  Shelves.refill(host)
+  return added, known, cooling
+end
+
+-- robots.txt
+
+local function origin_of(name)
+  local raw = redis.call('HGET', X.P .. 'origins', name)
+  return raw and cmsgpack.unpack(raw) or nil
+end
+Settle.origin = origin_of
+
+-- kind, stored_at, fresh_until, status, failing_since, detail, moved_at
+local function put_origin(name, origin, body)
+  redis.call('HSET', X.P .. 'origins', name, cmsgpack.pack(origin))
+  if body then
+    redis.call('HSET', X.P .. 'rules', name, body)
+  end
+end
+
+-- The rules of an origin are known now: its host goes on where it waited for them.
+function Settle.learn(rules, body, crawl_delay_ms)
+  put_origin(rules.origin, {
+    rules.kind, rules.stored_at, rules.fresh_until, rules.status, rules.failing_since, rules.detail, 0,
+  }, body)
+  local host = Shard.host(rules.host)
+  if host == nil or host.token ~= 0 then
+    return
+  end
+  if crawl_delay_ms > 0 then
+    host.crawl_delay_ms = crawl_delay_ms
+    host.free_at = math.max(host.free_at, host.released_at + crawl_delay_ms + 1)
+  end
+  if host.standing == Hosts.WAITING and host.reason == 'robots_unavailable' then
+    Hosts.wait(host, host.free_at)
+  end
+end
+
+-- The rules of an origin are looked for elsewhere.
+function Settle.moved(name)
+  local origin = origin_of(name)
+  if origin then
+    origin[3], origin[7] = 0, math.max(1, X.now)
+    put_origin(name, origin)
+  else
+    put_origin(name, { 'unavailable', 0, 0, 0, 0, '', math.max(1, X.now) }, '')
+  end
+end
+
+-- A robots.txt waits in the queue of a host.
+function Settle.queue_robots(moved)
+  local target = Admit.host_for(moved.host, moved.domain, moved.tie)
+  local key = X.P .. 'rb:' .. target.name
+  target.robots = target.robots + redis.call('HSET', key, moved.origin, cmsgpack.pack({ moved.url, moved.hops }))
+  local at_limit = target.reason == 'host_limit' -- of pages: a robots.txt may still be asked for
+  if target.token == 0 and (target.standing ~= Hosts.PARKED or at_limit) then
+    Hosts.rest(target)
+  end
+end
+
+local function forget_robots(host, origin)
+  host.robots = host.robots - redis.call('HDEL', X.P .. 'rb:' .. host.name, origin)
+end
+
+local function end_robots(host, settlement)
+  local outcome = settlement.outcome
+  if outcome.kind == 'learned' then
+    forget_robots(host, settlement.origin)
+    if outcome.here then
+      Settle.learn(outcome.rules, settlement.body, outcome.crawl_delay_ms)
+    end
+    check_health(host, outcome)
+  elseif outcome.kind == 'moved' then
+    forget_robots(host, settlement.origin)
+    if outcome.here then
+      Settle.moved(settlement.origin)
+    end
+    if outcome.target then
+      outcome.target.tie = settlement.body
+      Settle.queue_robots(outcome.target)
+    end
+  end
+  return Admit.all(settlement.groups, { via = '', bit = -1, domain = '', first_rank = Policy.SEED_RANK, salt = 0 })
+end
+
+-- The call
+
+-- Whether every task is (still) this lease's, and named once; what is known of each is read.
+local function is_its_to_settle(host, lease, settlements)
+  local left = {}
+  for _, fp in ipairs(lease[4]) do
+    left[fp] = true
+  end
+  for _, one in ipairs(settlements) do
+    if one.origin then
+      if lease[3] ~= one.origin then
+        return false
+      end
+    elseif not left[one.fp] then
+      return false
+    else
+      left[one.fp] = nil
+      local where = Urls.where(host, one.fp)
+      if where == '0' then
+        one.record = Urls.record(host, one.fp)
+      else
+        local bundle = Queue.load(host, where)
+        local url = Queue.find(bundle, one.fp)
+        one.record = Urls.new_record(url)
+        one.record.is_new, one.record.bundle_of = true, bundle
+      end
+    end
+  end
+  return true
+end
+
+local function lacks_patterns(host, settlements)
+  local lacking = false
+  for _, one in ipairs(settlements) do
+    lacking = Admit.lacks_patterns(one.groups) or lacking
+    local outcome = one.outcome
+    if outcome.kind == 'done' and one.fp then
+      one.seen = {
+        url = one.url, patterns = {}, found_on = outcome.found_on, text = one.text, shape = one.shape,
+        near = outcome.near, outlinks = outcome.outlinks, duplicate = outcome.duplicate,
+        error = outcome.status >= 400 and outcome.status < 500,
+      }
+      if host.fetched + 1 >= Traps.TALLIED_FROM and one.record.fetched == 0 and (outcome.page or one.seen.error) then
+        one.seen.patterns = X.patterns[one.url]
+        if Traps.needs_links(host, one.seen) then
+          for _, group in ipairs(one.groups) do
+            for _, candidate in ipairs(group.name == host.name and group.candidates or {}) do
+              lacking = Traps.lacks(host, candidate.tail) or lacking
+            end
+          end
+        end
+      end
+    end
+  end
+  return lacking
+end
+
+local function read_settlements(head)
+  for _, one in ipairs(head.settlements) do
+    local name = Admit.next()
+    if one.outcome.robots then
+      one.origin, one.body = name, Admit.next()
+    else
+      one.fp, one.digest, one.text, one.shape = name, Admit.next(), Admit.next(), Admit.next()
+    end
+    one.groups, one.refusals = Admit.read_groups(one.groups), Admit.read_refusals(one.refused)
+  end
+  return head.settlements
+end
+
+local function release_host(host, release, served)
+  if served then
+    host.work_since = math.max(1, X.now) -- its robots.txt alone is no service
+  end
+  host.delay_ms, host.crawl_delay_ms, host.elapsed_ms = release.delay_ms, release.crawl_delay_ms, release.elapsed_ms
+  -- The answer ended within this millisecond, not at its beginning: round up.
+  Hosts.free(host, X.now + release.wait_ms + (release.wait_ms > 0 and 1 or 0))
+  if release.reason and host.standing == Hosts.WAITING then
+    Hosts.wait(host, host.free_at, release.reason)
+  end
+end
+
+-- ARGV: clock, token, host, request, again (1 when it may have been done before), header, then what belongs to each
+function Settle.call(keys, args)
+  Shard.open(keys[1], args[1])
+  local token, request, again = args[2], args[4], args[5] == '1'
+  local host = Shard.host(args[3])
+  if host and again and host.settles:find(request, 1, true) then
+    return { 'OK', 1, 0, 0, 0 }
+  end
+  local raw = redis.call('HGET', X.P .. 'lease', token)
+  if not raw or not host then
+    return { 'OK', 0, 0, 0, 0 }
+  end
+  local lease, head = cmsgpack.unpack(raw), cjson.decode(args[6])
+  Admit.begin(args, 7)
+  local settlements = read_settlements(head)
+  Traps.given(head.patterns)
+  if lease[1] ~= host.name or (head.holder and lease[5] ~= head.holder) or not is_its_to_settle(host, lease, settlements) then
+    return { 'OK', 0, 0, 0, 0 }
+  end
+  if lacks_patterns(host, settlements) then
+    return { 'PATTERNS', X.lacking }
+  end
+  local added, known, cooling, served = 0, 0, 0, false
+  for _, one in ipairs(settlements) do
+    local a, k, c
+    if one.origin then
+      lease[3] = ''
+      a, k, c = end_robots(host, one)
+    else
+      served = true
+      for at, fp in ipairs(lease[4]) do
+        if fp == one.fp then
+          table.remove(lease[4], at)
+          break
+        end
+      end
+      redis.call('HSET', X.P .. 'lease', token, cmsgpack.pack(lease))
+      a, k, c = end_page_task(host, one)
+    end
+    added, known, cooling = added + a, known + k, cooling + c
+  end
+  if head.release then
+    redis.call('HDEL', X.P .. 'lease', token)
+    redis.call('ZREM', X.P .. 'lends', token)
+    release_host(host, head.release, served)
+  else
+    redis.call('HSET', X.P .. 'lease', token, cmsgpack.pack(lease))
+  end
+  host.settles = (host.settles .. request):sub(-8 * REMEMBERED)
+  Shard.close()
+  return { 'OK', 1, added, known, cooling }
+end
+
+-- What a settle in another shard says of this one: rules of an origin, a robots.txt that waits here.
+-- ARGV: clock, header, body or tie
+function Settle.elsewhere(keys, args)
+  Shard.open(keys[1], args[1])
+  local head = cjson.decode(args[2])
+  if head.learned then
+    Settle.learn(head.learned, args[3], head.crawl_delay_ms)
+  end
+  if head.moved then
+    Settle.moved(head.moved)
+  end
+  if head.target then
+    head.target.tie = args[3]
+    Settle.queue_robots(head.target)
+  end
+  Shard.close()
+  return { 'OK' }
+end

@@ -1,0 +1,248 @@
+-- One shard while a function works on it: its clock, its rules, and what was read of it, written back at the end.
+--
+-- All keys begin with the shard's own name (`nephila:{crawl:shard}:`), so they lie in one slot of a cluster:
+--
+--   meta           hash: rules, version, cycle, sweep, mean rank, draws, tokens, clock
+--   count          hash: counters
+--   hosts, domains hash: name -> packed record
+--   u:HOST:N       hash: 8 bytes of a fingerprint -> number of the bundle it waits in, 0 when it has a record of its own
+--   q:HOST         hash: number -> bundle: URLs that were found together, packed
+--   z:HOST         sorted set (all of one score): place (or shelf and place) and number of each bundle
+--   r:HOST         hash: fingerprint -> record of a URL that was asked for
+--   rb:HOST        hash: origin -> robots.txt that waits in the host's queue
+--   t:HOST         hash: pattern -> tally (traps); sec:HOST hash: section -> URLs queued
+--   ready:LANE     sorted set (all of one score): hosts by the comparator; since: by how long they have had work
+--   wait, due      sorted set by time; lends: leases by their end; lease: token -> lease
+--   pend:SEGMENT   sorted set by end of capture; pends: set of such segments; marks: segment -> confirmed up to
+--   origins, rules hash: what is known of an origin, and the text of its rules
+--   refused, policies, blocks, over, covering, dead, orphans, claims
+--
+-- What must stay true: nothing is written before everything that could be refused was looked at, because an error in
+-- the middle of a function takes nothing back.
+
+local HOST_FIELDS = {
+  'domain', 'tie', 'token', 'standing', 'next_at', 'reason', 'free_at', 'released_at', 'slept_ms', 'delay_ms',
+  'crawl_delay_ms', 'fetched', 'cycle', 'fetched_in_cycle', 'lied_in', 'work_since', 'admitted', 'fresh', 'ref_hi',
+  'ref_lo', 'trap_at', 'over', 'urls', 'buckets', 'next_bundle', 'lanes', 'robots', 'flagged', 'shelved', 'settles',
+  'ready', 'sections', 'elapsed_ms',
+}
+local DOMAIN_FIELDS = {
+  'pages', 'hosts', 'hosts_over', 'useful', 'ref_hi', 'ref_lo', 'looked_for', 'paused_until', 'window',
+  'errors_in_row', 'lowered', 'successes',
+}
+
+local rules_cache = {}
+
+local function named(fields, raw)
+  local values, record = cmsgpack.unpack(raw), {}
+  for at, field in ipairs(fields) do
+    record[field] = values[at]
+  end
+  return record
+end
+
+local function packed(fields, record)
+  local values = {}
+  for at, field in ipairs(fields) do
+    values[at] = record[field]
+  end
+  return cmsgpack.pack(values)
+end
+
+-- Begin: `clock` is empty (the engine's own time counts), or "now,wall_ms,rebooted_at,slept_ms,anchor".
+function Shard.open(name, clock)
+  local P = name .. ':'
+  local got = redis.call(
+    'HMGET', P .. 'meta', 'version', 'cycle', 'sweep', 'mean', 'draws', 'tokens', 'last', 'rebooted_at', 'covered',
+    'policies', 'blocks'
+  )
+  X = {
+    P = P, hosts = {}, domains = {}, counts = {}, scores = {}, policy = {}, meta = {},
+    cycle = tonumber(got[2] or 1), sweep = got[3] or false, mean = tonumber(got[4] or Policy.FIRST_MEAN),
+    draws = tonumber(got[5] or 0), tokens = tonumber(got[6] or 0), last = tonumber(got[7] or 0),
+    rebooted_at = tonumber(got[8] or 0), slept_ms = 0, covered = got[9] == '1',
+    policies = tonumber(got[10] or 0), blocks = tonumber(got[11] or 0), writes = true,
+  }
+  local version = got[1]
+  if not version then
+    error({ err = 'NOCRAWL this shard was never opened' })
+  end
+  local cached = rules_cache[P]
+  if cached == nil or cached.version ~= version then
+    cached = { version = version, rules = cjson.decode(redis.call('HGET', P .. 'meta', 'rules')) }
+    rules_cache[P] = cached
+  end
+  X.rules = cached.rules
+  if clock == '' then
+    local time = redis.call('TIME')
+    local moment = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+    X.wall_ms = moment
+    X.now = math.max(moment, X.last) -- a clock that was set back does not take the timeline with it
+  else
+    local now, wall, rebooted, slept, anchor = clock:match('^(%d+),(%d+),(%d+),(%d+),(.*)$')
+    X.now, X.wall_ms = tonumber(now), tonumber(wall)
+    X.rebooted_at, X.slept_ms, X.anchor = tonumber(rebooted), tonumber(slept), anchor
+  end
+  X.wall_s = math.floor(X.wall_ms / 1000)
+  X.step = X.rules.ordered and 0 or math.floor(X.now / X.rules.step_ms)
+  return X
+end
+
+function Shard.count(name, by)
+  X.counts[name] = (X.counts[name] or 0) + by
+end
+
+function Shard.set(name, value)
+  X.meta[name] = value
+end
+
+-- What a free host that is put off adds to the counters of URLs that wait with it.
+local function put_off(host)
+  if host.token == 0 and host.reason ~= '' then
+    return host.reason, math.max(1, Queue.length(host))
+  end
+  return nil, 0
+end
+
+function Shard.host(name)
+  local host = X.hosts[name]
+  if host ~= nil then
+    return host
+  end
+  local raw = redis.call('HGET', X.P .. 'hosts', name)
+  if not raw then
+    return nil
+  end
+  host = named(HOST_FIELDS, raw)
+  host.name, host.raw = name, raw
+  host.was_reason, host.was_put_off = put_off(host)
+  X.hosts[name] = host
+  return host
+end
+
+function Shard.new_host(name, domain, tie)
+  local host = {
+    name = name, domain = domain, tie = tie, token = 0, standing = 0, next_at = 0, reason = '', free_at = 0,
+    released_at = 0, slept_ms = 0, delay_ms = -1, crawl_delay_ms = 0, fetched = 0, cycle = 0, fetched_in_cycle = 0,
+    lied_in = 0, work_since = 0, admitted = 0, fresh = 0, ref_hi = 0, ref_lo = 0, trap_at = 0, over = 0, urls = 0,
+    buckets = 1, next_bundle = 1, lanes = { 0, 0, 0, 0, 0, 0, 0 }, robots = 0, flagged = 0, shelved = { 0, 0, 0 },
+    settles = '', ready = {}, sections = 0, elapsed_ms = 0, was_put_off = 0,
+  }
+  X.hosts[name] = host
+  Shard.count('hosts', 1)
+  return host
+end
+
+function Shard.domain(name)
+  local domain = X.domains[name]
+  if domain then
+    return domain
+  end
+  local raw = redis.call('HGET', X.P .. 'domains', name)
+  if raw then
+    domain = named(DOMAIN_FIELDS, raw)
+    domain.raw = raw
+  else
+    domain = {
+      pages = 0, hosts = 0, hosts_over = 0, useful = 0, ref_hi = 0, ref_lo = 0, looked_for = 0, paused_until = 0,
+      window = '', errors_in_row = 0, lowered = 0, successes = 0,
+    }
+  end
+  domain.name = name
+  X.domains[name] = domain
+  return domain
+end
+
+local ORDINARY = { tier = 'normal', hours = {}, quality = 1, user_agent = '', paused = false }
+
+-- What a person decided for a domain.
+function Shard.policy(domain)
+  if X.policies == 0 then
+    return ORDINARY
+  end
+  local policy = X.policy[domain]
+  if policy == nil then
+    local raw = redis.call('HGET', X.P .. 'policies', domain)
+    policy = raw and cjson.decode(raw) or ORDINARY
+    X.policy[domain] = policy
+  end
+  return policy
+end
+
+-- The block that a whole host is under, or that a URL begins with: {pattern, reason} or nil.
+function Shard.block_of_host(name)
+  if X.blocks == 0 then
+    return nil
+  end
+  while name and name ~= '' do
+    local reason = redis.call('HGET', X.P .. 'blocks', name)
+    if reason then
+      return name, cjson.decode(reason).reason
+    end
+    name = name:match('^[^.]*%.(.*)$')
+  end
+  return nil
+end
+
+function Shard.block_of_url(url)
+  if X.blocks == 0 then
+    return nil
+  end
+  if X.prefixes == nil then
+    X.prefixes = {}
+    local all = redis.call('HGETALL', X.P .. 'blocks')
+    for at = 1, #all, 2 do
+      if all[at]:find('://', 1, true) then
+        table.insert(X.prefixes, { all[at], cjson.decode(all[at + 1]).reason })
+      end
+    end
+    table.sort(X.prefixes, function(a, b) return a[1] < b[1] end)
+  end
+  for _, prefix in ipairs(X.prefixes) do
+    if url:sub(1, #prefix[1]) == prefix[1] then
+      return prefix[1], prefix[2]
+    end
+  end
+  return nil
+end
+
+-- Write back what has changed.
+function Shard.close()
+  local P = X.P
+  for name, host in pairs(X.hosts) do
+    local reason, much = put_off(host)
+    if reason ~= host.was_reason or much ~= host.was_put_off then
+      if host.was_reason then
+        Shard.count('off:' .. host.was_reason, -host.was_put_off)
+      end
+      if reason then
+        Shard.count('off:' .. reason, much)
+      end
+    end
+    local raw = packed(HOST_FIELDS, host)
+    if raw ~= host.raw then
+      redis.call('HSET', P .. 'hosts', name, raw)
+    end
+  end
+  for name, domain in pairs(X.domains) do
+    local raw = packed(DOMAIN_FIELDS, domain)
+    if raw ~= domain.raw then
+      redis.call('HSET', P .. 'domains', name, raw)
+    end
+  end
+  for name, by in pairs(X.counts) do
+    if by ~= 0 then
+      redis.call('HINCRBY', P .. 'count', name, by)
+    end
+  end
+  local meta = { 'HSET', P .. 'meta', 'last', string.format('%.0f', X.now) }
+  if X.anchor then
+    table.insert(meta, 'anchor')
+    table.insert(meta, X.anchor)
+  end
+  for name, value in pairs(X.meta) do
+    table.insert(meta, name)
+    table.insert(meta, type(value) == 'number' and string.format('%.0f', value) or value)
+  end
+  redis.call(unpack(meta))
+end

@@ -1,0 +1,144 @@
+-- What keeps a shard whole: opening, renewing, reaping, confirming, losing, cycles.
+
+-- ARGV: version, rules, cycle. A shard that is opened by several at once is the same afterwards.
+function Upkeep.open(keys, args)
+  local P = keys[1] .. ':'
+  redis.call('HSET', P .. 'meta', 'version', args[1], 'rules', args[2])
+  redis.call('HSETNX', P .. 'meta', 'cycle', args[3])
+  return { 'OK', redis.call('HGET', P .. 'meta', 'anchor') or '' }
+end
+
+-- Limits may have been raised since: parked hosts are judged again. ARGV: clock
+function Upkeep.unpark(keys, args)
+  Shard.open(keys[1], args[1])
+  local all, count = redis.call('HGETALL', X.P .. 'parked'), 0
+  for at = 1, #all, 2 do
+    if all[at + 1] ~= 'over_budget' then
+      Hosts.rest(Shard.host(all[at]))
+      count = count + 1
+    end
+  end
+  Shard.close()
+  return count
+end
+
+-- ARGV: clock, lease_ms, tokens
+function Upkeep.renew(keys, args)
+  Shard.open(keys[1], args[1])
+  local kept, expires = {}, X.now + tonumber(args[2])
+  for at = 3, #args do
+    local lease = Claim.lease_of(args[at])
+    if lease then
+      lease[2] = expires
+      redis.call('HSET', X.P .. 'lease', args[at], cmsgpack.pack(lease))
+      redis.call('ZADD', X.P .. 'lends', string.format('%.0f', expires), args[at])
+      table.insert(kept, args[at])
+    end
+  end
+  Shard.close()
+  return { expires, kept }
+end
+
+-- Return the hosts of leases that have expired; of all; or of one holder. Each waits a full delay.
+-- ARGV: clock, which ('expired', 'all', 'holder', 'lent'), holder
+function Upkeep.reap(keys, args)
+  Shard.open(keys[1], args[1])
+  local which, holder, ended = args[2], args[3], 0
+  local upto = (which == 'expired' or which == 'lent') and string.format('%.0f', X.now) or '+inf'
+  for _, token in ipairs(redis.call('ZRANGEBYSCORE', X.P .. 'lends', '-inf', upto)) do
+    local lease = Claim.lease_of(token)
+    if which == 'expired' or which == 'all' or lease[5] == holder then
+      redis.call('HDEL', X.P .. 'lease', token)
+      redis.call('ZREM', X.P .. 'lends', token)
+      local host = Shard.host(lease[1])
+      if string.format('%.0f', host.token) == token then
+        -- A lease may be taken before its host may be asked: a Retry-After that was not over is kept.
+        local promised = host.free_at + X.slept_ms - host.slept_ms
+        Hosts.free(host, math.max(promised, X.now + Hosts.delay_of(host) + 1))
+      end
+      ended = ended + 1
+    end
+  end
+  if ended > 0 then
+    Shard.close()
+  end
+  return ended
+end
+
+-- Bytes of a segment before `upto` are durable. ARGV: clock, segment, upto
+function Upkeep.confirm(keys, args)
+  Shard.open(keys[1], args[1])
+  local key, done = X.P .. 'pend:' .. args[2], 0
+  local members = redis.call('ZRANGEBYSCORE', key, '-inf', args[3])
+  for _, member in ipairs(members) do
+    local host = { name = member:sub(1, -18) }
+    local record = Urls.record(host, member:sub(-16))
+    Urls.end_pending(host, record)
+    Urls.save(host, record)
+    done = done + 1
+  end
+  redis.call('HSET', X.P .. 'marks', args[2], args[3])
+  if redis.call('EXISTS', key) == 0 then
+    redis.call('SREM', X.P .. 'pends', args[2])
+  end
+  Shard.close()
+  return done
+end
+
+-- Bytes after `valid_end` of a segment are gone: the pages that lay there are queued again. ARGV: clock, segment, end
+function Upkeep.lose(keys, args)
+  Shard.open(keys[1], args[1])
+  local members = redis.call('ZRANGEBYSCORE', X.P .. 'pend:' .. args[2], '(' .. args[3], '+inf')
+  for _, member in ipairs(members) do
+    local host = Shard.host(member:sub(1, -18))
+    local record = Urls.record(host, member:sub(-16))
+    if record.page == 1 then
+      Shard.count('pages', -1)
+      if record.cycle == X.cycle then
+        Shard.count('pages:' .. X.cycle, -1)
+        host.fetched_in_cycle = host.fetched_in_cycle - (host.cycle == X.cycle and 1 or 0)
+      end
+    end
+    Hosts.wake(host, { Queue.requeue(host, record) })
+  end
+  if redis.call('EXISTS', X.P .. 'pend:' .. args[2]) == 0 then
+    redis.call('SREM', X.P .. 'pends', args[2])
+  end
+  Shard.close()
+  return #members
+end
+
+-- A capture whose settle was refused: it belongs to nobody. ARGV: segment, offset
+function Upkeep.disown(keys, args)
+  redis.call('SADD', keys[1] .. ':orphans:' .. args[1], args[2])
+  return 1
+end
+
+-- A cycle begins; repeated calls change nothing. ARGV: clock, cycle
+function Upkeep.begin_cycle(keys, args)
+  Shard.open(keys[1], args[1])
+  local cycle = tonumber(args[2])
+  if cycle > X.cycle then
+    X.cycle = cycle
+    Shard.set('cycle', cycle)
+    Shard.set('sweep', 'begin')
+  end
+  Shard.close()
+  return X.cycle
+end
+
+-- The server that kept this shard's time may be another one now: every host rests one full delay. ARGV: clock
+function Upkeep.rest(keys, args)
+  Shard.open(keys[1], args[1])
+  Shard.set('rebooted_at', X.now)
+  Shard.close()
+  return X.now
+end
+
+-- Enough domains were fetched in all shards together. ARGV: clock
+function Upkeep.cover(keys, args)
+  Shard.open(keys[1], args[1])
+  Shard.set('covered', '1')
+  Shard.close()
+  return 1
+end

@@ -1,0 +1,67 @@
+"""Opening a crawl on an engine: what it was made with is found there, or written at its first opening."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from nephila.engines.valkey import Valkey
+from nephila.model.errors import FrontierError
+
+from .shards import DEFAULT_SHARDS, MOST_SHARDS, crawl_key
+
+FORMAT = b"1"
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a crawl is opened."""
+
+    shards: int = DEFAULT_SHARDS
+    """Counts at its first opening only: what it was made with stays."""
+    replicas: int = 0
+    """So many must have a claim or a settle before it is answered; 0 for a server without replicas."""
+    virtual: bool = False
+    """The crawl is a test's, and the clock that is given is its time."""
+    joining: bool = False
+    """Others look after it as a whole."""
+    patience_s: float = 30.0
+    """How long an engine is waited for at the start, and by a reader; a verb waits as long as it takes."""
+
+
+ORDINARILY = Opening()
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """What a crawl was made with, for good."""
+
+    shards: int
+    secret: int
+    virtual: bool
+    cycle: int
+
+
+async def found_or_made(valkey: Valkey, name: str, shards: int, *, virtual: bool) -> Crawl:
+    """The crawl of that name; raises `FrontierError` where it cannot be gone on with."""
+    if not 1 <= shards <= MOST_SHARDS:
+        raise FrontierError(f"a crawl cannot have {shards} shards", hint=f"1 to {MOST_SHARDS}")
+    key = crawl_key(name, "crawl")
+    wanted = {
+        "format": FORMAT,
+        "shards": str(shards).encode(),
+        "secret": secrets.token_bytes(8).hex().encode(),
+        "clock": b"virtual" if virtual else b"engine",
+        "cycle": b"1",
+        "open": b"0",
+    }
+    for field, value in wanted.items():
+        await valkey.do(key, "HSETNX", key, field, value)
+    known = dict(zip(wanted, await valkey.do(key, "HMGET", key, *wanted), strict=True))
+    if known["format"] != FORMAT:
+        raise FrontierError(
+            f"the crawl {name} was made by another version of Nephila", hint="use that version, or another name"
+        )
+    if known["clock"] != wanted["clock"]:
+        raise FrontierError(f"the crawl {name} was made for another clock ({known['clock'].decode()})")
+    return Crawl(int(known["shards"]), int(known["secret"], 16), virtual, int(known["cycle"]))

@@ -1,0 +1,250 @@
+"""admit and settle over shards: what belongs to other shards first, then the page's own, in one call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from xxhash import xxh32_digest
+
+from nephila.interfaces.frontier import NOWHERE, Admission, Found, Settled
+from nephila.interfaces.recrawl import History
+from nephila.model.errors import FrontierError
+from nephila.model.outcome import (
+    Deferred,
+    Done,
+    Outcome,
+    Release,
+    RulesLearned,
+    RulesMoved,
+    Settlement,
+)
+from nephila.model.policy import Tier
+from nephila.model.task import Candidate, PageTask, Refusal, RobotsTask, Token
+from nephila.urls import Fingerprint
+
+from . import asking
+from .asking import Args, Asked, Facts
+from .calling import request_id
+from .foundation import Foundation
+from .shards import domain_of, host_of_origin
+
+_encode = msgspec.json.encode
+
+
+class Settling(Foundation):
+    """Admission and settlement."""
+
+    async def admit(
+        self, candidates: Sequence[Candidate], refused: Sequence[Refusal] = (), found: Found = NOWHERE
+    ) -> Admission:
+        """Add those that are new; each shard's part is one act."""
+        single = asking.once(candidates)
+        parts = asking.divided(self._shards, single, refused)
+        via = found.via
+        source = asking.source_of() if via is None else asking.source_of(via.url, 0)
+        changed = found.changed if self._policy.recrawl is not None else {}
+        answers = await asyncio.gather(
+            *(self._admit_in(shard, asked, source, None, changed) for shard, asked in parts.items())
+        )
+        await self._touched(parts)
+        total = Admission(0, len(candidates) - len(single))
+        for answer in answers:
+            total = _plus(total, answer)
+        return total
+
+    async def _admit_in(
+        self,
+        shard: int,
+        asked: Asked,
+        source: dict[str, Any],
+        salt: int | None,
+        changed: Mapping[Fingerprint, int] | None = None,
+    ) -> Admission:
+        groups = asking.group_args(asked.groups, self._policy.random_seed, salt)
+        refusals = asking.refusal_args(asked.refused)
+        head: dict[str, Any] = {"groups": len(asked.groups), "refused": len(asked.refused), "source": source}
+        if changed:
+            head["changed"] = asking.changed_by_position(asked.groups, changed)
+
+        def make(_: bool, patterns: dict[str, Any]) -> Args:
+            return [_encode(head | {"patterns": patterns} if patterns else head), *groups, *refusals]
+
+        reply = await self._caller.with_patterns(shard, "admit", make)
+        self._woken(shard)
+        return Admission(reply[1], reply[2], reply[3], tuple(reply[4]))
+
+    def _woken(self, shard: int) -> None:
+        """There may be something to claim in a shard."""
+
+    # settle
+
+    async def settle(self, token: Token, settlements: Sequence[Settlement], release: Release | None) -> Settled:
+        """End tasks of a lease, links included. The host's rest counts from this call."""
+        return await self._settle(token, settlements, release, None)
+
+    async def _settle(
+        self, token: Token, settlements: Sequence[Settlement], release: Release | None, holder: str | None
+    ) -> Settled:
+        called_at = asyncio.get_running_loop().time()
+        shard = self._shards.of_token(token)
+        host, facts = await self._facts_of(token, settlements)
+        parts = [await self._send_elsewhere(shard, host, one, facts) for one in settlements]
+        told, args, wanted = self._told(host, settlements, parts, shard, facts)
+        head: dict[str, Any] = {"settlements": told}
+        if holder is not None:
+            head["holder"] = holder
+        request = request_id()
+
+        def make(again: bool, patterns: dict[str, Any]) -> Args:
+            if release is not None:
+                late_ms = int((asyncio.get_running_loop().time() - called_at) * 1000)
+                head["release"] = asking.release_told(release, max(0, release.wait_ms - late_ms))
+            head["patterns"] = patterns
+            return [token, host, request, int(again), _encode(head), *args]
+
+        reply = await self._caller.with_patterns(shard, "settle", make, wanted, replicas=self._caller.replicas)
+        self._woken(shard)
+        if release is not None:
+            self._facts.pop(token, None)
+        admission = Admission(0, sum(part.twice for part in parts))
+        for part in parts:
+            admission = _plus(admission, part.admission)
+        if not reply[1]:
+            admission = Admission()
+        await self._touched({shard, *(other for part in parts for other in part.shards)})
+        return Settled(
+            bool(reply[1]), _plus(admission, Admission(reply[2], reply[3], reply[4])) if reply[1] else admission
+        )
+
+    async def _facts_of(self, token: Token, settlements: Sequence[Settlement]) -> tuple[str, dict[Any, Facts]]:
+        """What was told when the lease was given; asked for where another process claimed it."""
+        known = self._facts.get(token)
+        if known is not None:
+            return known
+        shard = self._shards.of_token(token)
+        key = self._shards.keys[shard]
+        host = (await self._caller.call(shard, "host_of", token)).decode()
+        found: dict[Any, Facts] = {}
+        for settlement in settlements:
+            task = settlement.task
+            if not host or not isinstance(task, PageTask):
+                continue
+            told = await self._caller.call(shard, "story", host, task.fingerprint)
+            domain = await self._caller.call(shard, "domain", domain_of(host))
+            raw = await self._valkey.do(key, "HGET", f"{key}:policies", domain_of(host))
+            policy = msgspec.json.decode(raw) if raw else {}
+            if told[0] == b"url":
+                story = told[1]
+                found[task.fingerprint] = Facts(
+                    story[29], History(*story[21]), story[20], domain[0] if domain else 0,
+                    Tier(policy.get("tier", "normal")), policy.get("recrawl_s"),
+                )  # fmt: skip
+        return host, found
+
+    async def _send_elsewhere(self, shard: int, host: str, settlement: Settlement, facts: dict[Any, Facts]) -> _Part:
+        """Tell other shards what a settlement means for them, before it is made."""
+        task, outcome = settlement.task, settlement.outcome
+        single = asking.once(settlement.links)
+        parts = asking.divided(self._shards, single, settlement.refused)
+        own = parts.pop(shard, Asked())
+        part = _Part(own, len(settlement.links) - len(single), list(parts))
+        source, salt = asking.source_of(task.url if isinstance(task, PageTask) else ""), None
+        if isinstance(task, PageTask) and isinstance(outcome, Done) and parts:
+            known = facts.get(task.fingerprint, Facts())
+            wall_s = self.timeline.wall_s()
+            source = asking.source_of_page(task, domain_of(host), outcome, len(settlement.links), known, wall_s)
+            salt = source["salt"]
+        answers = await asyncio.gather(*(self._admit_in(other, asked, source, salt) for other, asked in parts.items()))
+        for answer in answers:
+            part.admission = _plus(part.admission, answer)
+        if isinstance(outcome, RulesLearned | RulesMoved):
+            part.shards += await self._tell_of_rules(shard, outcome)
+        return part
+
+    async def _tell_of_rules(self, shard: int, outcome: RulesLearned | RulesMoved) -> list[int]:
+        """Rules belong to the shard of their origin, and the next hop of a robots.txt to that of its host."""
+        told: list[int] = []
+        match outcome:
+            case RulesLearned(rules, crawl_delay_ms):
+                home = self._shards.of_origin(rules.origin)
+                if home != shard:
+                    head = {"learned": asking.rules_told(outcome), "crawl_delay_ms": crawl_delay_ms}
+                    await self._caller.call(home, "elsewhere", _encode(head), rules.body)
+                    told.append(home)
+            case RulesMoved(origin, address, _):
+                home, target = self._shards.of_origin(origin), self._shards.of_host(address.host)
+                if target != shard:
+                    tie = xxh32_digest(address.host.encode(), self._policy.random_seed & 0xFFFF_FFFF)
+                    await self._caller.call(target, "elsewhere", _encode({"target": asking.target_told(outcome)}), tie)
+                    told.append(target)
+                if home != shard:
+                    await self._caller.call(home, "elsewhere", _encode({"moved": origin}), b"")
+                    told.append(home)
+        for other in told:
+            self._woken(other)
+        return told
+
+    def _told(
+        self, host: str, settlements: Sequence[Settlement], parts: Sequence[_Part], shard: int, facts: dict[Any, Facts]
+    ) -> tuple[list[dict[str, Any]], Args, list[str]]:
+        """The settlements as arguments, and the URLs whose patterns they need."""
+        told: list[dict[str, Any]] = []
+        args: Args = []
+        wanted: list[str] = []
+        for settlement, part in zip(settlements, parts, strict=True):
+            task, outcome = settlement.task, settlement.outcome
+            salt = None
+            one: dict[str, Any] = {"url": task.url, "links": len(settlement.links)}
+            if isinstance(task, RobotsTask):
+                one["outcome"], body = self._robots_told(outcome, shard)
+                args += (task.origin, body)
+            else:
+                known = facts.get(task.fingerprint, Facts())
+                one["outcome"] = asking.page_outcome(
+                    task, host, outcome, known, self._policy.recrawl, self.timeline.wall_s(), wanted.append
+                )
+                done = outcome if isinstance(outcome, Done) else None
+                if done:
+                    salt = asking.salt_of(task, known)
+                    one["outcome"]["abroad"] = part.admission.added
+                args += (task.fingerprint, *((done.digest, done.text, done.shape) if done else (b"", b"", b"")))
+            one |= {"groups": len(part.own.groups), "refused": len(part.own.refused)}
+            args += asking.group_args(part.own.groups, self._policy.random_seed, salt)
+            args += asking.refusal_args(part.own.refused)
+            told.append(one)
+        return told, args, wanted
+
+    def _robots_told(self, outcome: Outcome, shard: int) -> tuple[dict[str, Any], bytes]:
+        """How a robots.txt ended, and the text of its rules (or what breaks ties for the next host)."""
+        match outcome:
+            case RulesLearned(rules, crawl_delay_ms):
+                here = self._shards.of_host(host_of_origin(rules.origin)) == shard
+                told = {"kind": "learned", "rules": asking.rules_told(outcome), "crawl_delay_ms": crawl_delay_ms}
+                return told | {"here": here, "robots": True}, rules.body
+            case RulesMoved(origin, address, _):
+                told = {"kind": "moved", "robots": True, "here": self._shards.of_origin(origin) == shard}
+                if self._shards.of_host(address.host) == shard:
+                    told["target"] = asking.target_told(outcome)
+                return told, xxh32_digest(address.host.encode(), self._policy.random_seed & 0xFFFF_FFFF)
+            case Deferred():
+                return {"kind": "deferred", "robots": True}, b""
+        raise FrontierError(f"a robots.txt cannot end as {type(outcome).__name__}")
+
+
+class _Part:
+    """What of a settlement goes where."""
+
+    __slots__ = ("admission", "own", "shards", "twice")
+
+    def __init__(self, own: Asked, twice: int, shards: list[int]) -> None:
+        self.own, self.twice, self.shards = own, twice, shards
+        self.admission = Admission()
+
+
+def _plus(one: Admission, other: Admission) -> Admission:
+    return Admission(
+        one.added + other.added, one.known + other.known, one.cooling + other.cooling, one.renewed + other.renewed
+    )

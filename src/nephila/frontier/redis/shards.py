@@ -1,0 +1,88 @@
+"""Where things are: which shard keeps a domain, what its keys are called, and which shards a worker asks first.
+
+A crawl has a fixed number of shards. The names of its keys hold the crawl and the shard in braces, so that a cluster
+keeps a shard in one place, and several crawls live side by side (N7).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from xxhash import xxh3_64_intdigest
+
+from nephila.model.errors import UsageError
+from nephila.urls import registrable_domain
+
+DEFAULT_SHARDS = 256
+MOST_SHARDS = 16384
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def check_name(crawl: str) -> str:
+    """The name of a crawl, if it can be one."""
+    if not _NAME.fullmatch(crawl):
+        raise UsageError(
+            f"{crawl!r} cannot be the name of a crawl", hint="letters, digits, dot, dash and underscore, at most 64"
+        )
+    return crawl
+
+
+def crawl_key(crawl: str, what: str) -> str:
+    """A key of the crawl as a whole."""
+    return f"nephila:{{{crawl}}}:{what}"
+
+
+def shard_key(crawl: str, shard: int) -> str:
+    """What all keys of a shard begin with."""
+    return f"nephila:{{{crawl}:{shard}}}"
+
+
+class Shards:
+    """The shards of one crawl."""
+
+    def __init__(self, crawl: str, count: int) -> None:
+        self.crawl, self.count = crawl, count
+        self.keys = tuple(shard_key(crawl, shard) for shard in range(count))
+
+    def of_domain(self, domain: str) -> int:
+        """The shard of a registrable domain."""
+        return xxh3_64_intdigest(domain.encode()) % self.count if self.count > 1 else 0
+
+    def of_host(self, host: str) -> int:
+        """The shard of a host."""
+        return self.of_domain(domain_of(host)) if self.count > 1 else 0
+
+    def of_token(self, token: int) -> int:
+        """The shard that gave a lease."""
+        return token % self.count
+
+    def of_origin(self, origin: str) -> int:
+        """The shard that keeps the rules of an origin."""
+        return self.of_host(host_of_origin(origin))
+
+    def preferred(self, worker: str, workers: Iterable[str]) -> tuple[list[int], list[int]]:
+        """The shards that fall to a worker among those alive, and the others (rendezvous hashing)."""
+        alive = sorted({worker, *workers})
+        mine: list[int] = []
+        others: list[int] = []
+        for shard in range(self.count):
+            (mine if _chosen(shard, alive) == worker else others).append(shard)
+        return mine, others
+
+
+def _chosen(shard: int, workers: Sequence[str]) -> str:
+    return max(workers, key=lambda one: xxh3_64_intdigest(f"{shard} {one}".encode()))
+
+
+@lru_cache(maxsize=65536)  # every link of a page asks
+def domain_of(host: str) -> str:
+    """The registrable domain of a host."""
+    return registrable_domain(host)
+
+
+def host_of_origin(origin: str) -> str:
+    """The host of an origin."""
+    name = origin.split("://", 1)[1].rstrip(".")
+    return name if name.endswith("]") else name.rsplit(":", 1)[0]

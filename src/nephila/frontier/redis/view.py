@@ -1,0 +1,221 @@
+"""The reading side: rules for workers, stories for people. Each question is one call of a function that cannot write.
+
+It has connections of its own, and waits for the answers (it is asked from outside the event loop, and by people), so it
+works beside any number of workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import msgspec
+
+from nephila.engines.valkey_plain import PlainValkey
+from nephila.engines.valkey_wire import Reply, Word
+from nephila.frontier.health import Health
+from nephila.frontier.traps import TrapState
+from nephila.interfaces.frontier import FrontierSnapshot, Trap, UrlStory
+from nephila.model.outcome import OriginRules
+from nephila.model.policy import Block, DomainPolicy
+from nephila.model.record import SegmentId
+from nephila.model.task import PageTask, Token
+from nephila.urls import Fingerprint
+
+from . import telling
+from .clocks import EngineTimeline
+from .library import library
+from .rules import read_policy
+from .shards import Shards
+
+
+@dataclass(frozen=True, slots=True)
+class HostSeen:
+    """Where a host stands."""
+
+    domain: str
+    standing: str
+    next_at: int
+    reason: str
+    free_at: int
+    released_at: int
+    delay_ms: int
+    crawl_delay_ms: int
+    fetched: int
+    fetched_in_cycle: int
+    urls: int
+    queued: int
+    parked: int
+    over: bool
+    fresh: int
+    token: int
+    admitted: int
+    elapsed_ms: int
+    cycle: int
+
+
+@dataclass(frozen=True, slots=True)
+class DomainSeen:
+    """What is known of a registrable domain."""
+
+    name: str
+    pages: int
+    hosts: int
+    hosts_over: int
+    useful: int
+    paused_until: int
+    health: Health
+
+
+_STANDINGS = ("idle", "waiting", "ready", "parked")
+
+
+class RedisFrontierView:
+    """Reads what was answered."""
+
+    def __init__(self, valkey: PlainValkey, shards: Shards, timeline: EngineTimeline, secret: int) -> None:
+        self._valkey = valkey
+        self._shards = shards
+        self.timeline = timeline
+        self.secret = secret
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._valkey.close()
+
+    def _ask(self, shard: int, function: str, *args: Word) -> Reply:
+        key = self._shards.keys[shard]
+        name = library().function(function)
+        return self._valkey.do(key, "FCALL", name, 1, key, self.timeline.argument(), *args)
+
+    def _every(self, function: str, *args: Word) -> Iterator[Reply]:
+        for shard in range(self._shards.count):
+            yield self._ask(shard, function, *args)
+
+    def rules(self, origin: str) -> OriginRules | None:
+        """The robots rules in force for an origin."""
+        return telling.rules_told(origin, self._ask(self._shards.of_origin(origin), "rules", origin))
+
+    def counters(self) -> list[telling.ShardCounters]:
+        """What each shard counts."""
+        return [telling.counters_told(told) for told in self._every("snapshot")]
+
+    def snapshot(self) -> FrontierSnapshot:
+        """Counters of all shards."""
+        return telling.snapshot_of(self.counters(), self.timeline.now())
+
+    def ages(self) -> dict[int, list[int]]:
+        """Queued URLs by the time they were admitted, and class."""
+        return telling.ages_of(self.counters())
+
+    # URLs
+
+    def _known(self, host: str, fingerprint: Fingerprint) -> Reply:
+        return self._ask(self._shards.of_host(host), "story", host, fingerprint)
+
+    def story(self, host: str, fingerprint: Fingerprint) -> UrlStory | None:
+        """What is known of a URL."""
+        told = self._known(host, fingerprint)
+        match told[0]:
+            case b"url":
+                return telling.story_told(told[1], self.timeline.wall_of(self.timeline.now()))
+            case b"refused":
+                return telling.refusal_told(told[1], host, fingerprint)
+        return None
+
+    def task(self, host: str, fingerprint: Fingerprint) -> PageTask | None:
+        """A known URL as a task: what recovery settles from the archive."""
+        told = self._known(host, fingerprint)
+        return telling.task_told(told[1]) if told[0] == b"url" else None
+
+    def dead(self, limit: int, after: bytes = b"") -> list[UrlStory]:
+        """Dead letters in key order, over all shards."""
+        wall_ms = self.timeline.wall_of(self.timeline.now())
+        found = [telling.story_told(one, wall_ms) for told in self._every("dead", limit, after) for one in told]
+        return sorted(found, key=self.key_of)[:limit]
+
+    def key_of(self, story: UrlStory) -> bytes:
+        """Where a page of `dead` ended, for the next one."""
+        return story.host.encode() + b"\0" + story.fingerprint
+
+    def holds(self, token: Token, fingerprint: Fingerprint | None, origin: str = "") -> bool:
+        """Whether a lease still exists and its task is not yet settled."""
+        return bool(self._ask(self._shards.of_token(token), "holds", token, fingerprint or b"", origin))
+
+    # Hosts, domains, what people decided
+
+    def host(self, name: str) -> HostSeen | None:
+        """Where a host stands."""
+        told = self._ask(self._shards.of_host(name), "host", name)
+        if not told:
+            return None
+        named = dict(zip((field.name for field in fields(HostSeen)), told, strict=True))
+        named |= {"domain": told[0].decode(), "standing": _STANDINGS[told[1]], "reason": told[3].decode()}
+        return HostSeen(**named | {"over": bool(told[13])})
+
+    def domain(self, name: str) -> DomainSeen | None:
+        """What is known of a domain."""
+        told = self._ask(self._shards.of_domain(name), "domain", name)
+        if not told:
+            return None
+        window = int(told[5] or b"0", 2)
+        packed = window.to_bytes((window.bit_length() + 7) // 8, "big")
+        pages, hosts, over, useful, paused_until = told[:5]
+        return DomainSeen(name, pages, hosts, over, useful, paused_until, Health(packed, *told[6:9]))
+
+    def policy(self, domain: str) -> DomainPolicy | None:
+        """What a person decided for a domain."""
+        key = self._shards.keys[self._shards.of_domain(domain)]
+        raw = self._valkey.do(key, "HGET", f"{key}:policies", domain)
+        return None if raw is None else read_policy(raw)
+
+    def policies(self) -> dict[str, DomainPolicy]:
+        """All policies."""
+        found: dict[str, DomainPolicy] = {}
+        for key in self._shards.keys:
+            raw = self._valkey.do(key, "HGETALL", f"{key}:policies")
+            found |= {name.decode(): read_policy(value) for name, value in zip(raw[::2], raw[1::2], strict=True)}
+        return found
+
+    def blocks(self) -> list[Block]:
+        """All blocks; every shard knows them."""
+        key = self._shards.keys[0]
+        raw = self._valkey.do(key, "HVALS", f"{key}:blocks")
+        return sorted((msgspec.json.decode(one, type=Block) for one in raw), key=lambda block: block.pattern)
+
+    def traps(self, limit: int, host: str = "") -> list[Trap]:
+        """Patterns that are slowed or quarantined, with their evidence."""
+        names = [host] if host else [one.decode() for told in self._every("flagged", limit) for one in told]
+        found: list[Trap] = []
+        for name in names:
+            for told, parked in self._ask(self._shards.of_host(name), "tallies", name):
+                tally = telling.tally_told(told)
+                if tally.state is not TrapState.NORMAL:
+                    found.append(telling.trap_told(name, tally, parked))
+        return found[:limit]
+
+    # Segments and leases
+
+    def marks(self) -> dict[SegmentId, int]:
+        """Up to where each segment is confirmed, in every shard that knows it: the least."""
+        found: dict[SegmentId, int] = {}
+        for marks, _ in self._every("segments"):
+            for name, upto in zip(marks[::2], marks[1::2], strict=True):
+                segment = SegmentId(name.decode())
+                found[segment] = max(int(upto), found.get(segment, 0))
+        return found
+
+    def pending_segments(self) -> set[SegmentId]:
+        """Segments that pages wait for."""
+        return {SegmentId(one.decode()) for _, pending in self._every("segments") for one in pending}
+
+    def orphans(self, segment: SegmentId) -> set[int]:
+        """Offsets of captures in a segment whose settle was refused."""
+        found: set[int] = set()
+        for key in self._shards.keys:
+            found |= {int(one) for one in self._valkey.do(key, "SMEMBERS", f"{key}:orphans:{segment}")}
+        return found
+
+    def overdue(self) -> set[str]:
+        """Holders of leases that have expired."""
+        return {one.decode() for told in self._every("overdue") for one in told}
