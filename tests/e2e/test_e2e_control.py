@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from served import ServedWeb, nephila, plain_web, run, served
+from served import ServedWeb, nephila, plain_web, run, served, stored_pages
 
 ANY = "0.0.0.0"  # noqa: S104 - with tokens, or refused
 UNHURRIED = ("--delay", "0.1", "--scope", "domain", "--forever", "--quiet")
@@ -263,3 +263,31 @@ def test_a_directory_without_a_crawl_is_not_served(tmp_path: Path) -> None:
     """C4: told in a sentence; --token-file without --serve is told, too."""
     assert "no crawl" in run("serve", "--out", tmp_path / "none", "--port", "0", code=None).stderr
     assert "--serve" in run("crawl", "https://a.test", "--token-file", tmp_path / "x", code=2).stderr
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_running_crawl_carries_out_takedowns(tmp_path: Path, web: ServedWeb, processes: str) -> None:
+    """C1, K2: ordered over the API and by the command; blocked at once, taken out while it goes on, and proven."""
+    first, second = seeds(web)[:2]
+    out = tmp_path / "crawl"
+    options = (*web.flags, *UNHURRIED, "--serve", "0", "--processes", processes)
+    with running(tmp_path / "log", "crawl", first, second, "--out", out, *options) as url:
+        api = f"{url}/api/v1"
+
+        def pages() -> int:
+            return int(ask(f"{api}/status")[1]["captures"])
+
+        until(lambda: len(ask(f"{api}/pages?host={host_of(second)}")[1]["pages"]) > 5, "pages of both")
+        status, told = ask(f"{api}/takedowns", {"domains": [host_of(second)], "reason": "they asked us"})
+        assert (status, told["state"]) == (202, "pending")
+        until(lambda: ask(f"{api}/takedowns/{told['id']}")[1]["state"] == "done", "that it is carried out", 60)
+        done = ask(f"{api}/takedowns/{told['id']}")[1]
+        assert done["captures"] > 5
+        assert ask(f"{api}/pages?host={host_of(second)}")[1]["pages"] == []
+        page = ask(f"{api}/pages?host={host_of(first)}")[1]["pages"][0]["url"]
+        text = run("purge", out, page, "--reason", "they asked us, too", code=0)
+        assert "receipts are in the chain" in str(text)
+        before = pages()
+        until(lambda: pages() > before + 5, "that the crawl goes on")
+    run("audit", out, code=0)
+    assert [one for one in stored_pages(out) if host_of(one) == host_of(second) or one == page] == []

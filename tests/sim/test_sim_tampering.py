@@ -18,7 +18,7 @@ from nephila.model.settings import Settings
 from nephila.node.audit import Audit, audit
 from nephila.store.disk import LocalDisk, LookingDisk
 from nephila.store.reader import WarcReader
-from nephila.store.receipt import replace_sealed
+from nephila.store.receipt import check_sealed, replace_sealed
 from nephila.store.trail import Trail
 from nephila.store.trail_line import fingerprint
 from nephila.testing.clock import VirtualClock
@@ -270,6 +270,7 @@ def rewrite(out: Path) -> tuple[str, bytes]:
     draft.write_bytes(data[:start] + data[end:])
     trail = Trail(out, 0, LocalDisk(), VirtualClock())
     removed = [fingerprint(data[start:end])]
+    check_sealed(LocalDisk(), LocalDisk(), out, {named(out, path)})
     replace_sealed(trail, LocalDisk(), out, named(out, path), f"warc/{draft.name}", removed=removed, why="takedown 7")
     trail.close()
     return named(out, path), data

@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.model.summary import CrawlSnapshot, CrawlSummary
     from nephila.node.audit import Audit
     from nephila.node.standing import CrawlStatus
+    from nephila.node.takedown import Order, Takedown
+    from nephila.node.takedown.ordering import Foreseen
     from nephila.report import CrawlReport
     from nephila.seeds import SeedReport, SeedSource
     from nephila.testing.sim.campaign import Campaign
@@ -138,6 +140,28 @@ class Operator(Protocol):
         """Let one that was taken back be learned again."""
 
 
+class Purger(Protocol):
+    """Takedowns of one crawl directory."""
+
+    def checked(self, urls: Sequence[str], domains: Sequence[str], reason: str) -> Order:
+        """The order as it is kept; UsageError for one that makes no sense."""
+
+    def foresee(self, order: Order) -> Foreseen:
+        """What it would take out."""
+
+    def file(self, order: Order) -> Takedown:
+        """Put it on record and block it."""
+
+    def pending(self) -> list[Takedown]:
+        """Those that are not carried out."""
+
+    def is_running(self) -> bool:
+        """Whether a crawl runs there, who then carries it out."""
+
+    def wait(self, number: str, carry_out: Callable[[], object]) -> Takedown:
+        """Wait until it is carried out; `carry_out` does it where no crawl runs."""
+
+
 class DemoResult(Protocol):
     """What a demonstration came to."""
 
@@ -221,6 +245,12 @@ def _open_operator(out: Path) -> Operator:
     return open_operator(out)
 
 
+def _open_purge(out: Path) -> Purger:
+    from nephila.node.takedown.ordering import open_purge  # noqa: PLC0415 - start-up
+
+    return open_purge(out)
+
+
 def _audit(out: Path, host: str, expect: Sequence[str]) -> Audit:
     from nephila.node.audit import audit  # noqa: PLC0415 - start-up
 
@@ -245,6 +275,7 @@ class Backend:
     report_on: Callable[[Path], CrawlReport] = _report_on
     audit: Callable[[Path, str, Sequence[str]], Audit] = _audit
     run_simulation: RunSimulation = _run_simulation
+    open_purge: Callable[[Path], Purger] = _open_purge
     run_flush: Callable[[Path, Configured, Sequence[EventSink]], CrawlSummary] = _run_flush
 
 

@@ -27,7 +27,7 @@ def block(
     ctx: click.Context, directory: Path, *, pattern: str, reason: str | None, remove: bool, as_json: bool
 ) -> None:
     """List the blocks of the crawl in DIR, or block PATTERN: a domain or host with all below it, or the beginning of
-    URLs such as https://example.org/part.
+    URLs such as https://example.org/part; with a $ at its end, exactly that URL.
 
     It holds from the next claim of a running crawl on. What was queued is not fetched; what was stored stays. Removing
     a block that is not there ends with exit code 1.

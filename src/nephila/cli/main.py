@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
             "nephila.cli.policy", "policy", "Show or set what holds for a domain: pace, depth, hours, pause."
         ),
         "block": Entry("nephila.cli.block", "block", "List, add or remove what is not to be asked for any more."),
+        "purge": Entry("nephila.cli.purge", "purge", "Take a URL or a domain down: block it, purge it, prove it."),
         "serve": Entry("nephila.cli.serve", "serve", "Serve the dashboard and the control API of a crawl."),
         "config": Entry("nephila.cli.config", "config", "Show settings and where they came from."),
         "completion": Entry("nephila.cli.completion", "completion", "Print the script that completes commands."),

@@ -19,7 +19,7 @@ from nephila.model.errors import NephilaError, StorageError, UsageError
 from nephila.model.events import EventKind
 from nephila.node.desk import Desk
 
-from . import handlers_orders, handlers_sight, handlers_tasks
+from . import handlers_orders, handlers_sight, handlers_takedowns, handlers_tasks
 from .access import Caller, Gate, Role
 from .asked import Asked, EventsAsked
 from .bounds import Bounds, RateLimit
@@ -33,7 +33,12 @@ from .pages import Asset, read_assets
 from .problems import TITLES, ProblemError, problem
 from .stream import Tail, stream_events
 
-ENDPOINTS = (*handlers_sight.ENDPOINTS, *handlers_orders.ENDPOINTS, *handlers_tasks.ENDPOINTS)
+ENDPOINTS = (
+    *handlers_sight.ENDPOINTS,
+    *handlers_orders.ENDPOINTS,
+    *handlers_takedowns.ENDPOINTS,
+    *handlers_tasks.ENDPOINTS,
+)
 PREFIXES = (PREFIX, f"{PREFIX}/crawler", "/crawler")
 """The same answers under each (C1)."""
 CHANGING = frozenset({"POST", "PUT", "DELETE"})

@@ -130,6 +130,24 @@ class UnblockAsked(Asked):
     pattern: Annotated[str, Meta(min_length=1, max_length=400)]
 
 
+# Takedowns
+
+
+class TakedownOrder(Asked):
+    """What must not be kept: exactly these pages, and these domains with all below them."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=1000)]
+    urls: Annotated[list[Url], Meta(max_length=1000)] = []
+    domains: Annotated[list[Annotated[str, Meta(min_length=1, max_length=255)]], Meta(max_length=1000)] = []
+
+
+class TakedownsAsked(Asked):
+    """Which page of the list."""
+
+    limit: Limit = 100
+    before: Annotated[str, Meta(max_length=20, pattern="^[0-9]*$", description="`next` of the page before.")] = ""
+
+
 # Dead letters, pages, stories
 
 

@@ -23,6 +23,7 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 _PARAMETERS = {
     "domain": "A domain, a host or a URL's host: the registrable domain that it belongs to is meant.",
     "task_id": "What tasks/lease gave.",
+    "takedown_id": "What POST takedowns gave.",
 }
 
 

@@ -169,6 +169,51 @@ class BlocksAnswer(Given):
     next: str
 
 
+# Takedowns
+
+
+class RewrittenGiven(Given):
+    """A file that was rewritten, as its receipt in the chain says."""
+
+    file: str
+    at: str
+    was: str
+    """SHA-256 of the whole file before."""
+    now: str
+    removed: Count
+    """Captures that were taken out; of an event file, 1 for all lines that were masked."""
+
+
+class TakedownGiven(Given):
+    """A takedown."""
+
+    id: str
+    state: Literal["pending", "done"]
+    """pending: it is blocked; a crawl that runs, or `nephila purge`, takes out what was stored."""
+    urls: list[str]
+    domains: list[str]
+    reason: str
+    who: str
+    ordered_at: int
+    done_at: int
+    captures: Count
+    """Captures that were taken out of the archive."""
+    emptied: Count
+    """Captures of other pages that had their payload from those."""
+    files: list[RewrittenGiven]
+    head: str
+    """The head of the chain that has all receipts in it."""
+
+
+class TakedownsAnswer(Given):
+    """Takedowns, the newest first."""
+
+    takedowns: list[TakedownGiven]
+    total: Count
+    next: str
+    """Where the next page begins (`before`); empty at the end."""
+
+
 # Dead letters, pages, stories
 
 

@@ -7,21 +7,29 @@ from collections.abc import Iterable
 from nephila.model.errors import UsageError
 from nephila.model.policy import Block
 
+EXACTLY = "$"
+"""At the end of a URL: this one and no other. Where a URL really ends so, write %24."""
+
 
 class Blocklist:
-    """Blocks, ready to be asked. A name blocks itself and all below it; a URL blocks those that begin so."""
+    """Blocks, ready to be asked. A name blocks itself and all below it; a URL what begins so, with a $ only itself."""
 
     def __init__(self, blocks: Iterable[Block] = ()) -> None:
         self._names: dict[str, Block] = {}
         self._prefixes: list[Block] = []
+        self._exact: dict[str | bytes, Block] = {}
         for block in blocks:
-            if "://" in block.pattern:
+            if "://" in block.pattern and block.pattern.endswith(EXACTLY):
+                self._exact[block.pattern.removesuffix(EXACTLY)] = block
+                if block.fingerprint:
+                    self._exact[block.fingerprint] = block
+            elif "://" in block.pattern:
                 self._prefixes.append(block)
             else:
                 self._names[block.pattern] = block
 
     def __bool__(self) -> bool:
-        return bool(self._names or self._prefixes)
+        return bool(self._names or self._prefixes or self._exact)
 
     def of_host(self, host: str) -> Block | None:
         """The block that a whole host is under."""
@@ -33,13 +41,15 @@ class Blocklist:
             name = name.partition(".")[2]
         return None
 
-    def of_url(self, url: str) -> Block | None:
-        """The block that forbids a URL by its beginning."""
+    def of_url(self, url: str, fingerprint: bytes = b"") -> Block | None:
+        """The block that forbids a URL by its beginning, or this very one, however it is spelled."""
+        if self._exact and (block := self._exact.get(fingerprint) or self._exact.get(url)) is not None:
+            return block
         return next((block for block in self._prefixes if url.startswith(block.pattern)), None)
 
-    def find(self, host: str, url: str) -> Block | None:
+    def find(self, host: str, url: str, fingerprint: bytes = b"") -> Block | None:
         """The block that forbids a URL."""
-        return self.of_host(host) or self.of_url(url)
+        return self.of_host(host) or self.of_url(url, fingerprint)
 
 
 def check_pattern(pattern: str) -> str:

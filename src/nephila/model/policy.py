@@ -39,10 +39,13 @@ class DomainPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Something that is not to be asked for any more: a domain, a host, or URLs that begin so."""
+    """Something that is not to be asked for any more: a domain, a host, URLs that begin so, or exactly one URL."""
 
     pattern: str
-    """``example.org`` (a registrable domain or a host, with all below it) or ``https://example.org/part``."""
+    """``example.org`` (a registrable domain or a host, with all below it), ``https://example.org/part``, or
+    ``https://example.org/page$`` for this URL alone."""
     reason: str
     at: int = 0
     """UTC milliseconds."""
+    fingerprint: bytes = b""
+    """Of a pattern that means one URL, where it is known: every spelling of that URL has it."""

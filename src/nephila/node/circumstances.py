@@ -53,15 +53,15 @@ class Circumstances:
         self.domain = view.domain(self.domain_name) or DomainState(self.domain_name)
         self.policy: DomainPolicy = view.policy(self.domain_name) or _ORDINARY
 
-    def block(self, host: str, url: str) -> Block | None:
+    def block(self, host: str, url: str, fingerprint: bytes = b"") -> Block | None:
         """The block that forbids a URL now."""
-        return self._blocks.find(host, url)
+        return self._blocks.find(host, url, fingerprint)
 
     def hold(self, story: UrlStory) -> Hold | None:
         """Why a queued URL is not asked for now, beyond its turn; None when only its turn is missing."""
         if self.host is None:
             return None
-        block = self.block(story.host, story.url)
+        block = self.block(story.host, story.url, story.fingerprint)
         if block is not None:
             return Hold(DeferReason.BLOCKED, f"a person blocked {block.pattern}: {block.reason}")
         if self.policy.paused:

@@ -128,6 +128,8 @@ class Crawl:
         try:
             await begin_shipping(machinery)
             self.recovered = await machinery.recovery.run()
+            if machinery.takedowns is not None:
+                await machinery.takedowns.block_pending()
             if new_cycle and not await machinery.frontier.begin_cycle():
                 self.warn("cycle", "the cycle that was begun is not finished yet: this goes on with it")
             machinery.allowance.pages = machinery.frontier.snapshot().pages_in_cycle
@@ -135,6 +137,7 @@ class Crawl:
             background = [
                 asyncio.create_task(self._crew.keep_books(), name="books"),
                 asyncio.create_task(self._keep_leases(), name="leases"),
+                *([asyncio.create_task(machinery.takedowns.run(), name="takedowns")] if machinery.takedowns else []),
                 asyncio.create_task(self._sow(seeds), name="seeds"),
             ]
             for task in background:
@@ -239,8 +242,18 @@ class Crawl:
         await self._crew.disband(background[0] if background else None, background[1:])
         if self._m.plugins is not None:
             await self._m.plugins.settle()
+        await self._carry_out_takedowns()
         self._tell(EventKind.CRAWL_END)
         self._m.events.flush()
+
+    async def _carry_out_takedowns(self) -> None:
+        """What was ordered and is not done: all files are closed now."""
+        if self._m.takedowns is None or self._failure is not None:
+            return
+        try:
+            await self._m.takedowns.finish()
+        except NephilaError as error:
+            self.fail(error)
 
     def _used(self) -> Used:
         snapshot = self._m.tally.snapshot()

@@ -94,6 +94,8 @@ class Desk:
     roster: Roster
     crawls: bool
     """Whether the crawl runs in this process."""
+    take_up: Callable[[], None]
+    """Have a crawl in this process look for takedowns."""
     workers: Workers = field(default_factory=Workers)
 
     @property
@@ -206,6 +208,7 @@ def desk_inside(machinery: Machinery, figures: Callable[[], Figures], nudge: Cal
         emit=machinery.events.emit,
         roster=Roster(Census(machinery.frontier.view)),
         crawls=True,
+        take_up=_nothing if machinery.takedowns is None else machinery.takedowns.wake,
     )
 
 
@@ -245,6 +248,7 @@ async def desk_beside(out: Path) -> AsyncIterator[Desk]:
             emit=_unheard,
             roster=Roster(Census(frontier.view)),
             crawls=False,
+            take_up=_nothing,
         )
 
 

@@ -14,6 +14,7 @@
     figures.json       figures over time, for charts
     changes.jsonl      what people changed while it ran or stood still: who, when, what
     chain/             hashes that seal archive and events
+    takedowns/         what was to be taken out and blocked, and the proof that it was (JSON)
     plugins/           what plugins did and how often they failed, where there are any (JSON)
 
 One `crawl` at a time holds the lock; readers need none.
@@ -72,6 +73,7 @@ class CrawlDirectory:
         self.changes = root / "changes.jsonl"
         self.chain = root / "chain"
         self.plugins = root / "plugins"
+        self.takedowns = root / "takedowns"
 
     def check(self) -> None:
         """Raise `CrawlDirectoryError` unless this is a crawl of a format that we read."""
@@ -183,7 +185,16 @@ class CrawlDirectory:
     def discard(self) -> None:
         """Take back a crawl that came to nothing: what was made for it, and nothing else."""
         learned = (self.duplicates, self.near, self.aliases)
-        for folder in (self.frontier, self.warc, self.spool, *learned, self.events, self.chain, self.plugins):
+        for folder in (
+            self.frontier,
+            self.warc,
+            self.spool,
+            *learned,
+            self.events,
+            self.chain,
+            self.plugins,
+            self.takedowns,
+        ):
             shutil.rmtree(folder, ignore_errors=True)
         logs = (self.catalogue.with_name(self.catalogue.name + end) for end in ("-wal", "-shm"))
         drafts = (self.figures, self.figures.with_name(self.figures.name + ".new"), self.changes)

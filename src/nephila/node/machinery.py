@@ -24,6 +24,7 @@ from .bookkeeper import Bookkeeper
 from .recovery import Recovery
 from .shipping import Shipper
 from .sowing import Sower
+from .takedown import TakedownKeeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,10 @@ class Machinery:
     plugin_seeds: Sequence[SeedSource] = ()
     shipper: Shipper | None = None
     """Carries the archive to its store; None where it lies in the crawl directory."""
+    takedowns: TakedownKeeper | None = None
+    """Carries out takedowns; None where the archive is elsewhere, and in workers of a supervisor."""
+    look_for_roll: Callable[[], None] = lambda: None
+    """Closes the files of this process where a takedown asks for it."""
 
 
 async def begin_shipping(machinery: Machinery) -> None:

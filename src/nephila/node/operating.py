@@ -7,7 +7,7 @@ is wrong with an order is found before anything is opened for writing, so that n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -78,6 +78,15 @@ class CrawlOperator:
         entry = Block(kept, told, self._clock.wall_ms())
         self._change(lambda frontier: frontier.block(entry))
         return entry
+
+    def block_all(self, entries: Callable[[int], Sequence[Block]]) -> None:
+        """Let several blocks hold, made with the secret of the crawl."""
+
+        async def act(frontier: LmdbFrontier) -> None:
+            for entry in entries(frontier.secret):
+                await frontier.block(entry)
+
+        self._change(act)
 
     def unblock(self, pattern: str) -> bool:
         """Take a block back; False when there was none."""

@@ -66,7 +66,7 @@ async def recall(desk: Desk, urls: Sequence[str], level: Level) -> Recalled:
         if not isinstance(address, Address):
             refused.append((url, *address))
             continue
-        block = blocks.find(address.host, address.url)
+        block = blocks.find(address.host, address.url, address.fingerprint)
         story = desk.story(address)
         if block is not None:
             refused.append((url, "blocked", f"{block.pattern}: {block.reason}"))

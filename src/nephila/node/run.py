@@ -91,7 +91,7 @@ def run_crawl(
 
 
 def run_flush(out: Path, configured: Configured, *, listeners: Sequence[EventSink] = ()) -> CrawlSummary:
-    """Bring what a crawl left in its spool to the archive's store, and fetch nothing."""
+    """Bring what a crawl left in its spool to the archive's store, carry out takedowns, and fetch nothing."""
     check_memory_limits(configured.settings.frontier.map_bytes)
     calm_collector()
     try:

@@ -108,7 +108,7 @@ class Sower:
         candidates = [
             candidate
             for candidate in self._judge(seeds, tally)
-            if not tally.refuse_blocked(candidate, blocks.find(candidate.address.host, candidate.address.url))
+            if not tally.refuse_blocked(candidate, blocks.find(*_named(candidate.address)))
         ]
         admission = Admission()
         if candidates:
@@ -163,3 +163,8 @@ class Sower:
         if self._listings is not None:
             self._listings.flush()
         tally.admit(await self._frontier.admit(batch))
+
+
+def _named(address: Address) -> tuple[str, str, bytes]:
+    """As a blocklist asks."""
+    return address.host, address.url, address.fingerprint

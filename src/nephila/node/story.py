@@ -71,7 +71,7 @@ class StoryTeller:
         lines.append(("verdict", "never met: no page of this crawl links to it, and it was no seed"))
         data["state"] = "unknown"
         refused = self._scope.judge(address, 1) or self._alias(address)
-        if refused is None and (block := around.block(address.host, address.url)) is not None:
+        if refused is None and (block := around.block(address.host, address.url, address.fingerprint)) is not None:
             refused = "blocked", f"{block.pattern}: {block.reason}"
         if refused is not None:
             reason, detail = refused
@@ -87,7 +87,8 @@ class StoryTeller:
 
     def _verdict(self, story: UrlStory, lines: Lines, data: dict[str, object]) -> None:
         """What was decided, when, and from which page."""
-        lines.append(("verdict", VERDICTS[story.state]))
+        verdict = "fetched, stored, and taken down" if story.reason == "taken_down" else VERDICTS[story.state]
+        lines.append(("verdict", verdict))
         if story.reason and story.state not in {"parked", "queued"}:
             told = REASONS.get(story.reason, story.reason)
             lines.append(("because", f"{told} ({story.detail})" if story.detail else told))
@@ -129,10 +130,13 @@ class StoryTeller:
                 self._due(hold, "next try", lines, data)
             case "delayed":
                 self._due(Hold(story.reason, "", story.due_in_ms), "due", lines, data)
+            case "completed" if story.reason == "taken_down":
+                block = around.block(story.host, story.url, story.fingerprint)
+                lines += [("never again", f"a person blocked {block.pattern}: {block.reason}")] if block else []
             case "completed" | "stored_pending":
                 self._visits(story, lines, data)
             case "refused" | "dropped" if story.reason == "blocked":
-                if around.block(story.host, story.url) is None:
+                if around.block(story.host, story.url, story.fingerprint) is None:
                     lines.append(("since then", "the block was taken back: it is queued when it is found again"))
             case "dead_letter":
                 lines.append(("to try again", f"`dead DIR --retry {story.url}`"))

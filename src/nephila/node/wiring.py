@@ -61,11 +61,12 @@ from nephila.pipeline import (
     Stages,
 )
 from nephila.politeness import StandardPoliteness, address_ledger
-from nephila.store import Disk, LocalDisk, SqliteCatalogue, Trail
+from nephila.store import Disk, LocalArchive, LocalDisk, SpooledArchive, SqliteCatalogue, Trail
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
 
 from .allowance import PageAllowance
-from .archiving import Books, Medium, Writer, archiving
+from .archiving import Archiving, Books, Medium, Writer, archiving
+from .bookkeeper import Bookkeeper
 from .crawl import Crawl
 from .directory import CrawlDirectory
 from .extending import PluginBooks, extensions_of, fetched_types, read_by, seeds_by, start_plugins
@@ -75,6 +76,8 @@ from .reading import list_kind_of, list_reader, page_reader, wanted_types
 from .recovery import Recovery
 from .scopefile import FollowingSieve, ScopeFollower
 from .sowing import Sower
+from .takedown import TakedownKeeper, Takedowns, roll_when_asked
+from .takedown.carrying_out import Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +375,46 @@ def assemble(
         plugins=extensions,
         plugin_seeds=seeds_by(extensions),
         shipper=kept.shipper,
+        takedowns=_takedowns(directory, ground, books, kept, trail, sink, identifier) if not joining else None,
+        look_for_roll=roll_when_asked(directory.takedowns, partial(_roll, kept.archive, sink, kept.bookkeeper)),
     )
+
+
+def _roll(archive: LocalArchive | SpooledArchive, sink: JsonlEventSink, bookkeeper: Bookkeeper) -> None:
+    """Close the files of this process: a takedown is to rewrite them."""
+    sink.roll()
+    if isinstance(archive, LocalArchive):
+        archive.roll()
+    bookkeeper.nudge()
+
+
+def _takedowns(
+    directory: CrawlDirectory,
+    ground: Ground,
+    books: Books,
+    kept: Archiving,
+    trail: Trail,
+    sink: JsonlEventSink,
+    identifier: Identifier,
+) -> TakedownKeeper | None:
+    """Who carries out takedowns; nobody where the archive is in a store, whose objects are never overwritten."""
+    if not isinstance(kept.archive, LocalArchive) or not isinstance(books.frontier, LmdbFrontier):
+        return None
+    parts = Parts(
+        directory,
+        ground.disk or LocalDisk(),
+        ground.clock,
+        books.frontier,
+        books.catalogue,
+        books.duplicates,
+        books.near,
+        kept.archive,
+        trail,
+        _identify_with(identifier),
+        sink.roll,
+        threaded=ground.threaded,
+    )
+    return TakedownKeeper(Takedowns(parts), books.frontier.view, kept.archive, kept.bookkeeper.nudge)
 
 
 def heartbeat_figures(snapshot: CrawlSnapshot) -> tuple[tuple[str, int], ...]:

@@ -70,6 +70,11 @@ class EventFile:
         grown, self._grown = self._grown, {}
         return list(grown.items())
 
+    def roll(self) -> None:
+        """Leave the file for the next one, where anything was written to it."""
+        if self._descriptor >= 0 and self._size:
+            self._open_next(self._number + 1)
+
     def close(self) -> None:
         """Let go of the file; a later `append` opens one again."""
         if self._descriptor >= 0:

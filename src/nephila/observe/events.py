@@ -91,6 +91,14 @@ class JsonlEventSink:
         self._buffer.clear()
         self._waiting = 0
 
+    def roll(self) -> None:
+        """Go on in another file, so that those before it are nobody's. StorageError where the disk refuses."""
+        self.flush()
+        try:
+            self._file.roll()
+        except OSError as error:
+            raise StorageError(f"no event file can be begun in {self._directory}: {error.strerror or error}") from error
+
     def close(self) -> None:
         """Flush and close; later events are only counted."""
         self.flush()

@@ -26,6 +26,7 @@ from nephila.model.errors import StorageError
 from nephila.model.record import SegmentId
 
 from . import statements as sql
+from .removal import Removal
 
 SCHEMA_VERSION = 5
 APPLICATION_ID = 0x4E455048
@@ -193,6 +194,10 @@ class SqliteCatalogue:
         )
         found = self._rows(query, (name,))
         return found[0] if found else None
+
+    def removal(self) -> Removal:
+        """What takes captures out of it."""
+        return Removal(self._connection, self._writing, self._rows)
 
     def close(self) -> None:
         """As the interface."""

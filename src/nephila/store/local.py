@@ -147,6 +147,14 @@ class LocalArchive:
                 self._retire(segment)
         self._tell([segment.name for segment in aged])
 
+    def roll(self) -> None:
+        """Close every file that holds anything: what comes next goes to new ones. May be run in a thread."""
+        with self._lock:
+            full = [segment for segment in self._open.values() if segment.end]
+            for segment in full:
+                self._retire(segment)
+        self._tell([segment.name for segment in full])
+
     def on_roll(self, listener: Callable[[SegmentId], None]) -> None:
         """As the interface. Called in the thread that appends or closes; the last bytes are durable after `sync`."""
         self._listeners.append(listener)

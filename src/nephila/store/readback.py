@@ -16,6 +16,7 @@ from nephila.model.record import Capture, Original, RecordRef, SegmentId, Stored
 from .capture import coding_of
 from .metadata import MetadataFields
 from .reader import DamagedArchiveError, WarcRecord
+from .tombstone import is_tombstone
 from .warc import PROFILE_NOT_MODIFIED, parse_date
 
 Decode = Callable[[bytes, bytes], bytes]
@@ -38,7 +39,7 @@ def units(records: Iterable[WarcRecord]) -> Iterator[list[WarcRecord]]:
 
 
 def whole_units(records: Iterable[WarcRecord]) -> Iterator[list[WarcRecord]]:
-    """The same, ending quietly where the file is torn."""
+    """The same, ending quietly where the file is torn, and without those that were taken out."""
     groups = units(records)
     while True:
         try:
@@ -47,7 +48,8 @@ def whole_units(records: Iterable[WarcRecord]) -> Iterator[list[WarcRecord]]:
             return
         if unit is None:
             return
-        yield unit
+        if not is_tombstone(unit[0]):
+            yield unit
 
 
 def parse_head(head: bytes) -> tuple[int, tuple[tuple[str, str], ...]]:
@@ -122,10 +124,12 @@ def _fetched(answer: WarcRecord, request: bytes, fields: MetadataFields, decode:
 
 
 def _original(answer: WarcRecord, coding: str) -> Original:
+    """What a revisit refers to; nothing is known of it where that was taken out of the archive (`tombstone`)."""
+    date = answer.get("warc-refers-to-date")
     return Original(
         url=answer.get("warc-refers-to-target-uri"),
         record_id=answer.get("warc-refers-to").strip("<>"),
-        at=parse_date(answer.get("warc-refers-to-date")),
+        at=parse_date(date) if date else 0,
         payload_digest=answer.get("warc-payload-digest"),
         coding=coding,
     )

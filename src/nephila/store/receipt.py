@@ -8,7 +8,7 @@ still has its seals, under a receipt that was not carried out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from nephila.model.errors import StorageError
@@ -19,24 +19,37 @@ from .trail_check import TrailCheck
 from .trail_line import Receipt
 
 
+def check_sealed(disk: Disk, event_disk: Disk, root: Path, files: Collection[str]) -> None:
+    """Raise `StorageError` where one of the files is not what was sealed.
+
+    A receipt must not cover up what happened before. Once for all of them: it reads every chain.
+    """
+    try:
+        found = TrailCheck(root, disk, event_disk).run(only=files)
+    except OSError as error:
+        raise StorageError(f"the chains cannot be read: {(error.strerror or str(error)).lower()}.") from error
+    if wrong := [breach for breach in found.breaches if breach.file in files]:
+        raise StorageError(
+            f"{wrong[0].file} is not rewritten, because {wrong[0].what}.", hint="`nephila audit` tells more."
+        )
+
+
 def replace_sealed(
-    trail: Trail, disk: Disk, root: Path, file: str, draft: str, *, removed: Sequence[str], why: str
+    trail: Trail, disk: Disk, root: Path, file: str, draft: str, *, removed: Sequence[str], why: str, emptied: int = 0
 ) -> Receipt:
     """Put `draft` in the place of `file`, both named from the crawl directory, under a receipt.
 
-    Raises `StorageError` where the file is not what was sealed, for a receipt must not cover up what happened before;
-    and where the disk refuses: then the file is the old one or the new one, never a part of either.
+    The file was looked at before (`check_sealed`). Raises `StorageError` where the disk refuses: then the file is the
+    old one or the new one, never a part of either.
     """
     try:
-        found = TrailCheck(root, disk, disk).run(only=file)
-        if wrong := [breach.what for breach in found.breaches if breach.file == file]:
-            raise StorageError(f"{file} is not rewritten, because {wrong[0]}.", hint="`nephila audit` tells more.")
         receipt = Receipt(
             file=file,
             was=_weighed(disk, root / file),
             now=_weighed(disk, root / draft, sync=True),
             removed=list(removed),
             why=why,
+            emptied=emptied,
         )
         trail.receipt(receipt)
         disk.rename(root / draft, root / file)

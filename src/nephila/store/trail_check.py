@@ -14,9 +14,8 @@ Memory holds the names of files, and a bounded part of the seals.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 from .disk import Disk, LocalDisk
@@ -79,10 +78,10 @@ class TrailCheck:
         self._receipts: dict[str, list[Receipt]] = {}
         self._noted: dict[tuple[str, int], str] = {}
         self._seen: set[str] = set()
-        self._only = ""
+        self._only: Collection[str] = ()
 
-    def run(self, expect: tuple[str, ...] = (), only: str = "") -> TrailVerdict:
-        """Check everything, or of the files `only` one; `expect` are hashes of lines that must be there."""
+    def run(self, expect: tuple[str, ...] = (), only: Collection[str] = ()) -> TrailVerdict:
+        """Check everything, or of the files `only` some; `expect` are hashes of lines that must be there."""
         self._only = only
         verdict = self._verdict
         chains = [name for name in self._disk.names(self._root / CHAINS) if name.endswith(SUFFIX)]
@@ -165,7 +164,7 @@ class TrailCheck:
         for file, stretches in _by_file(seals):
             if not _is_ours(file):
                 self._blame(file, "a chain seals what is no file of a crawl")
-            elif file == self._only or not self._only:
+            elif file in self._only or not self._only:
                 self._seen.add(file)
                 self._verdict.files += 1
                 self._check_file(file, stretches)
@@ -182,7 +181,7 @@ class TrailCheck:
                 if name.endswith(suffix) and file not in self._seen:
                     self._check_unsealed(file, disk)
         for file in filter(_is_ours, self._receipts.keys() - self._seen):
-            self._check_receipt(file, self._disk, lambda: False)
+            self._check_receipt(file, self._disk, iter(()))
         for file in sorted(self._before.keys() - self._seen):
             if not self._exists(file):
                 self._blame(file, "it is missing, and was there when the chain was begun")
@@ -190,23 +189,21 @@ class TrailCheck:
     def _check_file(self, file: str, stretches: Iterator[_Stretch]) -> None:
         disk = self._event_disk if file.startswith(f"{EVENTS}/") else self._disk
         if file in self._receipts:
-            self._check_receipt(file, disk, lambda: self._holds(file, disk, stretches))
+            self._check_receipt(file, disk, stretches)
             return
-        for problem in self._problems(file, disk, stretches):
+        for problem in self._problems(file, disk, stretches, self._before.get(file, 0)):
             self._blame(file, problem)
 
-    def _holds(self, file: str, disk: Disk, stretches: Iterator[_Stretch]) -> bool:
-        return not any(self._problems(file, disk, stretches))
-
-    def _problems(self, file: str, disk: Disk, stretches: Iterator[_Stretch]) -> Iterator[str]:
+    def _problems(self, file: str, disk: Disk, stretches: Iterator[_Stretch], end: int) -> Iterator[str]:
+        """What is wrong with a file whose bytes are to be sealed from `end` on."""
         try:
             opened = disk.open(self._root / file)
         except FileNotFoundError:
             yield "the file is missing"
             return
         try:
-            size, end = opened.size(), self._before.get(file, 0)
-            self._verdict.older_files += bool(end)
+            size = opened.size()
+            self._verdict.older_files += file in self._before
             for stretch in stretches:
                 if stretch.start != end:
                     yield _not_tiled(stretch, end)
@@ -238,28 +235,40 @@ class TrailCheck:
         finally:
             opened.close()
 
-    def _check_receipt(self, file: str, disk: Disk, old_holds: Callable[[], bool]) -> None:
-        """A rewritten file is the one that the last receipt announced, or the one before it, not yet replaced."""
+    def _check_receipt(self, file: str, disk: Disk, stretches: Iterator[_Stretch]) -> None:
+        """A rewritten file is the one that the last receipt announced, or the one before it, not yet replaced.
+
+        Seals of bytes that a receipt covers speak of the file as it was, or say the same as the receipt. Behind them it
+        may have grown: an event file that the next run goes on with.
+        """
         receipts = self._receipts[file]
-        for earlier, later in pairwise(receipts):
-            if earlier.now != later.was:
+        possible = {receipts[0].was}
+        for receipt in receipts:
+            if receipt.was not in possible:
                 self._blame(file, "it was changed between two receipts")
+            possible = {receipt.was, receipt.now}
         last = receipts[-1]
-        found = self._weight(file, disk)
-        if found == last.now or (found is None and last.now[0] == 0):
-            return
-        if found == last.was and (len(receipts) > 1 or old_holds()):
+        if self._begins_with(file, disk, last.now):
+            grown = (stretch for stretch in stretches if stretch.start >= last.now[0])
+            if last.now[0]:
+                for problem in self._problems(file, disk, grown, last.now[0]):
+                    self._blame(file, problem)
+        elif self._begins_with(file, disk, last.was) and (
+            len(receipts) > 1 or not any(self._problems(file, disk, stretches, self._before.get(file, 0)))
+        ):
             self._verdict.notes.append(f"{file} was to be rewritten ({last.why}), and was not.")
         else:
             self._blame(file, "it is not the file that its receipt announced")
 
-    def _weight(self, file: str, disk: Disk) -> tuple[int, str] | None:
+    def _begins_with(self, file: str, disk: Disk, weight: tuple[int, str]) -> bool:
+        """Whether the first so many bytes of a file have that digest; of no bytes, whether there is no such file."""
+        size, digest = weight
         try:
             opened = disk.open(self._root / file)
         except FileNotFoundError:
-            return None
+            return not size
         try:
-            return opened.size(), digest_of(opened, 0, opened.size())
+            return bool(size) and opened.size() >= size and digest_of(opened, 0, size) == digest
         finally:
             opened.close()
 

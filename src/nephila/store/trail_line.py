@@ -39,6 +39,8 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     removed: list[str]
     """Digests or fingerprints of what was taken out, never the thing itself."""
     why: str
+    emptied: int = 0
+    """Captures that stay, and whose payload was that of one that was taken out."""
 
 
 class TrailLine(msgspec.Struct, frozen=True, omit_defaults=True):

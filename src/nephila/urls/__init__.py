@@ -4,13 +4,14 @@ from .address import Address, Fingerprint, origin_of
 from .domain import registrable_domain
 from .fingerprint import SECRET_BITS, fingerprint
 from .identity import Identifier, RefusalReason, UrlLimits, UrlRefused
-from .mask import mask_secrets
+from .mask import TAKEN_DOWN, is_taken_down, mask_secrets
 from .normal import NormalForm, NormalRules
 from .parse import Base, resolve, resolve_location
 from .skeleton import is_open, skeleton
 
 __all__ = [
     "SECRET_BITS",
+    "TAKEN_DOWN",
     "Address",
     "Base",
     "Fingerprint",
@@ -22,6 +23,7 @@ __all__ = [
     "UrlRefused",
     "fingerprint",
     "is_open",
+    "is_taken_down",
     "mask_secrets",
     "origin_of",
     "registrable_domain",

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 
 MASK = "***"
+TAKEN_DOWN = "/***"
+"""What the event log says in the place of a path, and all after it, of which nothing may be told any more (K2)."""
 
 _SECRET_NAMES = frozenset(
     {
@@ -33,6 +35,11 @@ _MAIL_ADDRESS = re.compile(
 )
 _USERINFO = re.compile(r"^([a-z][a-z0-9+.-]*:)?//[^/?#\\]*@", re.IGNORECASE)
 _SEPARATORS = re.compile(r"([&;])")
+
+
+def is_taken_down(url: str) -> bool:
+    """Whether a URL is one of which only the origin is told (see `TAKEN_DOWN`)."""
+    return any(url.endswith(TAKEN_DOWN[:end]) for end in range(2, len(TAKEN_DOWN) + 1))
 
 
 def mask_secrets(url: str) -> str:

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { figure, h, section, table } from "./dom.js";
 import { stateChip } from "./domains.js";
 import { count, moment, span } from "./format.js";
-import { block, dropPolicy, pause, resume, setPolicy } from "./orders.js";
+import { block, dropPolicy, pause, resume, setPolicy, takeDown } from "./orders.js";
 
 const TIERS = ["news", "high", "normal", "low"];
 
@@ -37,7 +37,8 @@ export class Domain {
       h("div", { class: "head" }, h("h1", {}, domain.domain), stateChip(domain),
         h("span", { class: "spring" },
           domain.paused ? act("Resume", () => resume(domain.domain)) : act("Pause", () => pause(domain.domain)), " ",
-          act("Block", () => block(domain.domain), "danger"))),
+          act("Block", () => block(domain.domain), "danger"), " ",
+          act("Take down", () => takeDown(domain.domain, true), "danger"))),
       found.blocked_by ? h("p", { class: "note bad-text" }, `Blocked by ${found.blocked_by}`) : "",
       h("dl", { class: "figures" },
         figure("pages", count(domain.pages), `${count(found.total_requests)} requests`),

@@ -30,6 +30,17 @@ export const block = (pattern, reason) => attempt(async () => {
   return true;
 });
 
+export const takeDown = (what, isDomain) => attempt(async () => {
+  const reason = await ask(`Take down ${what}?`, {
+    text: `It is blocked, and what was stored of ${isDomain ? "this domain and all below it" : "this page"} is taken out of the archives for good. There is no way back but fetching it anew.`,
+    field: { label: "Why? It is kept with the record." }, go: "Take it down", danger: true,
+  });
+  if (!reason) return false;
+  const made = await post("takedowns", isDomain ? { domains: [what], reason } : { urls: [what], reason });
+  notice(`Takedown ${made.id} is on record: ${what} is blocked, and what was stored is being taken out.`);
+  return true;
+});
+
 export const unblock = (entry) => attempt(async () => {
   if (!await ask(`Lift the block on ${entry.pattern}?`, { text: `It was blocked because: ${entry.reason}`, go: "Lift it" })) return false;
   await remove("blocklist", { pattern: entry.pattern });

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h, linked, section, table } from "./dom.js";
 import { moment, size } from "./format.js";
-import { again, block } from "./orders.js";
+import { again, block, takeDown } from "./orders.js";
 
 export class Story {
   constructor(url) {
@@ -13,7 +13,8 @@ export class Story {
     this.element = h("div", {},
       h("div", { class: "head" }, h("h1", {}, url), h("span", { class: "spring" },
         h("button", { type: "button", class: "quiet", onclick: () => again(url) }, "Fetch again now"), " ",
-        h("button", { type: "button", class: "danger", onclick: () => block(url) }, "Block"))),
+        h("button", { type: "button", class: "danger", onclick: () => block(url) }, "Block"), " ",
+        h("button", { type: "button", class: "danger", onclick: async () => { if (await takeDown(url, false)) this.refresh(); } }, "Take down"))),
       section("What became of it", this.told), section("Captures", this.captures));
   }
 

@@ -236,7 +236,7 @@ def _without_forbidden(book: Book, key: bytes, host: HostState, new: New, source
     allowed: New = {}
     refused: list[Refusal] = []
     for url_key, candidate in new.items():
-        block = blocks.find(host.name, candidate.address.url)
+        block = blocks.find(host.name, candidate.address.url, candidate.address.fingerprint)
         if block is not None:
             refused.append(Refusal(candidate.address, "blocked", f"{block.pattern}: {block.reason}"))
         elif deepest is not None and candidate.depth > deepest:

@@ -325,7 +325,7 @@ def _rules_of(book: Book, origin: str) -> tuple[OriginNote | None, int | None]:
 
 def _ends_here(book: Book, key: bytes, host: HostState, one: Work, url: str) -> bool:
     """Whether a queued URL is not fetched after all: blocked or too deep by a person's word, or in a trap by now."""
-    if (blocks := book.blocklist()) and (block := blocks.of_url(url)) is not None:
+    if (blocks := book.blocklist()) and (block := blocks.of_url(url, one.fingerprint)) is not None:
         drop(book, key, host, one, "blocked", f"{block.pattern}: {block.reason}")
         return True
     if not book.totals.policies:

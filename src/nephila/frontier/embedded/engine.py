@@ -18,7 +18,7 @@ from nephila.model.record import SegmentId
 from nephila.model.task import Candidate, Lease, Level, Refusal, Token
 from nephila.urls import Fingerprint
 
-from . import admission, claiming, lending, orders, returning, settling, trapping, upkeep, waking
+from . import admission, claiming, forgetting, lending, orders, returning, settling, trapping, upkeep, waking
 from .book import Book, Policy, read_anchor, read_url
 from .group import GroupCommitter
 from .marks import PARKED
@@ -219,6 +219,15 @@ class LmdbFrontier:
     async def unblock(self, pattern: str) -> bool:
         """Take a block back; False when there was none."""
         return await self._group.run(lambda book: orders.unblock(book, pattern))
+
+    async def forget(
+        self,
+        gone: Sequence[tuple[str, Fingerprint]],
+        emptied: Sequence[tuple[str, Fingerprint]],
+        origins: Sequence[str],
+    ) -> None:
+        """Forget what captures left behind that were taken out of the archive (K2); see `forgetting`."""
+        await self._group.run(lambda book: forgetting.forget(book, gone, emptied, origins))
 
     async def release_trap(self, host: str, skeleton_key: bytes) -> int:
         """Let a quarantined or slowed skeleton start anew; how many URLs come back (T2)."""

@@ -37,6 +37,7 @@ from .book import (
 )
 from .bundle import entries_of, find, read_head, tail_of
 from .bundle import fingerprint_of as entry_fingerprint
+from .lending import OUTSIDE
 from .marks import PARKED, place_in
 from .records import DomainState, Fate, HostState, Place, Totals, UrlRecord
 from .shelving import reason_in, shelf_code
@@ -158,6 +159,14 @@ class LmdbFrontierView:
                 offsets.add(int.from_bytes(cursor.key()[-8:], "big"))
                 found = cursor.next()
         return offsets
+
+    def all_orphans(self) -> dict[SegmentId, set[int]]:
+        """The same of all segments: few, because results seldom come too late."""
+        found: dict[SegmentId, set[int]] = {}
+        with self._tables.env.begin() as txn, txn.cursor(db=self._db["orphans"]) as cursor:
+            for key in cursor.iternext(values=False):
+                found.setdefault(SegmentId(key[:-9].decode()), set()).add(int.from_bytes(key[-8:], "big"))
+        return found
 
     def holds(self, token: Token, fingerprint: Fingerprint | None, origin: str = "") -> bool:
         """Whether a lease still exists and its task is not yet settled."""
@@ -321,6 +330,14 @@ class LmdbFrontierView:
         now = self.timeline.now()
         with self._tables.env.begin() as txn, txn.cursor(db=self._db["leases"]) as cursor:
             return {lease.holder for lease in map(read_lease, cursor.iternext(False, True)) if lease.expires_at <= now}
+
+    def oldest_lease(self) -> Token | None:
+        """The least token of all leases of the crawl's own workers; None when there is none."""
+        with self._tables.env.begin() as txn, txn.cursor(db=self._db["leases"]) as cursor:
+            for key, raw in cursor:
+                if read_lease(raw).holder != OUTSIDE:
+                    return Token(int.from_bytes(key, "big"))
+        return None
 
     def key_of(self, story: UrlStory) -> bytes:
         """Where a page of `dead` ended, for the next one."""

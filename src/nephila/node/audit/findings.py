@@ -91,6 +91,8 @@ class Audit:
     """Requests through a proxy, whose addresses tell nothing of the servers."""
     untold: int = 0
     """Answers in the archive that the event log does not tell of: a process died before it wrote them."""
+    taken_out: int = 0
+    """Captures that a takedown took out of the archive: there is a receipt for each file."""
     lost: int = 0
     """Answers that the event log tells of and that went with the power."""
     wall_only: int = 0

@@ -24,6 +24,7 @@ from nephila.store.line_sort import LineSort
 from nephila.store.readback import parse_head, units
 from nephila.store.reader import DamagedArchiveError, WarcReader, WarcRecord
 from nephila.store.rotation import WARC_SUFFIX, index_name
+from nephila.store.tombstone import is_tombstone
 from nephila.store.trail import ARCHIVES, EVENTS, SUFFIX, raw_lines
 from nephila.urls import origin_of, resolve_location
 
@@ -58,6 +59,8 @@ class Gathering:
         self.boots = self._boots.keys()
         self.stretch_ends: list[tuple[int, int]] = []
         """Of each process in the event log, boot and time of the last request that it told of."""
+        self.taken_out: set[tuple[int, int, int]] = set()
+        """Of captures that a takedown took out: boot, when the request left, and how long it took."""
 
     def gather(self, into: LineSort) -> None:
         """Read everything: events first, for their files have the order of the boots."""
@@ -111,6 +114,9 @@ class Gathering:
                     boot = self._boot(fields.get("boot-id", ""), _number(fields.get("steady-ms", "")))
                     terms = self._term(fields.get("terms", ""))
                     continue
+                if is_tombstone(unit[0]):
+                    self._taken_out(unit[0], boot)
+                    continue
                 try:
                     request = self._exchange(unit, boot, terms if terms >= 0 else self._term(""))
                 except (KeyError, ValueError):
@@ -129,6 +135,14 @@ class Gathering:
                 self._audit.notes.append(
                     f"{name} ends with a capture that is not whole, from byte {error.offset:,} on."
                 )
+
+    def _taken_out(self, record: WarcRecord, boot: int) -> None:
+        """A capture that a takedown took out: of its request only the times are left, and what the event log tells."""
+        fields = _fields(record.block)
+        sent_ms, elapsed_ms = _number(fields.get("sent-steady-ms", "")), _number(fields.get("fetchTimeMs", ""))
+        self._audit.taken_out += 1
+        if sent_ms is not None and elapsed_ms is not None:
+            self.taken_out.add((boot, sent_ms, elapsed_ms))
 
     def _exchange(self, unit: list[WarcRecord], boot: int, terms: int) -> Request:
         """The request of one capture. KeyError or ValueError where its times are missing or make no sense."""

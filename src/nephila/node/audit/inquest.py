@@ -53,7 +53,8 @@ def audit(
             gathering.gather(lines)
             lossy = len(gathering.boots) > 1 or not result.trail.ended
             terms, begun, ends = gathering.terms, gathering.begun_ms, gathering.stretch_ends
-            inquiry = Inquiry(result, rules, terms, begun, ends, whole=not host, lossy=lossy)
+            gone = gathering.taken_out
+            inquiry = Inquiry(result, rules, terms, begun, ends, whole=not host, lossy=lossy, taken_out=gone)
             inquiry.hear(_requests(lines))
     except OSError as error:
         raise StorageError(f"{error.filename or root} cannot be read: {error.strerror or error}") from error

@@ -14,10 +14,13 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from nephila.model.terms import Terms
+from nephila.store.trail import ARCHIVES
+from nephila.urls import is_taken_down
 
 from .destinations import limit_of, refusal
 from .findings import Audit, Finding, FindingKind
@@ -68,11 +71,18 @@ class Inquiry:
         *,
         whole: bool = True,
         lossy: bool = False,
+        taken_out: AbstractSet[tuple[int, int, int]] = frozenset(),
     ) -> None:
         """`whole`: all hosts are here, so that limits per address can be judged.
 
         `lossy`: a run has not ended well, or the machine has booted meanwhile, so that records may have been lost.
+
+        `taken_out`: boot, time and length of requests whose captures a takedown took out; the event log tells of them.
         """
+        self._taken_out = taken_out
+        removed = {one for _, receipt in audit.trail.receipts if _is_archive(receipt.file) for one in receipt.removed}
+        self._unmarked = max(0, len(removed) - audit.taken_out)
+        """Captures that receipts tell of and that left no mark in the archive."""
         self._lossy = lossy
         self._audit = audit
         self._rules = rules
@@ -104,10 +114,11 @@ class Inquiry:
         audit.requests += 1
         audit.robots += request.is_robots
         audit.pages += not request.is_robots
-        audit.unanswered += not request.archived
+        is_taken_out = not request.archived and self._is_taken_out(request)
+        audit.unanswered += not request.archived and not is_taken_out
         audit.first_at = min(request.wall_at, audit.first_at or request.wall_at)
         audit.last_at = max(request.wall_at, audit.last_at)
-        if not request.archived and request.answered:
+        if not request.archived and request.answered and not is_taken_out:
             self._judge_missing(request)
         sent_ms = self._on_the_line(request)
         while self._coming and self._coming[0][0] <= sent_ms:
@@ -210,8 +221,8 @@ class Inquiry:
             self._blame(FindingKind.ROBOTS_OFF, request, "this run was told to ignore robots.txt")
             return
         standing = self._standings.get(request.origin)
-        if self._lossy and request.claims and (standing is None or request.claims != standing.ended_at):
-            self._audit.unjudged += 1  # it names rules that are not on record: they went with the power
+        if self._cannot_be_judged(request, standing):
+            self._audit.unjudged += 1
             return
         if standing is None:
             self._blame(FindingKind.NO_RULES, request, f"nobody had asked for {request.origin}/robots.txt")
@@ -238,6 +249,12 @@ class Inquiry:
                 request,
                 f"line {rule.line} of {request.origin}/robots.txt, for {agent}: Disallow: {rule.text[:200]}",
             )
+
+    def _cannot_be_judged(self, request: Request, standing: Standing | None) -> bool:
+        """Whether which page it was is not on record any more, or its rules are not: they went with the power."""
+        if not request.archived and (self._is_taken_out(request) or is_taken_down(request.url)):
+            return True
+        return bool(self._lossy and request.claims and (standing is None or request.claims != standing.ended_at))
 
     # -- addresses
 
@@ -270,10 +287,17 @@ class Inquiry:
 
     # -- records
 
+    def _is_taken_out(self, request: Request) -> bool:
+        return (request.boot, request.sent_ms, request.elapsed_ms) in self._taken_out
+
     def _judge_missing(self, request: Request) -> None:
         """An answer that the event log tells of: near the end of its process it may have gone with the power."""
         boot, end_ms = self._stretch_ends[request.stretch]
-        if self._audit.trail.receipts or (boot == request.boot and end_ms - request.end_ms <= LOST_MS):
+        if self._unmarked:
+            self._unmarked -= 1
+            self._audit.lost += 1
+            return
+        if boot == request.boot and end_ms - request.end_ms <= LOST_MS:
             self._audit.lost += 1
             return
         detail = f"the event log tells of an answer ({request.status}) that the archive does not hold"
@@ -309,6 +333,10 @@ def _merged_group(group: list[Request], audit: Audit) -> Iterator[Request]:
             yield from archived
         elif told:
             yield max(told, key=lambda one: (one.came is not Came.NOTHING, one.answered))
+
+
+def _is_archive(file: str) -> bool:
+    return file.startswith(f"{ARCHIVES}/")
 
 
 def _origin(url: str) -> str:

@@ -141,6 +141,8 @@ class Supervisor:
         try:
             await begin_shipping(machinery)
             self.recovered = await machinery.recovery.run()
+            if machinery.takedowns is not None:
+                await machinery.takedowns.block_pending()
             if new_cycle and not await machinery.frontier.begin_cycle():
                 self.warn("cycle", "the cycle that was begun is not finished yet: this goes on with it")
             self._tell(EventKind.CRAWL_START)
@@ -150,6 +152,8 @@ class Supervisor:
                     asyncio.create_task(self._sow(seeds), name="seeds"),
                     asyncio.create_task(self._keep_leases(), name="leases"),
                 ]
+                if machinery.takedowns is not None:
+                    background.append(asyncio.create_task(machinery.takedowns.run(), name="takedowns"))
                 if machinery.shipper is not None:  # what the dead left is uploaded here
                     self._books = asyncio.create_task(self._keep_books(), name="books")
                     self._books.add_done_callback(self._background_ended)
@@ -304,6 +308,8 @@ class Supervisor:
             await asyncio.gather(self._returning, return_exceptions=True)  # what broke was told
             await self._close_books()
             await self._m.bookkeeper.finish()
+            if self._m.takedowns is not None and self._failure is None:
+                await self._m.takedowns.finish()
             self._m.frontier.refresh()
         except NephilaError as error:
             self.fail(error)

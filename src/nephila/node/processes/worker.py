@@ -148,6 +148,7 @@ class Worker:
             while True:
                 await asyncio.sleep(min(RENEW_S, self._m.settings.frontier.lease_s / 6))
                 await self._crew.renew()
+                self._m.look_for_roll()
         except NephilaError as error:
             self.fail(error)
 

@@ -139,7 +139,7 @@ class Admitting(Shelves):
         allowed: list[Candidate] = []
         for candidate in new:
             address = candidate.address
-            block = blocks.find(host.name, address.url)
+            block = blocks.find(host.name, address.url, address.fingerprint)
             if block is not None:
                 self.refuse([Refusal(address, "blocked", f"{block.pattern}: {block.reason}")], source.page)
             elif deepest is not None and candidate.depth > deepest:

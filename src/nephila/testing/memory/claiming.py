@@ -280,7 +280,7 @@ class Claiming(Settling):
 
     def _ends_here(self, host: Host, url: Url) -> bool:
         """Whether a queued URL is not fetched after all."""
-        block, deepest = self.blocklist().of_url(url.url), self.policy_of(host.domain).max_depth
+        block, deepest = self.blocklist().of_url(url.url, url.fingerprint), self.policy_of(host.domain).max_depth
         depth = url.spot.depth
         if block is not None:
             self._drop(host, url, "blocked", f"{block.pattern}: {block.reason}")

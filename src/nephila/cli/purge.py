@@ -1,0 +1,134 @@
+"""`nephila purge`: blocks a URL or a domain, takes it out of the archives, and proves that it did (K2, W5)."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nephila.config import load, read_stored
+from nephila.model.errors import CrawlDirectoryError, NephilaError, UsageError
+
+from .alerts import WarningSink
+from .backend import Purger, backend_of
+from .display import write_quietly
+from .figures import count
+from .looking import directory_argument, json_option, print_labelled
+from .output import print_json, printable
+from .summary import exit_code
+
+if TYPE_CHECKING:  # start-up
+    from nephila.node.takedown import Order, Takedown
+
+
+@click.command("purge", short_help="Take a URL or a domain down: block it, purge it, prove it.")
+@directory_argument
+@click.argument("targets", metavar="[URL|DOMAIN]...", nargs=-1)
+@click.option("--reason", metavar="TEXT", help="Why; it is kept with the record, and `why` tells it.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would be taken out.")
+@json_option
+@click.pass_context
+def purge(
+    ctx: click.Context,
+    directory: Path,
+    *,
+    targets: tuple[str, ...],
+    reason: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Take down URLs (with a scheme: exactly that page) or domains (with all below them) of the crawl in DIR.
+
+    It is not fetched any more, and what was stored of it is taken out of archives, indexes, catalogue and events; the
+    chain of hashes gets a receipt for every file that was rewritten, which `audit` accepts as proof. A crawl that runs
+    on DIR carries it out, and is waited for. Without targets, takedowns that were ordered and not carried out are.
+    docs/takedown.md tells what is taken out and what is not.
+    """
+    purger = backend_of(ctx).open_purge(directory)
+    if targets:
+        if not dry_run and reason is None:
+            raise UsageError(
+                "A takedown needs a reason.", f"Write: nephila purge {directory} {targets[0]} --reason TEXT"
+            )
+        urls = [target for target in targets if "://" in target]
+        domains = [target for target in targets if "://" not in target]
+        order = purger.checked(urls, domains, reason if reason is not None else "dry run")
+        if dry_run:
+            _foresee(purger, order, as_json=as_json)
+            return
+        wanted = [purger.file(order)]
+    elif dry_run or reason is not None:
+        raise UsageError("A URL or a domain is missing.", "Write: nephila purge DIR URL --reason TEXT")
+    else:
+        wanted = purger.pending()
+    if purger.is_running() and wanted and not as_json:
+        click.echo("A crawl is running there: it carries this out. Waiting for it ...", err=True)
+    _tell([_carried_out(ctx, purger, directory, one.id) for one in wanted], as_json=as_json)
+
+
+def _carried_out(ctx: click.Context, purger: Purger, directory: Path, number: str) -> Takedown:
+    backend = backend_of(ctx)
+
+    def run() -> None:
+        stored = read_stored(directory)
+        if stored is None:
+            raise CrawlDirectoryError(f"there is no crawl at {directory}", "name one that `nephila crawl --out` made")
+        configured = load(stored=stored, environ=backend.environ, assignments=("processes=1",))
+        warnings = WarningSink(partial(write_quietly, partial(click.echo, err=True)))
+        summary = backend.run_flush(directory, configured, [warnings])
+        if exit_code(summary) and summary.failure:
+            raise NephilaError(summary.failure, f"takedown {number} stays on record: `nephila purge {directory}` again")
+
+    return purger.wait(number, run)
+
+
+def _foresee(purger: Purger, order: Order, *, as_json: bool) -> None:
+    found = purger.foresee(order)
+    if as_json:
+        print_json({"dry_run": True, "urls": order.urls, "domains": order.domains, "would": found})
+        return
+    for pattern in (*order.urls, *order.domains):
+        click.echo(printable(f"would block  {pattern}"))
+    click.echo(
+        f"would take out {count(found.captures)} captures of {count(found.pages)} pages from {count(found.files)} "
+        f"archive files; {count(found.emptied)} captures of other pages would lose their payload"
+    )
+
+
+def _tell(done: list[Takedown], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"takedowns": [_plain(one) for one in done]})
+        return
+    for one in done:
+        rows = [("takedown", f"{one.id}: {one.order.reason}")]
+        rows += [("blocked", pattern) for pattern in (*one.order.urls, *one.order.domains)]
+        rows.append(("taken out", f"{count(one.captures)} captures"))
+        if one.emptied:
+            rows.append(("emptied", f"{count(one.emptied)} captures of other pages that were copies of it"))
+        rows += [("rewritten", f"{file.file}, now {file.now}") for file in one.files]
+        rows.append(("proof", f"the receipts are in the chain up to {one.head}; `nephila audit` checks them"))
+        print_labelled(rows)
+    if not done:
+        click.echo("No takedown waits to be carried out.", err=True)
+
+
+def _plain(one: Takedown) -> dict[str, object]:
+    return {
+        "id": one.id,
+        "state": str(one.state),
+        "urls": one.order.urls,
+        "domains": one.order.domains,
+        "reason": one.order.reason,
+        "who": one.order.who,
+        "at": one.at,
+        "done_at": one.done_at,
+        "captures": one.captures,
+        "emptied": one.emptied,
+        "files": [
+            {"file": file.file, "at": file.at, "was": file.was, "now": file.now, "removed": file.removed}
+            for file in one.files
+        ],
+        "head": one.head,
+    }

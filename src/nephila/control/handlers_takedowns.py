@@ -1,0 +1,100 @@
+"""Takedowns: block, purge, prove (K2)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from nephila.node.takedown import Takedown, TakedownFolder
+from nephila.node.takedown.ordering import take_down
+from nephila.urls import mask_secrets
+
+from . import asked, given
+from .access import Role
+from .endpoint import Call, Endpoint
+from .problems import ProblemError
+
+
+def _given(one: Takedown) -> given.TakedownGiven:
+    return given.TakedownGiven(
+        id=one.id,
+        state=one.state.value,
+        urls=list(one.order.urls),
+        domains=list(one.order.domains),
+        reason=one.order.reason,
+        who=one.order.who,
+        ordered_at=one.at,
+        done_at=one.done_at,
+        captures=one.captures,
+        emptied=one.emptied,
+        files=[
+            given.RewrittenGiven(file=file.file, at=file.at, was=file.was, now=file.now, removed=file.removed)
+            for file in one.files
+        ],
+        head=one.head,
+    )
+
+
+async def order_takedown(call: Call[asked.TakedownOrder, None]) -> given.TakedownGiven:
+    """Block it at once; what was stored is taken out by the crawl that runs, or by `nephila purge`."""
+    order = call.body
+    filed = await take_down(call.desk, order.urls, order.domains, order.reason, call.caller.name)
+    named = {"urls": [mask_secrets(url) for url in filed.order.urls], "domains": list(filed.order.domains)}
+    await call.note("takedown", filed.id, after={**named, "reason": filed.order.reason})
+    return _given(filed)
+
+
+async def list_takedowns(call: Call[None, asked.TakedownsAsked]) -> given.TakedownsAnswer:
+    """The newest first."""
+    folder = TakedownFolder(call.desk.directory.takedowns)
+    limit, before = call.query.limit, call.query.before
+    found = await asyncio.to_thread(folder.newest, limit + 1, before)
+    page = found[:limit]
+    following = page[-1].id if len(found) > limit else ""
+    total = await asyncio.to_thread(folder.count)
+    return given.TakedownsAnswer(takedowns=[_given(one) for one in page], total=total, next=following)
+
+
+async def get_takedown(call: Call[None, None]) -> given.TakedownGiven:
+    """One, with its proof when it is done."""
+    number = call.path["takedown_id"]
+    folder = TakedownFolder(call.desk.directory.takedowns)
+    found = await asyncio.to_thread(folder.get, number)
+    if found is None:
+        raise ProblemError(404, f"there is no takedown {number!r}", "GET /api/v1/takedowns lists them")
+    return _given(found)
+
+
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/takedowns",
+        "orderTakedown",
+        "Block pages or domains, and take what was stored of them out of everything",
+        given.TakedownGiven,
+        order_takedown,
+        Role.WRITE,
+        asked.TakedownOrder,
+        status=202,
+        tag="takedowns",
+    ),
+    Endpoint(
+        "GET",
+        "/takedowns",
+        "listTakedowns",
+        "List takedowns",
+        given.TakedownsAnswer,
+        list_takedowns,
+        query=asked.TakedownsAsked,
+        tag="takedowns",
+    ),
+    Endpoint(
+        "GET",
+        "/takedowns/{takedown_id}",
+        "getTakedown",
+        "Show a takedown and its proof",
+        given.TakedownGiven,
+        get_takedown,
+        problems=(404,),
+        tag="takedowns",
+    ),
+)

@@ -1,0 +1,132 @@
+"""Taking captures out of the catalogue (K2): the rows, and what was counted of them.
+
+Whoever takes down reads all rows once (`rows`), decides, and removes a batch in one transaction. What is removed a
+second time is not there any more and changes nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+from nephila.model.record import SegmentId
+
+BATCH = 5_000
+
+_SELECT = """
+SELECT c.segment, c."offset", s.name, c.url_hash, c.url, c.host, c.domain, c.kind, c.robots, c.content_hash, c.simhash,
+       c.duplicate_of, c.near_duplicate_of, c.status
+FROM captures c JOIN segments s ON s.id = c.segment
+WHERE (c.segment, c."offset") > (?, ?) ORDER BY c.segment, c."offset" LIMIT ?
+"""
+_FIGURES = """
+SELECT domain, 1, robots = 0 AND (status = 304 OR (status BETWEEN 200 AND 299 AND content_hash != x'')), elapsed_ms,
+       wire_bytes
+FROM captures WHERE segment = ? AND "offset" = ?
+"""
+_SUBTRACT = """
+UPDATE domains SET total_requests = max(0, total_requests - ?), total_pages = max(0, total_pages - ?),
+       total_response_ms = max(0, total_response_ms - ?) WHERE domain = ?
+"""
+
+
+class ListedCapture(NamedTuple):
+    """What deciding takes of a row."""
+
+    number: int
+    """Of the segment, as the catalogue counts them."""
+    offset: int
+    segment: SegmentId
+    fingerprint: bytes
+    url: str
+    host: str
+    domain: str
+    kind: str
+    robots: bool
+    content_hash: bytes
+    simhash: int | None
+    duplicate_of: str
+    near_duplicate_of: str
+    status: int
+
+
+class Removal:
+    """Works on a catalogue that is open for writing, or (but for `remove`) for reading."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        writing: Callable[[], AbstractContextManager[None]],
+        read: Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]],
+    ) -> None:
+        self._connection = connection
+        self._writing = writing
+        self._read = read
+
+    def rows(self) -> Iterator[ListedCapture]:
+        """Every capture, read a batch at a time."""
+        after: tuple[int, int] = (-1, -1)
+        while batch := self._read(_SELECT, (*after, BATCH)):
+            for row in batch:
+                yield ListedCapture(*row)
+            after = batch[-1][:2]
+
+    def remove(self, captures: Sequence[ListedCapture]) -> None:
+        """Take out captures, and the standing of their pages: all captures of a page go, or none."""
+        with self._writing():
+            for row in captures:
+                place = (row.number, row.offset)
+                found = self._connection.execute(_FIGURES, place).fetchone()
+                if found is None:
+                    continue
+                domain, requests, pages, elapsed_ms, wire_bytes = found
+                self._connection.execute(_SUBTRACT, (requests, pages, elapsed_ms, domain))
+                self._connection.execute(
+                    "UPDATE totals SET captures = captures - 1, wire_bytes = wire_bytes - ?", (wire_bytes,)
+                )
+                self._connection.execute('DELETE FROM captures WHERE segment = ? AND "offset" = ?', place)
+                if not row.robots:
+                    self._connection.execute("DELETE FROM page_states WHERE url_hash = ?", (row.fingerprint,))
+
+    def unname(self, captures: Sequence[tuple[ListedCapture, bool, bool]]) -> None:
+        """Let captures not name their original any more, nor what they are nearly the same as."""
+        with self._writing():
+            for row, same, near in captures:
+                place = (row.number, row.offset)
+                for column, wanted in (("duplicate_of", same), ("near_duplicate_of", near)):
+                    if wanted:
+                        self._connection.execute(
+                            f"UPDATE captures SET {column} = '' WHERE segment = ? AND \"offset\" = ?",  # noqa: S608 - our own names
+                            place,
+                        )
+
+    def make_durable(self) -> None:
+        """Let what was removed be gone for good: a power loss takes other batches back, and may not take these."""
+        self._read("PRAGMA synchronous = FULL", ())
+        try:
+            with self._writing():
+                self._connection.execute("UPDATE totals SET captures = captures")
+        finally:
+            self._read("PRAGMA synchronous = NORMAL", ())
+        self._read("PRAGMA wal_checkpoint(TRUNCATE)", ())  # as far as readers allow; the log was synced above
+
+    def forget_failures(self, fingerprints: Sequence[bytes], name: str = "") -> None:
+        """Take out errors and dead letters of URLs, and those of a host with all below it; with it its figures."""
+        with self._writing():
+            for table in ("errors", "dead_letters"):
+                self._connection.executemany(
+                    f"DELETE FROM {table} WHERE url_hash = ?",  # noqa: S608 - our own names
+                    [(one,) for one in fingerprints if one],
+                )
+                if name:
+                    self._connection.execute(
+                        f"DELETE FROM {table} WHERE host = ? OR substr(host, -length(?)) = ?",  # noqa: S608 - our own names
+                        (name, f".{name}", f".{name}"),
+                    )
+            if name:
+                self._connection.execute(
+                    "DELETE FROM domains WHERE domain = ? OR substr(domain, -length(?)) = ?",
+                    (name, f".{name}", f".{name}"),
+                )

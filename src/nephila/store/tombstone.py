@@ -1,0 +1,134 @@
+"""What stands in the place of a capture that was taken out of an archive on purpose (W5, K2).
+
+A tombstone is one WARC record, a `metadata` record that belongs to no other, in one gzip member of exactly as many
+bytes as all members of the capture had. So every other record keeps its offset: index, catalogue and frontier stay
+true, and only the file's hash changes, for which there is a receipt (`receipt`). The record names no URL, no address
+and no content. It says which takedown took the capture out, the digest of the bytes that were there, and when the
+request was sent and how long it took, because an audit still has to know that a request was made.
+
+A record of somebody else that only *mentions* what was taken out (a revisit whose original is gone) is spelled anew
+without the mention, in as many bytes as it had: what is left over is filled by the comment of the gzip header (RFC
+1952, 2.3), which readers pass over.
+
+What must stay true: the same capture taken out by the same takedown gives the same bytes, so that doing it again after
+a crash changes nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from hashlib import sha256
+from zlib import compressobj
+
+from isal import isal_zlib
+
+from .member import HEADER, STORED_MAX, deflated
+from .metadata import MetadataFields
+from .reader import WarcRecord
+from .warc import FIELDS_TYPE, VERSION, digest_of, fields_block, warc_date
+
+TAKEN_OUT = "taken-out-by"
+"""The first field of a tombstone: the id of the takedown."""
+_KEPT = ("sent-at", "ended-at", "sent-steady-ms", "fetchTimeMs")
+"""What an audit needs of the metadata record that was there."""
+
+_BLOCK = struct.Struct("<BHH")
+_TRAILER = struct.Struct("<II")
+_COMMENT = 0x10
+_FLAGS_AT = 3
+_FRAME = len(HEADER) + _TRAILER.size
+_LEVELS = (1, 2, 3)
+_END = b"\r\n\r\n"
+
+
+def is_tombstone(record: WarcRecord) -> bool:
+    """Whether a record stands for a capture that was taken out."""
+    return record.kind == "metadata" and record.block.startswith(f"{TAKEN_OUT}: ".encode())
+
+
+def tombstone(unit: Sequence[WarcRecord], was: bytes, takedown: str, at: int) -> bytes:
+    """The member that takes the place of the records of a capture, which were the bytes `was`.
+
+    `at` is the instant of the takedown, UTC milliseconds. Every capture of ours is long enough: it has three records.
+    """
+    digest = sha256(was)
+    fields = [(TAKEN_OUT, takedown), ("sha256", digest.hexdigest())]
+    kept = MetadataFields.parse(unit[-1].block).single
+    fields += [(name, kept[name]) for name in _KEPT if kept.get(name, "").isdigit()]
+    named = digest.hexdigest()
+    record_id = f"urn:uuid:{named[:8]}-{named[8:12]}-8{named[13:16]}-9{named[17:20]}-{named[20:32]}"
+    return _of_length(len(was), record_id, warc_date(at), fields_block(fields))
+
+
+def _of_length(length: int, record_id: str, date: str, block: bytes) -> bytes:
+    """A stored member of exactly that length, its record's block filled up with spaces."""
+    head = (
+        f"{VERSION}\r\nWARC-Type: metadata\r\nWARC-Record-ID: <{record_id}>\r\nWARC-Date: {date}\r\n"
+        f"Content-Type: {FIELDS_TYPE}\r\nContent-Length: "
+    ).encode()
+    least = max(1, -(-(length - _FRAME) // (STORED_MAX + _BLOCK.size)))
+    for blocks in (least, least + 1):  # a length that falls between two numbers of digits takes an empty block more
+        room = length - _FRAME - blocks * _BLOCK.size - len(head) - 2 * len(_END)
+        for digits in range(len(str(max(room, 0))), 0, -1):
+            size = room - digits
+            if size >= len(block) and len(str(size)) == digits:
+                return _stored(b"".join((head, str(size).encode(), _END, block.ljust(size), _END)), blocks)
+    raise ValueError(f"a capture of {length} bytes is too short for what must take its place")
+
+
+def _stored(data: bytes, blocks: int) -> bytes:
+    """A member of so many stored blocks."""
+    parts = [HEADER]
+    for number in range(blocks):
+        piece = data[number * STORED_MAX : (number + 1) * STORED_MAX]
+        parts += (_BLOCK.pack(number == blocks - 1, len(piece), len(piece) ^ 0xFFFF), piece)
+    parts.append(_TRAILER.pack(isal_zlib.crc32(data), len(data) & 0xFFFFFFFF))
+    return b"".join(parts)
+
+
+def in_as_many_bytes(record: bytes, length: int) -> bytes | None:
+    """A record as a member of exactly that length; None where it does not fit."""
+    shortest = min((deflated(record, level) for level in _LEVELS), key=len)
+    if len(shortest) > length:
+        packer = compressobj(9, wbits=31)
+        shortest = packer.compress(record) + packer.flush()
+    missing = length - len(shortest)
+    if missing < 0:
+        return None
+    if not missing:
+        return shortest
+    flags = bytes((shortest[_FLAGS_AT] | _COMMENT,))
+    comment = b" " * (missing - 1) + b"\0"
+    return b"".join((shortest[:_FLAGS_AT], flags, shortest[_FLAGS_AT + 1 : len(HEADER)], comment, shortest[10:]))
+
+
+_REFERS = frozenset({"warc-refers-to", "warc-refers-to-target-uri", "warc-refers-to-date"})
+
+
+def without_original(record: WarcRecord) -> bytes:
+    """A revisit that does not say any more which record its payload is in."""
+    return _spelled(record, [(name, value) for name, value in record.fields if name not in _REFERS], record.block)
+
+
+def without_notes(record: WarcRecord, notes: frozenset[str]) -> bytes:
+    """A metadata record without those notes of the pipeline."""
+    lines = record.block.split(b"\r\n")
+    block = b"\r\n".join(line for line in lines if line.partition(b": ")[0].decode("utf-8", "replace") not in notes)
+    return _spelled(record, list(record.fields), block)
+
+
+_SPELLED = {
+    name.lower(): name
+    for name in (
+        *("WARC-Type", "WARC-Record-ID", "WARC-Date", "WARC-Target-URI", "WARC-IP-Address", "WARC-Protocol"),
+        *("WARC-Profile", "WARC-Payload-Digest", "WARC-Truncated", "WARC-Block-Digest", "WARC-Concurrent-To"),
+        *("Content-Type", "Content-Length"),
+    )
+}
+
+
+def _spelled(record: WarcRecord, fields: list[tuple[str, str]], block: bytes) -> bytes:
+    told = {"warc-block-digest": digest_of(block), "content-length": str(len(block))}
+    lines = "".join(f"{_SPELLED.get(name, name)}: {told.get(name, value)}\r\n" for name, value in fields)
+    return b"".join((f"{record.version}\r\n{lines}\r\n".encode(), block, b"\r\n\r\n"))
