@@ -7,16 +7,14 @@ no page can move the cursor, recolour the screen or write into the clipboard.
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
-from enum import Enum, IntEnum
 
 import click
 
 from nephila.model.errors import NephilaError
+from nephila.model.plain import plain
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0 and C1 controls, line separators, and the marks that turn the direction of writing (they disguise addresses)."""
@@ -34,31 +32,6 @@ def tell(error: NephilaError) -> None:
         click.echo(f"nephila: {sentence}" + ("" if sentence.endswith((".", "?", "!")) else "."), err=True)
         if error.hint:
             click.echo(f"  {printable(error.hint)}", err=True)
-
-
-def plain(value: object) -> object:
-    """A noun as JSON knows it: dataclasses as objects, bytes in hexadecimal, enumerations by their names."""
-    result: object = value
-    match value:
-        case IntEnum():
-            result = value.name.lower()
-        case Enum():
-            result = plain(value.value)
-        case float() if not math.isfinite(value):
-            result = str(value)
-        case None | bool() | int() | float() | str():
-            pass
-        case bytes():
-            result = value.hex()
-        case Mapping():
-            result = {str(key): plain(item) for key, item in value.items()}
-        case _ if is_dataclass(value):
-            result = {member.name: plain(getattr(value, member.name)) for member in fields(value)}
-        case Iterable():
-            result = [plain(item) for item in value]
-        case _:
-            result = str(value)
-    return result
 
 
 def print_json(document: Mapping[str, object]) -> None:

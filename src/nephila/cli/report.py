@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import click
 
 from nephila.model.errors import NephilaError
+from nephila.model.plain import plain
 
 from .backend import backend_of
 from .figures import clock, count, moment, rate, size
 from .looking import directory_argument, json_option
-from .output import plain, print_json, printable
+from .output import print_json, printable
 from .report_page import decade, render
 from .rows import many, row
 

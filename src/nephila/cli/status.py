@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nephila.model.plain import plain
+
 from .backend import backend_of
 from .explanations import PARKED, WAITS
 from .figures import count, short_count, size
 from .looking import directory_argument, json_option
 from .naming import command_name
-from .output import plain, print_json, printable
+from .output import print_json, printable
 from .rows import many, reasons, row
 
 if TYPE_CHECKING:

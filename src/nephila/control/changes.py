@@ -1,14 +1,18 @@
-"""The log of changes: who changed what, when, what held before and what holds since.
+"""The log of changes: who changes what, when, what held before and what holds since.
 
-One JSON object a line in `changes.jsonl` of the crawl directory, appended under a lock (a crawl and a separate server
-may both write), synced before the change is answered. It is never shortened.
+JSON lines in `changes.jsonl` of the crawl directory, appended under a lock (a crawl and a separate server may both
+write), each synced. A change has two: one before it takes effect, which says what is to be done, and one after it,
+which says what came of it and points back to the first by its place in the file. So nothing takes effect that is not
+on record; a first line without a second is a change that was cut off, or may have been. The log is never shortened.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 
@@ -22,8 +26,23 @@ from .given import ChangeGiven
 TAIL_BYTES = 1 << 20
 """How far back the last changes are looked for."""
 
+
+class ChangeLine(msgspec.Struct, omit_defaults=True):
+    """One line. What was written before there were two for a change says nothing of `state`, and was done."""
+
+    at: int
+    who: str
+    what: str
+    target: str
+    before: Any = None
+    after: Any = None
+    state: Literal["begun", "done", "failed"] = "done"
+    of: int | None = None
+    """Where the line stands that said it would be done."""
+
+
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(ChangeGiven).decode
+_decode = msgspec.json.Decoder(ChangeLine).decode
 
 
 class Changes:
@@ -33,39 +52,68 @@ class Changes:
         self._path = path
         self._clock = clock
 
-    def note(self, caller: Caller, what: str, target: str, before: object = None, after: object = None) -> None:
-        """Write a change down; durable when it returns."""
-        change = ChangeGiven(
-            at=self._clock.wall_ms(),
-            who=caller.name,
-            what=what,
-            target=mask_secrets(target),
-            before=before,
-            after=after,
+    def begin(self, caller: Caller, what: str, target: str, before: object, wanted: object) -> tuple[int, ChangeLine]:
+        """Say what is about to be done, durable when it returns; where the line stands, and the line."""
+        line = ChangeLine(self._clock.wall_ms(), caller.name, what, mask_secrets(target), before, wanted, state="begun")
+        return self._append(line), line
+
+    def end(self, begun: tuple[int, ChangeLine], after: object, *, failed: bool = False) -> None:
+        """Say what came of it."""
+        place, line = begun
+        state: Literal["done", "failed"] = "failed" if failed else "done"
+        self._append(
+            ChangeLine(self._clock.wall_ms(), line.who, line.what, line.target, None, after, state=state, of=place)
         )
-        try:
-            with self._path.open("ab", buffering=0) as stream:
-                fcntl.flock(stream, fcntl.LOCK_EX)
-                stream.write(_encode(change) + b"\n")
-                os.fsync(stream.fileno())
-        except OSError as error:
-            raise StorageError(f"{self._path} cannot be written: {error.strerror}", "make room") from error
 
     def last(self, limit: int) -> list[ChangeGiven]:
         """The last changes, the newest first; a line that a full disk has torn is passed over."""
+        ends: dict[int, ChangeLine] = {}
+        found: list[ChangeGiven] = []
+        for place, line in self._backwards():
+            if len(found) == limit:
+                break
+            if line.of is not None:
+                ends[line.of] = line
+                continue
+            end = ends.pop(place, None)
+            found.append(
+                ChangeGiven(
+                    at=line.at,
+                    who=line.who,
+                    what=line.what,
+                    target=line.target,
+                    before=line.before,
+                    after=line.after if end is None else end.after,
+                    state=line.state if end is None else end.state,
+                )
+            )
+        return found
+
+    def _append(self, line: ChangeLine) -> int:
+        try:
+            with self._path.open("ab", buffering=0) as stream:
+                fcntl.flock(stream, fcntl.LOCK_EX)
+                place = stream.seek(0, os.SEEK_END)
+                stream.write(_encode(line) + b"\n")
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise StorageError(f"{self._path} cannot be written: {error.strerror}", "make room") from error
+        return place
+
+    def _backwards(self) -> Iterator[tuple[int, ChangeLine]]:
+        """The lines at the end of the file, the last first, with where each stands."""
         try:
             with self._path.open("rb") as stream:
                 size = stream.seek(0, os.SEEK_END)
-                stream.seek(max(0, size - TAIL_BYTES))
-                lines = stream.read().splitlines()
+                end = stream.seek(max(0, size - TAIL_BYTES))
+                tail = stream.read()
         except FileNotFoundError:
-            return []
-        found: list[ChangeGiven] = []
+            return
+        lines = tail.splitlines(keepends=True)
+        place = end + len(tail)
         for line in reversed(lines):
-            if len(found) == limit:
-                break
+            place -= len(line)
             try:
-                found.append(_decode(line))
+                yield place, _decode(line)
             except msgspec.MsgspecError:
                 continue
-        return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +18,14 @@ Body = TypeVar("Body", bound=Asked | None)
 Query = TypeVar("Query", bound=Asked | None)
 
 
+@dataclass(slots=True)
+class Changing:
+    """A change that is under way."""
+
+    after: object
+    """What came of it: as it was wanted, unless something else is put here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Body, Query]):
     """One request, validated: what handlers are given."""
@@ -28,9 +37,22 @@ class Call(Generic[Body, Query]):
     query: Query
     path: dict[str, str]
 
-    async def note(self, what: str, target: str, before: object = None, after: object = None) -> None:
-        """Write a change down; in a thread, because it waits for the disk."""
-        await asyncio.to_thread(self.changes.note, self.caller, what, target, before, after)
+    @asynccontextmanager
+    async def changing(
+        self, what: str, target: str, before: object = None, wanted: object = None
+    ) -> AsyncIterator[Changing]:
+        """Write down that something is to be changed, before it is, and what came of it.
+
+        In a thread, because it waits for the disk. What makes no sense is to be found out before.
+        """
+        begun = await asyncio.to_thread(self.changes.begin, self.caller, what, target, before, wanted)
+        change = Changing(wanted)
+        try:
+            yield change
+        except BaseException as error:
+            await asyncio.shield(asyncio.to_thread(self.changes.end, begun, str(error), failed=True))
+            raise
+        await asyncio.to_thread(self.changes.end, begun, change.after)
 
 
 @dataclass(frozen=True, slots=True)

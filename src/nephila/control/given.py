@@ -361,6 +361,8 @@ class ChangeGiven(Given):
     target: str
     before: Any = None
     after: Any = None
+    state: Literal["begun", "done", "failed"] = "done"
+    """begun: it was to be done, and whether it was is not on record; `after` is what was wanted then."""
 
 
 class ChangesAnswer(Given):

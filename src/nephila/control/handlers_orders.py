@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 
 from nephila.interfaces.frontier import UrlStory
 from nephila.model.errors import UsageError
@@ -30,8 +31,10 @@ def _noted(urls: list[str]) -> dict[str, object]:
 async def add_seeds(call: Call[asked.SeedsOrder, None]) -> given.SeedsAnswer:
     """Admit seeds."""
     level = ordering.level_named(call.desk, call.body.priority)
-    sown = await ordering.sow(call.desk, call.body.urls, level, f"api {call.caller.name}")
-    await call.note("seeds", "", after={**_noted(call.body.urls), "priority": call.body.priority, "added": sown.added})
+    wanted = {**_noted(call.body.urls), "priority": call.body.priority}
+    async with call.changing("seeds", "", wanted=wanted) as change:
+        sown = await ordering.sow(call.desk, call.body.urls, level, f"api {call.caller.name}")
+        change.after = {**wanted, "added": sown.added}
     refused = [given.Refused(url=one.text, reason=one.reason, detail=one.detail) for one in sown.refused]
     return given.SeedsAnswer(added=sown.added, duplicates=sown.known, refused=refused)
 
@@ -39,8 +42,10 @@ async def add_seeds(call: Call[asked.SeedsOrder, None]) -> given.SeedsAnswer:
 async def recrawl(call: Call[asked.RecrawlOrder, None]) -> given.RecrawlAnswer:
     """Fetch known URLs once more."""
     level = ordering.level_named(call.desk, call.body.priority)
-    recalled = await ordering.recall(call.desk, call.body.urls, level)
-    await call.note("recrawl", "", after={**_noted(call.body.urls), "queued": recalled.queued})
+    wanted = _noted(call.body.urls)
+    async with call.changing("recrawl", "", wanted=wanted) as change:
+        recalled = await ordering.recall(call.desk, call.body.urls, level)
+        change.after = {**wanted, "queued": recalled.queued}
     refused = [given.Refused(url=url, reason=reason, detail=detail) for url, reason, detail in recalled.refused]
     return given.RecrawlAnswer(queued=recalled.queued, unknown=list(recalled.unknown), refused=refused)
 
@@ -106,16 +111,13 @@ async def get_policy(call: Call[None, None]) -> given.PolicyGiven:
 async def put_policy(call: Call[asked.PolicyOrder, None]) -> given.PolicyGiven:
     """Let a policy hold in place of the one before."""
     domain = ordering.domain_named(call.desk, call.path["domain"])
-    policy = policy_ordered(call.body)
-    before = await ordering.set_policy(call.desk, domain, policy)
-    return await _set(call, domain, "policy", before, policy)
+    return await _set(call, domain, "policy", policy_ordered(call.body))
 
 
 async def delete_policy(call: Call[None, None]) -> given.PolicyGiven:
     """Take a policy back: the settings of the crawl hold."""
     domain = ordering.domain_named(call.desk, call.path["domain"])
-    before = await ordering.set_policy(call.desk, domain, None)
-    return await _set(call, domain, "policy", before, None)
+    return await _set(call, domain, "policy", None)
 
 
 async def pause(call: Call[asked.Nothing, None]) -> given.PolicyGiven:
@@ -130,15 +132,15 @@ async def resume(call: Call[asked.Nothing, None]) -> given.PolicyGiven:
 
 async def _pause(call: Call[asked.Nothing, None], *, paused: bool) -> given.PolicyGiven:
     domain = ordering.domain_named(call.desk, call.path["domain"])
-    before = await ordering.pause(call.desk, domain, paused=paused)
-    return await _set(call, domain, "pause" if paused else "resume", before, call.desk.frontier.view.policy(domain))
+    known = call.desk.frontier.view.policy(domain) or ORDINARY
+    return await _set(call, domain, "pause" if paused else "resume", replace(known, paused=paused))
 
 
 async def feedback(call: Call[asked.FeedbackOrder, None]) -> given.PolicyGiven:
     """What downstream thinks of a domain's pages (F5)."""
     domain = ordering.domain_named(call.desk, call.body.domain)
-    before = await ordering.set_quality(call.desk, domain, call.body.quality)
-    return await _set(call, domain, "feedback", before, call.desk.frontier.view.policy(domain))
+    known = call.desk.frontier.view.policy(domain) or ORDINARY
+    return await _set(call, domain, "feedback", replace(known, quality=call.body.quality))
 
 
 async def _set(
@@ -148,11 +150,14 @@ async def _set(
     | Call[None, None],
     domain: str,
     what: str,
-    before: DomainPolicy | None,
-    after: DomainPolicy | None,
+    policy: DomainPolicy | None,
 ) -> given.PolicyGiven:
-    shown = policy_given(domain, after)
-    await call.note(what, domain, policy_given(domain, before), shown)
+    """Let a policy hold for a domain, with both that and what held before on record."""
+    ordering.check(policy)
+    shown = policy_given(domain, policy)
+    before = policy_given(domain, call.desk.frontier.view.policy(domain))
+    async with call.changing(what, domain, before, shown):
+        await ordering.set_policy(call.desk, domain, policy)
     return shown
 
 
@@ -174,20 +179,22 @@ async def list_blocks(call: Call[None, asked.BlocksAsked]) -> given.BlocksAnswer
 
 async def add_block(call: Call[asked.BlockOrder, None]) -> given.BlockGiven:
     """Ask no more for what a pattern names."""
-    before = ordering.block_on(call.desk, call.body.pattern)
-    block = await ordering.block(call.desk, call.body.pattern, call.body.reason)
+    block = ordering.block_of(call.desk, call.body.pattern, call.body.reason)
+    before = ordering.block_on(call.desk, block.pattern)
     shown = _block_given(block)
-    await call.note("block", block.pattern, None if before is None else _block_given(before), shown)
+    async with call.changing("block", block.pattern, None if before is None else _block_given(before), shown):
+        await call.desk.frontier.block(block)
     return shown
 
 
 async def remove_block(call: Call[None, asked.UnblockAsked]) -> given.BlockGiven:
     """Take a block back."""
     before = ordering.block_on(call.desk, call.query.pattern)
-    if before is None or not await ordering.unblock(call.desk, call.query.pattern):
+    if before is None:
         raise ProblemError(404, f"there is no block on {call.query.pattern!r}", "GET /api/v1/blocklist lists them")
     shown = _block_given(before)
-    await call.note("unblock", before.pattern, shown)
+    async with call.changing("unblock", before.pattern, shown):
+        await ordering.unblock(call.desk, call.query.pattern)
     return shown
 
 
@@ -223,14 +230,15 @@ async def retry_letters(call: Call[asked.RetryOrder, None]) -> given.RetryAnswer
     order = call.body
     if order.all == bool(order.urls):
         raise ProblemError(422, "give either urls or all", 'write {"urls": [...]} or {"all": true}')
-    if order.all:
-        revived, others = await ordering.revive(call.desk, None), []
-    else:
+    dead, others = None, list[str]()
+    if not order.all:
         stories = stories_of(call.desk, order.urls)
         dead = [story for story in stories.values() if story is not None and story.state == "dead_letter"]
         others = [url for url, story in stories.items() if story is None or story.state != "dead_letter"]
-        revived = await ordering.revive(call.desk, dead) if dead else 0
-    await call.note("retry", "all" if order.all else "", after={**_noted(order.urls), "revived": revived})
+    wanted = _noted(order.urls)
+    async with call.changing("retry", "all" if order.all else "", wanted=wanted) as change:
+        revived = 0 if dead == [] else await ordering.revive(call.desk, dead)
+        change.after = {**wanted, "revived": revived}
     return given.RetryAnswer(revived=revived, not_dead=others)
 
 

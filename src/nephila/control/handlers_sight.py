@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.embedded.census import DomainFigures
 from nephila.interfaces.catalogue import CaptureRow, PageRow
+from nephila.model.plain import plain
 from nephila.model.policy import DomainPolicy
 from nephila.node import ordering
 from nephila.node.alarms import RULES
@@ -19,7 +20,6 @@ from nephila.urls import Address
 from . import asked, given, given_figures
 from .endpoint import Call, Endpoint
 from .handlers_orders import policy_given
-from .plain import plain
 from .problems import ProblemError
 
 HOUR_MS = 3_600_000

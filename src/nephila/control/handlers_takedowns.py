@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from nephila.node.takedown import Takedown, TakedownFolder
-from nephila.node.takedown.ordering import take_down
+from nephila.node.takedown.ordering import checked_order, take_down
 from nephila.urls import mask_secrets
 
 from . import asked, given
@@ -37,9 +37,12 @@ def _given(one: Takedown) -> given.TakedownGiven:
 async def order_takedown(call: Call[asked.TakedownOrder, None]) -> given.TakedownGiven:
     """Block it at once; what was stored is taken out by the crawl that runs, or by `nephila purge`."""
     order = call.body
-    filed = await take_down(call.desk, order.urls, order.domains, order.reason, call.caller.name)
-    named = {"urls": [mask_secrets(url) for url in filed.order.urls], "domains": list(filed.order.domains)}
-    await call.note("takedown", filed.id, after={**named, "reason": filed.order.reason})
+    checked = checked_order(call.desk, order.urls, order.domains, order.reason, call.caller.name)
+    named = {"urls": [mask_secrets(url) for url in checked.urls], "domains": list(checked.domains)}
+    wanted = {**named, "reason": checked.reason}
+    async with call.changing("takedown", "", wanted=wanted) as change:
+        filed = await take_down(call.desk, checked)
+        change.after = {**wanted, "id": filed.id}
     return _given(filed)
 
 

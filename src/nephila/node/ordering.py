@@ -1,13 +1,13 @@
 """What a person orders at the desk while a crawl runs or stands still: seeds, re-crawls, policies, blocks (C1, R4, T7).
 
 Every order is judged before anything is opened for writing, so that nothing is half done, and is durable when it
-returns. Each gives back what held before and what holds now, for the log of changes.
+returns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nephila.frontier.blocklist import Blocklist, check_pattern
 from nephila.frontier.score import level_of
@@ -97,26 +97,17 @@ def domain_named(desk: Desk, text: str) -> str:
     return registrable_domain(address.host)
 
 
-async def set_policy(desk: Desk, domain: str, policy: DomainPolicy | None) -> DomainPolicy | None:
-    """Let a policy hold from the next claim on, or none any more; the one that held before."""
+def check(policy: DomainPolicy | None) -> None:
+    """UsageError for a policy that cannot be kept."""
     if policy is not None:
         check_policy(policy)
-    before = desk.frontier.view.policy(domain)
+
+
+async def set_policy(desk: Desk, domain: str, policy: DomainPolicy | None) -> None:
+    """Let a policy hold from the next claim on, or none any more."""
+    check(policy)
     await desk.frontier.set_policy(domain, None if policy == ORDINARY else policy)
     desk.nudge()
-    return before
-
-
-async def pause(desk: Desk, domain: str, *, paused: bool) -> DomainPolicy | None:
-    """Ask nothing more of a domain, or go on with it; the policy that held before."""
-    known = desk.frontier.view.policy(domain) or ORDINARY
-    return await set_policy(desk, domain, replace(known, paused=paused))
-
-
-async def set_quality(desk: Desk, domain: str, quality: float) -> DomainPolicy | None:
-    """What downstream thinks of a domain's pages; the policy that held before."""
-    known = desk.frontier.view.policy(domain) or ORDINARY
-    return await set_policy(desk, domain, replace(known, quality=quality))
 
 
 # Blocks
@@ -128,14 +119,12 @@ def block_on(desk: Desk, pattern: str) -> Block | None:
     return next((block for block in desk.frontier.view.blocks() if block.pattern == kept), None)
 
 
-async def block(desk: Desk, pattern: str, reason: str) -> Block:
-    """Ask no more for a domain, a host or URLs that begin so."""
+def block_of(desk: Desk, pattern: str, reason: str) -> Block:
+    """A block on a domain, a host or URLs that begin so; UsageError for one that makes no sense."""
     kept, told = check_pattern(pattern), " ".join(reason.split())
     if not told:
         raise UsageError("a block needs a reason", "whoever asks `why` later is told it")
-    entry = Block(kept, told, desk.clock.wall_ms())
-    await desk.frontier.block(entry)
-    return entry
+    return Block(kept, told, desk.clock.wall_ms())
 
 
 async def unblock(desk: Desk, pattern: str) -> bool:

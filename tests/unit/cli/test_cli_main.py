@@ -8,9 +8,10 @@ import pytest
 
 from nephila.cli import crash
 from nephila.cli.main import COMMANDS, cli, run
-from nephila.cli.output import plain, printable
+from nephila.cli.output import printable
 from nephila.cli.version import version
 from nephila.model.errors import StorageError
+from nephila.model.plain import plain
 
 from .conftest import FakeNode
 

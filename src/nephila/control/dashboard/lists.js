@@ -85,7 +85,7 @@ export const changes = () => new List("Changes", "What people and programs chang
   const { changes: found } = await get("changes", { limit: 200 });
   const told = (value) => (value === null || value === undefined ? "–" : JSON.stringify(value));
   return table([
-    { head: "when", cell: (row) => moment(row.at) }, { head: "who", cell: (row) => row.who }, { head: "what", cell: (row) => row.what },
+    { head: "when", cell: (row) => moment(row.at) }, { head: "who", cell: (row) => row.who }, { head: "what", cell: (row) => (row.state === "done" ? row.what : `${row.what} (${row.state})`) },
     { head: "on", cell: (row) => row.target }, { head: "before", cell: (row) => told(row.before) }, { head: "after", cell: (row) => told(row.after) },
   ], found, "Nothing was changed yet.");
 });

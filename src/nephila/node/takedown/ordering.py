@@ -28,16 +28,23 @@ from .target import Identify, Target, check_order
 POLL_S = 0.25
 
 
-async def take_down(desk: Desk, urls: Sequence[str], domains: Sequence[str], reason: str, who: str) -> Takedown:
-    """File it and block it; a crawl in this process takes it up at once."""
-
+def _identify_at(desk: Desk) -> Identify:
     def identify(url: str) -> Address | None:
         found = desk.identify(url)
         return found if isinstance(found, Address) else None
 
-    order = check_order(Order(tuple(urls), tuple(domains), reason, who), identify, desk.settings)
+    return identify
+
+
+def checked_order(desk: Desk, urls: Sequence[str], domains: Sequence[str], reason: str, who: str) -> Order:
+    """The order as it is kept; UsageError for one that makes no sense."""
+    return check_order(Order(tuple(urls), tuple(domains), reason, who), _identify_at(desk), desk.settings)
+
+
+async def take_down(desk: Desk, order: Order) -> Takedown:
+    """File it and block it; a crawl in this process takes it up at once."""
     filed = TakedownFolder(desk.directory.takedowns).add(order, desk.clock.wall_ms())
-    for entry in Target(order, identify).blocks(filed.at):
+    for entry in Target(order, _identify_at(desk)).blocks(filed.at):
         await desk.frontier.block(entry)
     desk.take_up()
     return filed

@@ -1,4 +1,4 @@
-"""Our nouns as JSON knows them."""
+"""Our nouns as JSON knows them: for `--json` and for the control API."""
 
 from __future__ import annotations
 
