@@ -142,10 +142,16 @@ class DomainFigures:
 
 
 class Catalogue(Protocol):
-    """Written in batches after the archive is durable; rebuilt from archive and frontier when lost."""
+    """Written in batches after the archive is durable; rebuilt from archive and frontier when lost.
+
+    Synchronous: what it stands on may block, so that it is called in a thread wherever a loop must not wait.
+    """
 
     def record(self, captures: Sequence[CaptureRow], errors: Sequence[ErrorRow]) -> None:
-        """Upsert by (segment, offset): recording twice changes nothing. One transaction. May be run in a thread."""
+        """Upsert by (segment, offset): recording twice changes nothing.
+
+        One transaction, or several in the order of offsets. Waits for an engine that is away. May be run in a thread.
+        """
 
     def upto(self, segment: SegmentId) -> int:
         """Everything of this segment before that offset is recorded."""
@@ -161,5 +167,56 @@ class Catalogue(Protocol):
     def captures_of(self, fingerprint: bytes) -> list[CaptureRow]:
         """The history of one URL, newest first."""
 
+    def hurry(self, patience_s: float) -> None:
+        """The end has come: from now on no engine that is away is waited for longer than that. From any thread.
+
+        What is given up so raises `StorageError`; it is found in the archive at the next start.
+        """
+
     def close(self) -> None:
         """Flush and close."""
+
+
+class CatalogueReports(Protocol):
+    """What a report is made of. Read a batch at a time, so that a running crawl is not held up."""
+
+    def capture_figures(self) -> Iterator[CaptureFigures]:
+        """Every capture."""
+
+    def error_figures(self) -> Iterator[ErrorFigures]:
+        """Every error, oldest first."""
+
+    def leading_domains(self, limit: int) -> list[DomainFigures]:
+        """The domains with most pages."""
+
+    def domains_by_pages(self) -> dict[int, int]:
+        """How many domains have pages of so many digits; 0 is none."""
+
+
+class CatalogueSights(Protocol):
+    """For those who watch a crawl: each costs what it returns, whatever the size of the catalogue."""
+
+    def capture_count(self) -> int:
+        """How many captures there are: kept with every change, never counted."""
+
+    def wire_bytes(self) -> int:
+        """Bytes on the wire of all captures: kept likewise."""
+
+    def marks(self) -> dict[int, int]:
+        """Where the recorded part of each segment ends, by the number of the segment."""
+
+    def exchanges(self, segment: int, after: int, limit: int) -> list[tuple[int, str, int, int]]:
+        """Offset, host, when it was sent and how long it took, of captures from an offset of a segment on."""
+
+    def pages_since(self, at: int, limit: int) -> int:
+        """Pages that were last visited since an instant, counted up to a limit."""
+
+    def errors_since(self, at: int, limit: int) -> dict[str, int]:
+        """Errors since an instant by kind, the first so many counted."""
+
+    def domain(self, name: str) -> tuple[int, int, int, float, str] | None:
+        """Last visit, pages, requests, mean milliseconds and robots.txt of a registrable domain."""
+
+
+class WholeCatalogue(Catalogue, CatalogueReports, CatalogueSights, Protocol):
+    """A catalogue with all that is read of one."""

@@ -59,3 +59,11 @@ class StoreRefusedError(ObjectStoreError):
 
 class ObjectExistsError(ObjectStoreError):
     """There is an object under this key already."""
+
+
+class DatabaseAwayError(StorageError):
+    """The database that the catalogue is in does not answer, or cannot just now: the same may work later."""
+
+
+class DatabaseRefusedError(StorageError):
+    """It refuses, and will until somebody changes something: credentials, permissions, a schema of another version."""

@@ -389,6 +389,37 @@ class SpoolSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogueSettings:
+    """Where the catalogue is (W3). Passwords are no settings: they are read from a file or from PGPASSWORD."""
+
+    url: str = setting(
+        "",
+        "PostgreSQL for the catalogue, as postgresql://USER@HOST:PORT/DATABASE; empty keeps it in the crawl directory",
+        flag="catalogue",
+    )
+    name: str = setting("", "name of the crawl there, which its schema is called by; that of its directory when empty")
+    password_file: str = setting("", "file whose first line is the password; else PGPASSWORD or ~/.pgpass")
+    tls: str = setting(
+        "auto",
+        "how the line is secured; auto: verified, but for a server on this machine",
+        choices=("auto", "verified", "unverified", "off"),
+    )
+    authorities: str = setting("", "PEM file of certificate authorities to trust beside the usual ones")
+    connections: int = setting(4, "connections at once, in each process", low=1, high=100)
+    connect_timeout_s: float = setting(10.0, "seconds to connect", low=0.1)
+    timeout_s: float = setting(60.0, "seconds after which a batch or a question is given up and asked again", low=0.1)
+    open_s: float = setting(30.0, "seconds that the start waits for a server that is away", low=0)
+    retry_s: float = setting(0.2, "seconds until a server that is away is asked again, doubling, with jitter", low=0.01)
+    retry_max_s: float = setting(10.0, "the doubling ends here", low=0.01)
+    batch_rows: int = setting(5_000, "rows in one transaction", low=1, high=100_000)
+    max_waiting: int = setting(
+        20_000,
+        "rows that may wait in memory for a catalogue that is away or slow, in each process; then fetching does",
+        low=1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ObserveSettings:
     """Events (O1)."""
 
@@ -471,6 +502,7 @@ class Settings:
     archive: ArchiveSettings = ArchiveSettings()
     s3: S3Settings = S3Settings()
     spool: SpoolSettings = SpoolSettings()
+    catalogue: CatalogueSettings = CatalogueSettings()
     observe: ObserveSettings = ObserveSettings()
     alerts: AlertSettings = AlertSettings()
     pdf: PdfSettings = PdfSettings()

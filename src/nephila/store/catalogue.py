@@ -53,7 +53,7 @@ _DISK_TROUBLE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqli
 
 
 class SqliteCatalogue:
-    """Implements `interfaces.catalogue.Catalogue`. Safe for threads: one statement at a time."""
+    """Implements `interfaces.catalogue.WholeCatalogue`. Safe for threads: one statement at a time."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
@@ -199,6 +199,9 @@ class SqliteCatalogue:
         """What takes captures out of it."""
         return Removal(self._connection, self._writing, self._rows)
 
+    def hurry(self, patience_s: float) -> None:
+        """As the interface: a file is never away."""
+
     def close(self) -> None:
         """As the interface."""
         with self._lock, self._told():
@@ -255,14 +258,14 @@ class SqliteCatalogue:
         )
 
     def _new(self, captures: Sequence[CaptureRow]) -> list[CaptureRow]:
-        """Those that were never recorded. Behind the mark nothing was; before it, each is looked up."""
+        """Those that were never recorded. Behind the mark nothing was; up to it, each is looked up."""
         marks: dict[SegmentId, int] = {}
         new: dict[tuple[SegmentId, int], CaptureRow] = {}
         for row in captures:
             segment = row.segment
             if segment not in marks:
                 marks[segment] = self._mark(segment)
-            if row.offset >= marks[segment] or not self._is_recorded(row):
+            if row.offset > marks[segment] or not self._is_recorded(row):
                 new.setdefault((segment, row.offset), row)
         return list(new.values())
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from nephila.interfaces.catalogue import CaptureRow, Catalogue, ErrorRow
+from nephila.interfaces.catalogue import CaptureFigures, CaptureRow, ErrorFigures, ErrorRow, WholeCatalogue
 from nephila.model.record import SegmentId
 
-OpenCatalogue = Callable[[], Catalogue]
+OpenCatalogue = Callable[[], WholeCatalogue]
 
 SEGMENT = SegmentId("nephila-20260101000000-00000-w0.warc.gz")
 OTHER = SegmentId("nephila-20260101010000-00001-w0.warc.gz")
@@ -169,6 +169,94 @@ def check_others_read_what_is_recorded(open_catalogue: OpenCatalogue) -> None:
     reader.close()
 
 
+def check_repeated_batches_overlap_as_they_like(open_catalogue: OpenCatalogue) -> None:
+    """W3, Q4: after a crash a batch may come back longer, cut otherwise, in another order, or twice in itself."""
+    catalogue = open_catalogue()
+    rows = [sample_row(number, f"https://spiders.example/{number % 3}") for number in range(12)]
+    catalogue.record(rows[:7], [sample_error(1)])
+    catalogue.record([*reversed(rows[4:]), *rows[4:]], [sample_error(1), sample_error(1), sample_error(2)])
+    assert list(catalogue.captures(SEGMENT)) == rows
+    assert [page.crawl_count for page in catalogue.pages()] == [4, 4, 4]
+    assert (catalogue.capture_count(), catalogue.wire_bytes()) == (12, 12 * 1_700)
+    assert catalogue.errors_since(0, 99) == {"timeout": 2}
+
+
+def check_a_capture_that_ends_where_it_begins_counts_once(open_catalogue: OpenCatalogue) -> None:
+    """W3, C1: what a worker outside has stored has a place and no length."""
+    catalogue = open_catalogue()
+    row = replace(sample_row(5), kind="external", end=sample_row(5).offset)
+    catalogue.record([row], ())
+    catalogue.record([row], ())
+    assert catalogue.captures_of(row.fingerprint) == [row]
+    assert catalogue.capture_count() == 1
+
+
+def check_domains_follow_from_captures(open_catalogue: OpenCatalogue) -> None:
+    """W3: pages, answers, mean time and robots.txt of a domain, in whatever order they come."""
+    catalogue = open_catalogue()
+    rows = [
+        replace(sample_row(4), robots=True, elapsed_ms=10, robots_txt="User-agent: *\n"),
+        replace(sample_row(1), elapsed_ms=20),
+        replace(sample_row(2), elapsed_ms=60, status=404),
+        replace(sample_row(3, "https://spiders.example/1"), elapsed_ms=30, status=304),
+        replace(sample_row(6), elapsed_ms=0, content_hash=b""),
+        replace(sample_row(7), domain="other.example"),
+    ]
+    catalogue.record(rows[1:], ())
+    catalogue.record(rows[:1], ())
+    catalogue.record([replace(sample_row(0), robots=True, elapsed_ms=0, robots_txt="old")], ())
+    catalogue.record([replace(sample_row(5), robots=True, elapsed_ms=0)], ())
+    assert catalogue.domain("spiders.example") == (rows[4].at, 2, 7, 120 / 7, "User-agent: *\n")
+    assert catalogue.domain("unknown.example") is None
+    assert [(one.domain, one.pages) for one in catalogue.leading_domains(9)] == [
+        ("spiders.example", 2),
+        ("other.example", 1),
+    ]
+    assert catalogue.domains_by_pages() == {1: 2}
+    assert [one.domain for one in catalogue.leading_domains(1)] == ["spiders.example"]
+
+
+def check_figures_of_every_capture_and_error(open_catalogue: OpenCatalogue) -> None:
+    """O3: what a report needs of each, once."""
+    catalogue = open_catalogue()
+    rows = [sample_row(0), replace(sample_row(1), segment=OTHER, status=304, duplicate_of="x", content_hash=b"")]
+    catalogue.record(rows, [sample_error(3), sample_error(2)])
+    plain = CaptureFigures(
+        at=rows[0].at,
+        status=200,
+        robots=False,
+        content_type=rows[0].content_type,
+        length=5_000,
+        wire_bytes=1_700,
+        elapsed_ms=40,
+        depth=2,
+        duplicate=False,
+        near=False,
+        truncated=False,
+        changed=True,
+        whole=True,
+    )
+    other = plain._replace(at=rows[1].at, status=304, duplicate=True, whole=False)
+    assert sorted(catalogue.capture_figures()) == [plain, other]
+    assert list(catalogue.error_figures()) == [
+        ErrorFigures(sample_row(number).at, "timeout", "spiders.example") for number in (2, 3)
+    ]
+
+
+def check_what_watchers_see(open_catalogue: OpenCatalogue) -> None:
+    """O2, P5: marks, exchanges past them, and what came since an instant, up to a limit."""
+    catalogue = open_catalogue()
+    catalogue.record([sample_row(number) for number in range(4)], [sample_error(9)])
+    [(segment, upto)] = catalogue.marks().items()
+    assert upto == 4_000
+    assert catalogue.exchanges(segment, 1_000, 2) == [
+        (1_000 * number, "spiders.example", sample_row(number).at, 40) for number in (1, 2)
+    ]
+    assert catalogue.pages_since(sample_row(2).at, 99) == 2
+    assert catalogue.pages_since(0, 3) == 3
+    assert catalogue.errors_since(sample_row(9).at + 1, 99) == {}
+
+
 CHECKS: tuple[Callable[[OpenCatalogue], None], ...] = (
     check_rows_come_back_as_they_were,
     check_recording_twice_changes_nothing,
@@ -179,4 +267,9 @@ CHECKS: tuple[Callable[[OpenCatalogue], None], ...] = (
     check_pages_are_filtered,
     check_the_history_of_a_url,
     check_others_read_what_is_recorded,
+    check_repeated_batches_overlap_as_they_like,
+    check_a_capture_that_ends_where_it_begins_counts_once,
+    check_domains_follow_from_captures,
+    check_figures_of_every_capture_and_error,
+    check_what_watchers_see,
 )

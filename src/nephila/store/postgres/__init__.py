@@ -1,0 +1,9 @@
+"""The catalogue in PostgreSQL, for a fleet: a schema for each crawl, written by all its workers.
+
+`catalogue` is what the node holds, `migrating` makes the tables, `staging` brings rows there, `statements` reads them
+back. The SQL that is longer than a line lies in `*.sql` beside them.
+"""
+
+from .catalogue import PostgresCatalogue
+
+__all__ = ["PostgresCatalogue"]
