@@ -11,6 +11,7 @@ from random import Random
 
 from nephila import VERSION
 from nephila.fetch import archive_files, decode_payload
+from nephila.interfaces.catalogue import Catalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.events import EventSink
@@ -27,7 +28,6 @@ from nephila.store import (
     LocalArchive,
     RowJournal,
     SpooledArchive,
-    SqliteCatalogue,
     Trail,
 )
 from nephila.urls import registrable_domain
@@ -70,7 +70,7 @@ class Books:
     """What is told when captures have become durable."""
 
     frontier: Disowner
-    catalogue: SqliteCatalogue
+    catalogue: Catalogue
     duplicates: DigestIndex
     near: NearIndex | None
     learned: Sequence[Flushed]
@@ -103,11 +103,16 @@ def archiving(
     if not settings.archive.url:
         archive = local_archive(directory.warc, settings, medium, writer.secret, writer.number)
         archive.trail = writer.trail
-        return Archiving(archive, Bookkeeper(archive, *told))
+        return Archiving(archive, _bounded(Bookkeeper(archive, *told), settings))
     outbound = _outbound(directory, settings, medium, writer)
     stack.push_async_callback(outbound.shipper.close)
     archive = outbound.archive
-    return Archiving(archive, SpooledBookkeeper(outbound, *told), outbound.shipper)
+    return Archiving(archive, _bounded(SpooledBookkeeper(outbound, *told), settings), outbound.shipper)
+
+
+def _bounded(bookkeeper: Bookkeeper, settings: Settings) -> Bookkeeper:
+    bookkeeper.most_waiting = settings.catalogue.max_waiting
+    return bookkeeper
 
 
 def _outbound(directory: CrawlDirectory, settings: Settings, medium: Medium, writer: Writer) -> Outbound:

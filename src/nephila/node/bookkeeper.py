@@ -19,6 +19,9 @@ from nephila.interfaces.frontier import Frontier
 from nephila.interfaces.near_duplicates import NearIndex
 from nephila.model.record import SegmentId
 
+MOST_WAITING = 20_000
+"""Rows, of a kilobyte or two each."""
+
 
 class Disowner(Frontier, Protocol):
     """A frontier that remembers captures which belong to nobody."""
@@ -63,6 +66,9 @@ class Bookkeeper:
         self._refused: list[tuple[SegmentId, int]] = []
         self._rolled: list[SegmentId] = []
         self._work = asyncio.Event()
+        self._room: list[Callable[[], None]] = []
+        self._is_awaited = False
+        self.most_waiting = MOST_WAITING
         archive.on_roll(self._rolled.append)
 
     def appended(self, segment: SegmentId, offset: int) -> None:
@@ -83,6 +89,22 @@ class Bookkeeper:
         """A task ended without a usable answer."""
         self._errors.append(row)
         self._work.set()
+
+    def has_room(self) -> bool:
+        """Whether something new may be fetched: not while too much waits for a catalogue that is away or slow.
+
+        Whoever is told no is woken, through `on_room`, when there is room again.
+        """
+        self._is_awaited = len(self._rows) + len(self._errors) >= self.most_waiting
+        return not self._is_awaited
+
+    def on_room(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when there is room again."""
+        self._room.append(listener)
+
+    def hurry(self, patience_s: float) -> None:
+        """The end has come: a catalogue that is away is waited for so long, and no longer."""
+        self._catalogue.hurry(patience_s)
 
     async def wait_for_work(self) -> None:
         """Wait until something was left to be synced, confirmed or recorded."""
@@ -124,6 +146,9 @@ class Bookkeeper:
         recorded = set(map(id, ready))
         self._rows = [row for row in self._rows if id(row) not in recorded]
         del self._errors[: len(errors)]
+        if self._is_awaited and self.has_room():
+            for listener in self._room:
+                listener()
         await loop.run_in_executor(None, self._duplicates.flush)
         for part in self._learned:
             await loop.run_in_executor(None, part.flush)
@@ -166,8 +191,9 @@ class Bookkeeper:
     async def adopt(self, segment: SegmentId, end: int, rows: Sequence[CaptureRow]) -> None:
         """A segment of an earlier run is settled to its end: confirm it, record these rows of it, write its index."""
         await self._frontier.confirm(segment, end)
-        self._catalogue.record(rows, ())
-        self._write_index(segment)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._catalogue.record, rows, ())
+        await loop.run_in_executor(None, self._write_index, segment)
 
     async def finish(self) -> None:
         """Everything is settled: close the archive, whatever the disk says, and leave nothing unwritten."""

@@ -31,6 +31,7 @@ from .crew import Crew
 from .machinery import Machinery, begin_shipping
 from .memory import failure_of
 from .recovery import Recovered
+from .shipping import HURRY_S
 
 REAP_S = 5.0
 READERS_EVERY = 12
@@ -62,8 +63,10 @@ class Crawl:
             self._stopped_by = reason
             self._m.pipeline.stopping = True
             self._wake.set()
-        if reason is StoppedBy.INTERRUPT and self._m.shipper is not None:
-            self._m.shipper.hurry()
+        if reason is StoppedBy.INTERRUPT:
+            self._m.bookkeeper.hurry(HURRY_S)
+            if self._m.shipper is not None:
+                self._m.shipper.hurry()
 
     def fail(self, error: NephilaError) -> None:
         """End cleanly because of our own failure; `run` raises it in the end unless it is the disk's.

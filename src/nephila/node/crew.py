@@ -33,6 +33,7 @@ class Crew:
         self._working: dict[asyncio.Task[None], Lease] = {}
         self._books_closed = False
         self.woken = asyncio.Event()
+        machinery.bookkeeper.on_room(self.woken.set)
         if machinery.shipper is not None:
             machinery.shipper.on_room(self.woken.set)
 
@@ -41,8 +42,8 @@ class Crew:
 
     @property
     def places(self) -> int:
-        """How many more leases could be worked on: none while the spool is full, so that nothing more is fetched."""
-        if self._m.shipper is not None and self._m.shipper.is_full:
+        """How many more leases could be worked on: none while spool or books are full, so that nothing is fetched."""
+        if (self._m.shipper is not None and self._m.shipper.is_full) or not self._m.bookkeeper.has_room():
             return 0
         return self._m.settings.fetch.concurrency - len(self._working)
 
@@ -96,6 +97,7 @@ class Crew:
         while self._working:
             await asyncio.wait(self._working)
         self._books_closed = True
+        self._m.bookkeeper.hurry(self._m.settings.limits.max_wait_s)
         self._m.bookkeeper.nudge()  # not cancelled: it may be in the middle of writing an index
         for task in others:
             task.cancel()
@@ -112,15 +114,27 @@ async def keep_books(
     """Sync and confirm often, write the catalogue each second, until the books are closed."""
     written_at = 0.0
     loop = asyncio.get_running_loop()
+    recording: asyncio.Task[None] | None = None
     try:
         while not are_closed():
             await machinery.bookkeeper.wait_for_work()
             await asyncio.sleep(machinery.settings.archive.sync_ms / 1000)
             machinery.look_at_directory()
             await machinery.bookkeeper.tick()
-            if loop.time() - written_at >= CATALOGUE_S:
-                await machinery.bookkeeper.record()
-                machinery.events.flush()
-                written_at = loop.time()
+            if recording is None and loop.time() - written_at >= CATALOGUE_S:
+                recording = asyncio.create_task(machinery.bookkeeper.record(), name="catalogue")
+            if recording is not None:
+                # A catalogue that is slow or away must not keep pages from being synced and confirmed.
+                await asyncio.wait({recording}, timeout=machinery.settings.archive.sync_ms / 1000)
+                if recording.done():
+                    ended, recording = recording, None
+                    ended.result()
+                    machinery.events.flush()
+                    written_at = loop.time()
+        if recording is not None:
+            await recording
     except NephilaError as error:
         fail(error)
+    finally:
+        if recording is not None:
+            await asyncio.gather(recording, return_exceptions=True)  # what broke first was told

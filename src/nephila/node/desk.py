@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,15 +23,15 @@ from nephila.dedup import LearnedAliases, LearnedEnvironment
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.census import Census
 from nephila.frontier.scope import Scope, ScopeSeeds
-from nephila.interfaces.catalogue import CaptureRow, PageRow
+from nephila.interfaces.catalogue import CaptureRow, PageRow, WholeCatalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import UrlStory
 from nephila.model.events import Event
 from nephila.model.settings import Settings
 from nephila.politeness import StandardPoliteness
-from nephila.store import SqliteCatalogue
 from nephila.urls import Address, Identifier
 
+from .cataloguing import read_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
 from .extending import plugin_counts
@@ -108,7 +108,7 @@ class Desk:
     async def status(self) -> CrawlStatus:
         """Where the crawl stands, from counters."""
 
-        def stored(catalogue: SqliteCatalogue) -> Stored:
+        def stored(catalogue: WholeCatalogue) -> Stored:
             return Stored(catalogue.capture_count(), catalogue.wire_bytes())
 
         return standing(
@@ -130,7 +130,7 @@ class Desk:
             return WhyAnswer(lines, found=False, data=data)
         self.follow_scope()
 
-        def tell(catalogue: SqliteCatalogue) -> WhyAnswer:
+        def tell(catalogue: WholeCatalogue) -> WhyAnswer:
             teller = StoryTeller(
                 self.frontier.view, catalogue, self.scope, self.politeness, self.clock, self.settings, self.aliases
             )
@@ -159,22 +159,13 @@ class Desk:
         """Whether a crawl holds the directory, here or in another process."""
         return self.crawls or is_held(self.directory)
 
-    async def ask_catalogue(self, ask: Callable[[SqliteCatalogue], T]) -> T:
+    async def ask_catalogue(self, ask: Callable[[WholeCatalogue], T]) -> T:
         """Ask the catalogue something, in a thread."""
         return await asyncio.to_thread(self._ask, ask)
 
-    def _ask(self, ask: Callable[[SqliteCatalogue], T]) -> T:
-        with _catalogue(self.directory) as catalogue:
+    def _ask(self, ask: Callable[[WholeCatalogue], T]) -> T:
+        with read_catalogue(self.directory, self.settings) as catalogue:
             return ask(catalogue)
-
-
-@contextmanager
-def _catalogue(directory: CrawlDirectory) -> Iterator[SqliteCatalogue]:
-    catalogue = SqliteCatalogue(directory.catalogue, read_only=True)
-    try:
-        yield catalogue
-    finally:
-        catalogue.close()
 
 
 def is_held(directory: CrawlDirectory) -> bool:

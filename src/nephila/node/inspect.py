@@ -13,7 +13,7 @@ from nephila.config import load, read_stored
 from nephila.dedup import LearnedEnvironment, LmdbListings
 from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
 from nephila.frontier.scope import Scope, ScopeSeeds
-from nephila.interfaces.catalogue import PageRow
+from nephila.interfaces.catalogue import PageRow, WholeCatalogue
 from nephila.interfaces.frontier import UrlStory
 from nephila.model.errors import CrawlDirectoryError, UsageError
 from nephila.model.listing import ListTotals
@@ -21,9 +21,10 @@ from nephila.model.settings import Settings
 from nephila.model.summary import SpoolStanding
 from nephila.politeness import StandardPoliteness
 from nephila.seeds import SeedUrl, spell
-from nephila.store import LocalDisk, SqliteCatalogue, spool_standing
+from nephila.store import LocalDisk, spool_standing
 from nephila.urls import Address, origin_of
 
+from .cataloguing import has_catalogue, open_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
 from .extending import plugin_counts
@@ -174,8 +175,8 @@ class CrawlView:
     def _frontier(self) -> LmdbFrontierView:
         return LmdbFrontierView.open(self._directory.frontier, self._clock, self._settings.frontier.map_bytes)
 
-    def _catalogue(self) -> SqliteCatalogue:
-        return SqliteCatalogue(self._directory.catalogue, read_only=True)
+    def _catalogue(self) -> WholeCatalogue:
+        return open_catalogue(self._directory, self._settings, read_only=True)
 
     def _politeness(self) -> StandardPoliteness:
         settings = self._settings
@@ -196,11 +197,12 @@ def begun(out: Path) -> tuple[CrawlDirectory, Settings]:
     """A crawl directory with its settings; raises `CrawlDirectoryError` when nothing has begun there."""
     directory = CrawlDirectory(out)
     directory.check()
-    if not (directory.frontier.is_dir() and directory.catalogue.exists()):
+    settings = load(stored=read_stored(out)).settings
+    if not (directory.frontier.is_dir() and has_catalogue(directory, settings)):
         raise CrawlDirectoryError(
             f"the crawl in {out} has not begun yet", hint=f"start it: nephila crawl SEEDS --out {out}"
         )
-    return directory, load(stored=read_stored(out)).settings
+    return directory, settings
 
 
 def open_view(out: Path) -> CrawlView:

@@ -19,9 +19,9 @@ from nephila.model.exchange import FailureKind, Fetched
 from nephila.model.outcome import Dead, Done, Dropped, Outcome, Release, Retry, RulesKind, Settlement
 from nephila.model.record import RecordRef, SegmentId
 from nephila.model.task import Candidate, Lease, Pace, PageTask, Refusal, Token
-from nephila.store import SqliteCatalogue
 from nephila.urls import Address, Fingerprint, origin_of, registrable_domain
 
+from .cataloguing import open_catalogue
 from .desk import Desk
 
 ORDINARY_ANSWER_MS = 1000
@@ -283,7 +283,7 @@ async def _list(desk: Desk, row: CaptureRow | None, error: ErrorRow | None) -> N
     """Write it into the catalogue, in a thread: another process may be writing."""
 
     def write() -> None:
-        catalogue = SqliteCatalogue(desk.directory.catalogue)
+        catalogue = open_catalogue(desk.directory, desk.settings, secret=desk.frontier.secret)
         try:
             catalogue.record([row] if row else [], [error] if error else [])
         finally:

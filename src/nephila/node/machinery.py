@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from nephila.dedup import LearnedAliases
@@ -21,6 +20,7 @@ from nephila.urls import Identifier
 
 from .allowance import PageAllowance
 from .bookkeeper import Bookkeeper
+from .cataloguing import identity_of
 from .recovery import Recovery
 from .shipping import Shipper
 from .sowing import Sower
@@ -66,6 +66,6 @@ class Machinery:
 async def begin_shipping(machinery: Machinery) -> None:
     """Where the archive goes to a store: see that it can, before anything is fetched. Raises `ObjectStoreError`."""
     if machinery.shipper is not None:
-        crawl = sha256(machinery.frontier.secret.to_bytes(16, "big")).hexdigest()[:32]
+        crawl = identity_of(machinery.frontier.secret)
         files, is_new = f"{machinery.settings.archive.prefix}-", machinery.frontier.snapshot().hosts == 0
         await machinery.shipper.begin(crawl, files, is_new=is_new)

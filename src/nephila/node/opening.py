@@ -14,7 +14,7 @@ from pathlib import Path
 from nephila.config import Configured, load, read_stored, write_stored
 from nephila.fetch import raise_descriptor_limit
 from nephila.interfaces.events import EventSink
-from nephila.model.errors import ObjectStoreError, UsageError
+from nephila.model.errors import DatabaseAwayError, DatabaseRefusedError, ObjectStoreError, UsageError
 from nephila.model.settings import Settings
 from nephila.pipeline import CrawledPage
 
@@ -58,7 +58,7 @@ def begun(out: Path, configured: Configured, is_untouched: Callable[[], bool]) -
     with directory.held() as lock:
         try:
             yield directory, lock
-        except (UsageError, ObjectStoreError):
+        except (UsageError, ObjectStoreError, DatabaseAwayError, DatabaseRefusedError):
             if directory.is_new and is_untouched():
                 directory.discard()
             raise

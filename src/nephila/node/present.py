@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from nephila.store import SqliteCatalogue
+from nephila.interfaces.catalogue import CatalogueSights
 
 from .desk import Desk
 from .logbook import Alert, Figures, Growth
@@ -75,7 +75,7 @@ def _counted(figures: Figures, at: int) -> tuple[int, int, int, dict[str, int]]:
     return today.pages, figures.month(at).pages, sum(today.errors.values()), hour.errors
 
 
-def _looked_up(catalogue: SqliteCatalogue, at: int) -> tuple[int, int, int, dict[str, int]]:
+def _looked_up(catalogue: CatalogueSights, at: int) -> tuple[int, int, int, dict[str, int]]:
     midnight = datetime.fromtimestamp(at / 1000, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     day_ms, month_ms = (int(one.timestamp() * 1000) for one in (midnight, midnight.replace(day=1)))
     errors_today = sum(catalogue.errors_since(day_ms, MOST_COUNTED).values())

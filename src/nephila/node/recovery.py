@@ -8,11 +8,12 @@ its end, its index written, and the leases of the dead are returned.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.interfaces.catalogue import CaptureRow
+from nephila.interfaces.catalogue import CaptureRow, Catalogue
 from nephila.model.listing import ListKind
 from nephila.model.outcome import Done, OriginRules
 from nephila.model.page import Directives, Page
@@ -31,7 +32,7 @@ from nephila.pipeline import (
     original_of,
     robots_row,
 )
-from nephila.store import LocalArchive, SpooledArchive, SqliteCatalogue, writer_of
+from nephila.store import LocalArchive, SpooledArchive, writer_of
 from nephila.urls import Address, Identifier, origin_of, registrable_domain
 
 from .bookkeeper import Bookkeeper
@@ -72,7 +73,7 @@ class Recovery:
         self,
         frontier: LmdbFrontier,
         archive: LocalArchive | SpooledArchive,
-        catalogue: SqliteCatalogue,
+        catalogue: Catalogue,
         pipeline: Pipeline,
         judge: Judge,
         identifier: Identifier,
@@ -98,7 +99,7 @@ class Recovery:
         unfinished = set(self._archive.unfinished())
         for segment in self._archive.segments():
             # A finished segment that the catalogue lacks: the catalogue was moved away, or is from an older copy.
-            if segment not in unfinished and self._catalogue.upto(segment) >= marks.get(segment, 0):
+            if segment not in unfinished and await self._listed(segment) >= marks.get(segment, 0):
                 continue
             found = await self._segment(segment, marks.get(segment, 0))
             total = total.and_then(found)
@@ -111,7 +112,7 @@ class Recovery:
         """Segments in the store of objects that the catalogue lacks, because it was moved away, are read from there."""
         spooled = set(self._archive.segments())
         for segment, mark in sorted(marks.items()):
-            if segment not in spooled and self._catalogue.upto(segment) < mark:
+            if segment not in spooled and await self._listed(segment) < mark:
                 total = total.and_then(await self._segment(segment, mark))
         return total
 
@@ -132,7 +133,7 @@ class Recovery:
         if end == 0:
             return Recovered(lost=lost)
         orphans = self._frontier.view.orphans(segment)
-        start = kept or min(confirmed, self._catalogue.upto(segment))
+        start = kept or min(confirmed, await self._listed(segment))
         settled = disowned = listed = 0
         rows: list[CaptureRow] = []
         for capture, stored in self._archive.tail(segment, start):
@@ -144,15 +145,19 @@ class Recovery:
             elif not past or self._was_settled(capture, stored):
                 rows.append(self._row(capture, stored))
                 if not past and len(rows) >= ROWS_AT_ONCE:
-                    self._catalogue.record(rows, ())
+                    await asyncio.get_running_loop().run_in_executor(None, self._catalogue.record, rows, ())
                     listed += len(rows)
-                    rows.clear()
+                    rows = []
             else:
                 await self._frontier.disown(segment, stored.ref.offset)
                 disowned += 1
         rows += self._bookkeeper.take(segment)
         await self._bookkeeper.adopt(segment, end, sorted(rows, key=lambda row: row.offset))
         return Recovered(settled=settled, listed=listed + len(rows) - settled, orphans=disowned, lost=lost)
+
+    async def _listed(self, segment: SegmentId) -> int:
+        """Up to where the catalogue has a segment; the loop does not wait for it."""
+        return await asyncio.get_running_loop().run_in_executor(None, self._catalogue.upto, segment)
 
     async def _settle(self, capture: Capture, stored: StoredCapture) -> bool:
         """Settle a capture whose lease still waits for it; its host rests from now on as the answer asks for."""

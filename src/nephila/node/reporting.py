@@ -10,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nephila.report import Coverage, CrawlReport, Gathering, Queue
-from nephila.store import SqliteCatalogue
 
+from .cataloguing import read_catalogue
 from .clock import SystemClock
 from .inspect import CrawlView, begun
 from .operating import CrawlOperator
@@ -23,18 +23,15 @@ TRAPS = 50
 
 def report_on(out: Path) -> CrawlReport:
     """What the crawl in a directory came to; raises `CrawlDirectoryError` when there is none."""
-    directory, _ = begun(out)
+    directory, settings = begun(out)
     status = CrawlView(out).status()
     traps, traps_in_all = CrawlOperator(out).traps(TRAPS)
     gathered = Gathering()
-    catalogue = SqliteCatalogue(directory.catalogue, read_only=True)
-    try:
+    with read_catalogue(directory, settings) as catalogue:
         gathered.captures(catalogue.capture_figures())
         gathered.failures(catalogue.error_figures())
         by_pages = dict(sorted(catalogue.domains_by_pages().items()))
         leading = [one for one in catalogue.leading_domains(LEADING) if one.requests]
-    finally:
-        catalogue.close()
     reached = sum(domains for digits, domains in by_pages.items() if digits)
     return CrawlReport(
         directory=str(out),

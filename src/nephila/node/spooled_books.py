@@ -133,7 +133,7 @@ class SpooledBookkeeper(Bookkeeper):
         """Journal these rows, and send the segment. What is in the store already is listed and nothing else."""
         loop = asyncio.get_running_loop()
         if not self._out.archive.has_in_spool(segment):
-            self._catalogue.record(rows, ())
+            await loop.run_in_executor(None, self._catalogue.record, rows, ())
             return
         if self._near is not None:
             await loop.run_in_executor(None, self._near.flush)

@@ -19,10 +19,10 @@ from nephila.model.errors import NephilaError
 from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
 from nephila.model.summary import CrawlSnapshot
-from nephila.store import SqliteCatalogue
 from nephila.urls import Fingerprint, registrable_domain
 
 from .alarms import judge
+from .cataloguing import read_catalogue
 from .conscience import Conscience, Sent
 from .directory import CrawlDirectory
 from .logbook import Alert, Figures, Logbook
@@ -163,8 +163,7 @@ class Watch:
 
     def _look_at_exchanges(self) -> None:
         """Let the conscience see what was archived since the last look. In a thread."""
-        catalogue = SqliteCatalogue(self._directory.catalogue, read_only=True)
-        try:
+        with read_catalogue(self._directory, self._settings) as catalogue:
             if self._read is None:  # what was before this run is for `audit`
                 self._read = catalogue.marks()
                 return
@@ -178,8 +177,6 @@ class Watch:
                     sent += [Sent(host, at, at + elapsed) for _, host, at, elapsed in rows]
                     self._read[segment] = rows[-1][0] + 1
             self._conscience.look(sent)
-        finally:
-            catalogue.close()
 
     def _least_delay_ms(self, host: str) -> int:
         """The shortest delay that was in force in the last looks: what is longer by a policy since may be new."""

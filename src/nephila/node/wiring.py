@@ -67,6 +67,7 @@ from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrabl
 from .allowance import PageAllowance
 from .archiving import Archiving, Books, Medium, Writer, archiving
 from .bookkeeper import Bookkeeper
+from .cataloguing import open_catalogue, warnings_of
 from .crawl import Crawl
 from .directory import CrawlDirectory
 from .extending import PluginBooks, extensions_of, fetched_types, read_by, seeds_by, start_plugins
@@ -279,7 +280,7 @@ def assemble(
     near = _near_index(directory, settings.dedup, clock.boot_id())
     if near is not None:
         stack.callback(near.close)
-    catalogue = SqliteCatalogue(directory.catalogue)
+    catalogue = open_catalogue(directory, settings, secret=frontier.secret, tell=warnings_of(events, clock))
     stack.callback(catalogue.close)
     aliases, absences, listings = _learned(directory, settings, identifier, clock, stack, seat.number)
     medium = Medium(clock, ground.disk or LocalDisk(), ground.objects)
@@ -397,8 +398,10 @@ def _takedowns(
     sink: JsonlEventSink,
     identifier: Identifier,
 ) -> TakedownKeeper | None:
-    """Who carries out takedowns; nobody where the archive is in a store, whose objects are never overwritten."""
-    if not isinstance(kept.archive, LocalArchive) or not isinstance(books.frontier, LmdbFrontier):
+    """Who carries out takedowns; nobody where archive or catalogue are not in the crawl's directory (`check_order`)."""
+    if not isinstance(kept.archive, LocalArchive) or not isinstance(books.catalogue, SqliteCatalogue):
+        return None
+    if not isinstance(books.frontier, LmdbFrontier):
         return None
     parts = Parts(
         directory,

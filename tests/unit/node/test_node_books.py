@@ -312,6 +312,35 @@ def test_what_the_catalogue_refused_is_kept_for_the_next_time() -> None:
     run(main)
 
 
+def test_what_waits_for_the_catalogue_is_bounded() -> None:
+    """N4, W3: too much of it and nothing new is fetched; whoever was told so is woken when there is room."""
+
+    async def main(desk: Desk, keeper: Bookkeeper) -> None:
+        woken: list[bool] = []
+        keeper.on_room(lambda: woken.append(True))
+        keeper.most_waiting = 2
+        desk.synced = [(A, 300)]
+        for number in range(2):
+            assert keeper.has_room()
+            keeper.appended(A, 100 * number)
+            keeper.settled(A, 100 * number, row(A, 100 * number, 100 * number + 100))
+        assert not keeper.has_room()
+        await keeper.tick()
+        desk.refuses = "record"
+        with pytest.raises(StorageError):
+            await keeper.record()
+        assert not keeper.has_room()
+        assert woken == []
+        desk.refuses = ""
+        await keeper.record()
+        assert woken == [True]
+        assert keeper.has_room()
+        await keeper.record()
+        assert woken == [True], "nobody waits any more"
+
+    run(main)
+
+
 def test_finishing_closes_the_archive_and_leaves_nothing_unwritten() -> None:
     """F10, W2: even when the disk has refused before."""
 

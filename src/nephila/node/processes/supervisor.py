@@ -36,6 +36,7 @@ from nephila.node.crew import keep_books
 from nephila.node.machinery import Machinery, begin_shipping
 from nephila.node.memory import failure_of
 from nephila.node.recovery import Recovered
+from nephila.node.shipping import HURRY_S
 from nephila.node.wiring import heartbeat_figures
 from nephila.observe import Fanout
 from nephila.seeds import SeedReport, SeedSource
@@ -90,6 +91,8 @@ class Supervisor:
             self._stopped_by = reason
             self._workforce.stop(hurry=reason is StoppedBy.INTERRUPT)
             self._woken.set()
+        if reason is StoppedBy.INTERRUPT:
+            self._m.bookkeeper.hurry(HURRY_S)
         if reason is StoppedBy.INTERRUPT and self._m.shipper is not None:
             self._workforce.stop(hurry=True)
             self._m.shipper.hurry()
@@ -319,6 +322,7 @@ class Supervisor:
     async def _close_books(self) -> None:
         """Not cancelled: it may be in the middle of writing."""
         self._books_closed = True
+        self._m.bookkeeper.hurry(self._m.settings.limits.max_wait_s)
         self._m.bookkeeper.nudge()
         if self._books is not None:
             await asyncio.gather(self._books, return_exceptions=True)  # what broke there was told

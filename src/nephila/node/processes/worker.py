@@ -27,6 +27,7 @@ from nephila.node.crew import Crew
 from nephila.node.directory import CrawlDirectory
 from nephila.node.machinery import Machinery
 from nephila.node.memory import failure_of
+from nephila.node.shipping import HURRY_S
 from nephila.node.wiring import Ground, Seat, assemble
 from nephila.politeness import shared_ledger
 
@@ -65,8 +66,10 @@ class Worker:
 
     def stop(self, *, hurry: bool = False) -> None:
         """End cleanly; in a hurry without waiting for uploads."""
-        if hurry and self._m.shipper is not None:
-            self._m.shipper.hurry()
+        if hurry:
+            self._m.bookkeeper.hurry(HURRY_S)
+            if self._m.shipper is not None:
+                self._m.shipper.hurry()
         self._stopping = True
         self._m.pipeline.stopping = True
         self._crew.woken.set()

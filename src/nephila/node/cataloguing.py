@@ -1,0 +1,82 @@
+"""Opening the catalogue of a crawl, wherever the settings have it: in its directory, or in PostgreSQL (W3)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+
+from nephila.interfaces.catalogue import WholeCatalogue
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.events import EventSink
+from nephila.model.events import Event, EventKind
+from nephila.model.settings import Settings
+from nephila.store import SqliteCatalogue
+
+from .directory import CrawlDirectory
+
+
+def open_catalogue(
+    directory: CrawlDirectory,
+    settings: Settings,
+    *,
+    read_only: bool = False,
+    secret: int = 0,
+    tell: Callable[[str, str], None] | None = None,
+) -> WholeCatalogue:
+    """The catalogue of a crawl, for writing unless it is only to be read; the caller closes it.
+
+    `secret` is the crawl's, and tells it from others of its name. `tell` hears, in a thread, of a database that goes
+    away and comes back.
+    """
+    if not settings.catalogue.url:
+        return SqliteCatalogue(directory.catalogue, read_only=read_only)
+    from nephila.store.postgres import PostgresCatalogue  # noqa: PLC0415 - only where it is asked for
+
+    return PostgresCatalogue(
+        settings.catalogue,
+        crawl_name(directory, settings),
+        os.environ,
+        identity=identity_of(secret),
+        read_only=read_only,
+        tell=tell,
+    )
+
+
+def crawl_name(directory: CrawlDirectory, settings: Settings) -> str:
+    """What a crawl is called in a database that it shares with others."""
+    return settings.catalogue.name or directory.root.resolve().name
+
+
+def identity_of(secret: int) -> str:
+    """What tells a crawl from others, and tells nothing of its secret."""
+    return sha256(secret.to_bytes(16, "big")).hexdigest()[:32]
+
+
+def warnings_of(events: EventSink, clock: Clock) -> Callable[[str, str], None]:
+    """Tells the listeners of the crawl on this loop, from any thread, what concerns the crawl as a whole."""
+    loop = asyncio.get_running_loop()
+
+    def tell(reason: str, detail: str) -> None:
+        event = Event(EventKind.WARNING, clock.wall_ms(), reason=reason, detail=detail)
+        with suppress(RuntimeError):  # the loop has ended meanwhile, and nobody listens any more
+            loop.call_soon_threadsafe(events.emit, event)
+
+    return tell
+
+
+def has_catalogue(directory: CrawlDirectory, settings: Settings) -> bool:
+    """Whether there may be one to read."""
+    return bool(settings.catalogue.url) or directory.catalogue.exists()
+
+
+@contextmanager
+def read_catalogue(directory: CrawlDirectory, settings: Settings) -> Iterator[WholeCatalogue]:
+    """The catalogue of a crawl, to be read until the end of the block."""
+    catalogue = open_catalogue(directory, settings, read_only=True)
+    try:
+        yield catalogue
+    finally:
+        catalogue.close()
