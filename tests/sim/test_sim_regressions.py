@@ -10,6 +10,7 @@ FOUND = {
     "an answer that came while the process was stopped was thrown away": 2908,
     "the same of a worker, whose lease was returned meanwhile": 10124,
     "contents trusted by a run that had not made durable what the one before had left": 2462,
+    "a revisit that outlived its original": 323,
     "a sync that was late by as long as the process was stopped": 2002,
     "an answer that a full disk did not take, having come while the process was stopped": 10346,
     "servers that never heard of the end of a crawl whose disk had failed": 12230,

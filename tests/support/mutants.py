@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from nephila.dedup import LmdbDigestIndex
 from nephila.fetch import HttpFetcher
 from nephila.fetch.turns import AddressTurns
 from nephila.frontier.embedded import LmdbFrontier, settling, upkeep
@@ -162,9 +161,13 @@ def rules_not_asked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Pipeline, "_forbidden", lambda *_: None)
 
 
-def contents_trusted_after_failure(patch: pytest.MonkeyPatch) -> None:
-    """The index of contents is closed as if all that it refers to were durable, though a sync had failed."""
-    patch.setattr(LmdbDigestIndex, "distrust", lambda _: None)
+def contents_known_at_once(patch: pytest.MonkeyPatch) -> None:
+    """Captures refer to others that are not durable yet."""
+
+    def first_of_its_kind(self: Bookkeeper, _segment: Any, _offset: int, digest: bytes, original: Any) -> None:
+        self._duplicates.remember(digest, original)
+
+    patch.setattr(Bookkeeper, "first_of_its_kind", first_of_its_kind)
 
 
 def recovered_name_not_synced(patch: pytest.MonkeyPatch) -> None:
@@ -244,7 +247,7 @@ MUTANTS: tuple[Mutant, ...] = (
     no_deadline_check,
     refused_not_disowned,
     rules_not_asked,
-    contents_trusted_after_failure,
+    contents_known_at_once,
     recovered_name_not_synced,
     addresses_not_counted,
     a_counter_drifts,

@@ -22,7 +22,7 @@ from nephila.interfaces.frontier import UrlStory
 from nephila.model.errors import NephilaError, StorageError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
 from nephila.model.page import Page
-from nephila.model.record import Capture, RecordRef, SegmentId, StoredCapture
+from nephila.model.record import Capture, Original, RecordRef, SegmentId, StoredCapture
 from nephila.model.settings import (
     FrontierSettings,
     PolitenessSettings,
@@ -133,6 +133,7 @@ class MemoryArchive:
 class MemoryLedger:
     """What the bookkeeping was told."""
 
+    duplicates: MemoryDigestIndex = field(default_factory=MemoryDigestIndex)
     outstanding: set[int] = field(default_factory=set)
     rows: list[CaptureRow] = field(default_factory=list)
     disowned: list[int] = field(default_factory=list)
@@ -140,6 +141,10 @@ class MemoryLedger:
 
     def appended(self, segment: SegmentId, offset: int) -> None:
         self.outstanding.add(offset)
+
+    def first_of_its_kind(self, segment: SegmentId, offset: int, digest: bytes, original: Original) -> None:
+        """Here bytes are durable at once."""
+        self.duplicates.remember(digest, original)
 
     def settled(self, segment: SegmentId, offset: int, row: CaptureRow | None) -> None:
         self.outstanding.remove(offset)
@@ -187,8 +192,8 @@ class Worker:
         policy = Policy(FRONTIER, base_delay_ms=int(delay_s * 1000), robots=robots, recrawl=recrawl)
         self.frontier = LmdbFrontier(path, self.clock, policy, threaded=False)
         self.fetcher = ScriptedFetcher(self.clock)
-        self.archive, self.ledger, self.recorder = MemoryArchive(), MemoryLedger(), Recorder()
         self.duplicates = MemoryDigestIndex()
+        self.archive, self.ledger, self.recorder = MemoryArchive(), MemoryLedger(self.duplicates), Recorder()
         self.allowance = OpenAllowance()
         self.failures: list[NephilaError] = []
         self.delivered: list[CrawledPage] = []

@@ -4,9 +4,7 @@ The index only saves space. A lost entry costs a second copy; a wrong one would 
 so it must never happen. Therefore commits are not synced (a crawl finds a hundred new bodies a second), and an
 environment that was open when the *machine* went down is thrown away: what LMDB wrote without a sync may then be torn.
 A killed process harms nothing, for its pages are in the system's cache. A small marker beside the environment, holding
-the boot's id while it is open, tells the two apart. It goes when the index is closed and every capture that the index
-knows is durable: not after a failure of the disk (`distrust`), nor where what an earlier run left was not made durable
-yet (`trust` says that it was).
+the boot's id while it is open, tells the two apart.
 
 New entries live in a dict until `flush` writes them in key order; both are asked by `find`.
 """
@@ -61,12 +59,6 @@ class MemoryDigestIndex:
     def flush(self) -> None:
         """Nothing to do."""
 
-    def distrust(self) -> None:
-        """Nothing to do: it outlives nothing."""
-
-    def trust(self) -> None:
-        """Nothing to do: it has no past."""
-
     def close(self) -> None:
         """Nothing to do."""
 
@@ -85,10 +77,8 @@ class LmdbDigestIndex:
         self._marker = path / "open-since-boot"
         self._lock = threading.Lock()
         self._recent: dict[bytes, Original] = {}
-        self._failed = False
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._trusted = not self._marker.exists()
             if not joining and self._left_open_by_another_boot(boot_id):
                 self._discard()
             reserve_locks(self._path)
@@ -140,14 +130,6 @@ class LmdbDigestIndex:
         for first in range(0, len(batch), FLUSH_ENTRIES):
             self._write(batch[first : first + FLUSH_ENTRIES])
 
-    def distrust(self) -> None:
-        """As the interface: the marker stays when it is closed, as if the machine had gone down before."""
-        self._failed = True
-
-    def trust(self) -> None:
-        """As the interface: the marker may go when it is closed, unless something fails until then."""
-        self._trusted = True
-
     def close(self) -> None:
         """As the interface; a power loss afterwards takes nothing.
 
@@ -156,7 +138,7 @@ class LmdbDigestIndex:
         """
         with suppress(StorageError):
             self.flush()
-        if not self._joining and self._trusted and not self._failed:
+        if not self._joining:
             with suppress(lmdb.Error):
                 self._environment.sync(True)
                 self._marker.unlink(missing_ok=True)

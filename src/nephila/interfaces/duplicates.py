@@ -8,7 +8,10 @@ from nephila.model.record import Original
 
 
 class DigestIndex(Protocol):
-    """SHA-256 of a decoded body to its first capture. A lost entry costs a second copy, never a wrong answer."""
+    """SHA-256 of a decoded body to its first capture. A lost entry costs a second copy, never a wrong answer.
+
+    What it is told of is durable: a capture that refers to another one must not outlive it.
+    """
 
     def find(self, digest: bytes) -> Original | None:
         """The first capture with that content."""
@@ -21,12 +24,6 @@ class DigestIndex(Protocol):
 
     def flush(self) -> None:
         """Write what was remembered to disk."""
-
-    def distrust(self) -> None:
-        """Captures that it knows may never have become durable: a power loss that takes them must take it as well."""
-
-    def trust(self) -> None:
-        """What earlier runs have left in the archive is durable now."""
 
     def close(self) -> None:
         """Flush and close."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from nephila.model.record import SegmentId
+from nephila.model.record import Original, SegmentId
 
 from .catalogue import CaptureRow, ErrorRow
 
@@ -14,6 +14,9 @@ class Ledger(Protocol):
 
     def appended(self, segment: SegmentId, offset: int) -> None:
         """A capture lies in the archive and is not settled yet."""
+
+    def first_of_its_kind(self, segment: SegmentId, offset: int, digest: bytes, original: Original) -> None:
+        """That capture has a body which none before it had; others may refer to it when its bytes are durable."""
 
     def settled(self, segment: SegmentId, offset: int, row: CaptureRow | None) -> None:
         """It is settled now; `row` goes into the catalogue. None: the settle was refused, the capture is nobody's."""

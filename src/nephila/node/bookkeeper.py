@@ -3,7 +3,9 @@
 The order is everything (DESIGN section 4). A capture counts as outstanding from the moment its bytes lie in the archive
 until its settle has been answered. Nothing at or past the first outstanding capture of a segment is ever confirmed, so
 whatever lies past the confirmed mark after a crash is looked at again, and what lies before it is known to be settled.
-The catalogue is written last, up to the same mark: what it misses after a crash is found in the archive.
+The catalogue is written last, up to the same mark: what it misses after a crash is found in the archive. The index of
+contents learns of a capture when its bytes are durable: files are synced one after the other, and a power loss in
+between must not leave a revisit without its original.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from nephila.interfaces.catalogue import CaptureRow, Catalogue, ErrorRow
 from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.frontier import Frontier
 from nephila.interfaces.near_duplicates import NearIndex
-from nephila.model.record import SegmentId
+from nephila.model.record import Original, SegmentId
 
 MOST_WAITING = 20_000
 """Rows, of a kilobyte or two each."""
@@ -63,6 +65,7 @@ class Bookkeeper:
         self._confirmed: dict[SegmentId, int] = {}
         self._rows: list[CaptureRow] = []
         self._errors: list[ErrorRow] = []
+        self._originals: dict[tuple[SegmentId, int], tuple[bytes, Original]] = {}
         self._refused: list[tuple[SegmentId, int]] = []
         self._rolled: list[SegmentId] = []
         self._work = asyncio.Event()
@@ -76,9 +79,14 @@ class Bookkeeper:
         self._outstanding.setdefault(segment, set()).add(offset)
         self._work.set()
 
+    def first_of_its_kind(self, segment: SegmentId, offset: int, digest: bytes, original: Original) -> None:
+        """A capture that others may refer to when it is durable."""
+        self._originals[segment, offset] = (digest, original)
+
     def settled(self, segment: SegmentId, offset: int, row: CaptureRow | None) -> None:
         """It is settled now, or belongs to nobody."""
         if row is None:
+            self._originals.pop((segment, offset), None)
             self._refused.append((segment, offset))
         else:
             self._rows.append(row)
@@ -122,8 +130,12 @@ class Bookkeeper:
         for segment, offset in refused:
             await self._frontier.disown(segment, offset)
             self._outstanding[segment].discard(offset)
+        written = list(self._originals)
         for segment, end in await self._durable():
             self._synced[segment] = end
+        for place in written:
+            if (known := self._originals.pop(place, None)) is not None:
+                self._duplicates.remember(*known)
         marks = {segment: min((end, *self._outstanding.get(segment, ()))) for segment, end in self._synced.items()}
         ahead = {segment: mark for segment, mark in marks.items() if mark > self._confirmed.get(segment, 0)}
         await asyncio.gather(*(self._frontier.confirm(segment, mark) for segment, mark in ahead.items()))
@@ -174,14 +186,6 @@ class Bookkeeper:
         self._rows = [row for row in self._rows if row.segment != segment]
         self._outstanding.pop(segment, None)
         return taken
-
-    def distrust(self) -> None:
-        """The disk has failed: what was appended last may never become durable."""
-        self._duplicates.distrust()
-
-    def trust(self) -> None:
-        """What earlier runs have left is in order, and durable."""
-        self._duplicates.trust()
 
     def looked_at(self, segment: SegmentId) -> int:
         """Up to where the captures of a segment of an earlier run have rows that are kept beside the catalogue."""

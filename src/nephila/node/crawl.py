@@ -75,7 +75,6 @@ class Crawl:
         """
         if self._failure is None:
             self._failure = error
-        self._m.bookkeeper.distrust()
         self.stop(StoppedBy.STORAGE)
         self._stopped_by = stopped_by(self._failure)
 

@@ -105,7 +105,6 @@ class Recovery:
             total = total.and_then(found)
         if isinstance(self._archive, SpooledArchive):
             total = await self._list_again(marks, total)
-        self._bookkeeper.trust()
         return replace(total, reaped=await self._frontier.reap_all())
 
     async def _list_again(self, marks: Mapping[SegmentId, int], total: Recovered) -> Recovered:

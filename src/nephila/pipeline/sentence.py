@@ -355,7 +355,7 @@ class Pipeline:
                 return False
         if judged.digest and judged.original is None and judged.body_kept:
             original = Original(task.url, stored.record_id, stored.at, stored.payload_digest, stored.coding)
-            self._to.duplicates.remember(judged.digest, original)
+            ledger.first_of_its_kind(ref.segment, ref.offset, judged.digest, original)
         remembered = self._to.near.remember(judged.likeness, task.url)
         outcome = judged.ending(ref)
         row = capture_row(

@@ -23,43 +23,6 @@ def test_a_killed_process_loses_only_what_was_not_flushed(tmp_path: Path) -> Non
     index.close()
 
 
-def test_an_index_that_is_distrusted_does_not_outlive_a_power_loss(tmp_path: Path) -> None:
-    """D2, W2: what it refers to may not have been durable when it was closed; without a power loss it is there."""
-    index = LmdbDigestIndex(tmp_path, "boot 1")
-    index.remember(sample_digest(1), sample_original(1))
-    index.distrust()
-    index.close()
-    index = LmdbDigestIndex(tmp_path, "boot 1")
-    assert index.find(sample_digest(1)) == sample_original(1)
-    index.distrust()
-    index.close()
-    index = LmdbDigestIndex(tmp_path, "boot 2")
-    assert index.find(sample_digest(1)) is None
-    index.close()
-
-
-@pytest.mark.parametrize(
-    ("trusted", "failed", "outlives"), [(False, False, False), (True, False, True), (True, True, False)]
-)
-def test_an_index_that_was_left_open_is_trusted_when_the_archive_is_in_order(
-    tmp_path: Path, *, trusted: bool, failed: bool, outlives: bool
-) -> None:
-    """D2, W2: a run that ends before it made durable what another had left says nothing of that."""
-    index = LmdbDigestIndex(tmp_path, "boot 1")
-    index.remember(sample_digest(1), sample_original(1))
-    index.distrust()
-    index.close()
-    index = LmdbDigestIndex(tmp_path, "boot 1")
-    if trusted:
-        index.trust()
-    if failed:
-        index.distrust()
-    index.close()
-    index = LmdbDigestIndex(tmp_path, "boot 2")
-    assert (index.find(sample_digest(1)) is not None) is outlives
-    index.close()
-
-
 def test_an_index_open_at_a_power_loss_is_not_believed(tmp_path: Path) -> None:
     """D2: unsynced pages may be torn, and a wrong original is worse than a second copy."""
     torn = LmdbDigestIndex(tmp_path, "boot 1")
@@ -69,7 +32,6 @@ def test_an_index_open_at_a_power_loss_is_not_believed(tmp_path: Path) -> None:
     index = LmdbDigestIndex(tmp_path, "boot 2")
     assert index.find(sample_digest(1)) is None
     index.remember(sample_digest(1), sample_original(2))
-    index.trust()
     index.close()
     index = LmdbDigestIndex(tmp_path, "boot 3")
     assert index.find(sample_digest(1)) == sample_original(2)

@@ -15,7 +15,7 @@ from simulation import Recorder
 from nephila.interfaces.catalogue import CaptureRow, ErrorRow
 from nephila.model.errors import StorageError
 from nephila.model.events import Event, EventKind
-from nephila.model.record import SegmentId
+from nephila.model.record import Original, SegmentId
 from nephila.model.settings import LimitSettings
 from nephila.model.summary import StoppedBy
 from nephila.node.allowance import PageAllowance, Used
@@ -137,6 +137,9 @@ class Desk:
     def flush(self) -> None:
         """The index of contents."""
 
+    def remember(self, digest: bytes, original: Original) -> None:
+        self.done.append(("remember", digest, original.record_id))
+
     def write_index(self, segment: SegmentId) -> None:
         self.done.append(("index", segment))
 
@@ -192,6 +195,27 @@ def test_nothing_is_confirmed_past_an_outstanding_capture() -> None:
         await keeper.tick()
         await keeper.record()
         assert desk.done == [("confirm", A, 300), ("record", [200, 100], 0)]
+
+    run(main)
+
+
+def test_what_is_not_durable_is_nobodys_original() -> None:
+    """D2, W2: a revisit may become durable before what it refers to, and a power loss come in between."""
+
+    async def main(desk: Desk, keeper: Bookkeeper) -> None:
+        for offset in (0, 100):
+            keeper.appended(A, offset)
+            keeper.first_of_its_kind(A, offset, b"%d" % offset, Original("u", f"record {offset}", 0, "", ""))
+        assert desk.done == []
+        keeper.settled(A, 100, None)
+        desk.refuses = "sync"
+        with pytest.raises(StorageError):
+            await keeper.tick()
+        assert ("remember", b"0", "record 0") not in desk.done
+        desk.refuses, desk.synced = "", [(A, 200)]
+        await keeper.tick()
+        remembered = [one for one in desk.done if one[0] == "remember"]
+        assert remembered == [("remember", b"0", "record 0")], "what was refused is nobody's"
 
     run(main)
 

@@ -101,7 +101,6 @@ class Supervisor:
         """End cleanly because of our own failure; `run` raises it in the end unless it is the disk's."""
         if self._failure is None:
             self._failure = error
-        self._m.bookkeeper.distrust()
         self.stop(StoppedBy.STORAGE)
         self._stopped_by = stopped_by(self._failure)
 

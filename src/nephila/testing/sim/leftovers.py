@@ -11,6 +11,7 @@ def leftovers(machinery: Machinery) -> list[str]:
     fetcher = pipeline._to.fetcher
     held = {
         "captures that nobody settled": sum(map(len, bookkeeper._outstanding.values())),
+        "originals that nobody was told of": len(bookkeeper._originals),
         "rows that were not recorded": len(bookkeeper._rows),
         "errors that were not recorded": len(bookkeeper._errors),
         "segments without an index": len(bookkeeper._rolled),
