@@ -13,9 +13,16 @@ import errno
 import os
 import random
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from nephila.store.disk import DiskFile
+
+
+@lru_cache(maxsize=10_000)
+def _folder(path: Path) -> str:
+    """The directory of a file; asked for every file at every sync, and pathlib is slow to tell."""
+    return str(path.parent)
 
 
 @dataclass(eq=False)
@@ -125,7 +132,8 @@ class ForgetfulDisk:
     def names(self, directory: Path) -> list[str]:
         """As the protocol."""
         self._check()
-        return sorted(path.name for path in self._files if path.parent == directory)
+        here = str(directory)
+        return sorted(path.name for path in self._files if _folder(path) == here)
 
     def rename(self, source: Path, target: Path) -> None:
         """As the protocol."""
@@ -142,9 +150,9 @@ class ForgetfulDisk:
     def sync_directory(self, directory: Path) -> None:
         """As the protocol."""
         self._check()
-        elsewhere = {path: one for path, one in self._durable_names.items() if path.parent != directory}
-        here = {path: one for path, one in self._files.items() if path.parent == directory}
-        self._durable_names = elsewhere | here
+        here = str(directory)
+        elsewhere = {path: one for path, one in self._durable_names.items() if _folder(path) != here}
+        self._durable_names = elsewhere | {path: one for path, one in self._files.items() if _folder(path) == here}
 
     def sizes(self, directory: Path) -> dict[str, int]:
         """As the protocol."""
