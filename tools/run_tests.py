@@ -2,6 +2,8 @@
 
 Steps run one after the other and a failing one does not stop the next: one run shows all that is wrong. Each step is a
 command that can be copied from the output and run by hand. Naming tests (`-k` or paths) runs only these.
+
+The whole suite is shared out among two processes of pytest (`shares`, `side_by_side`): tests wait, or use one core.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,9 +22,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import spec_ids
+from shares import files_of, measured, read_durations, share_out, write_durations
+from side_by_side import SideBySide, summary
 
 ROOT = Path(__file__).resolve().parent.parent
 
+DURATIONS = Path("tests") / "durations.toml"
+TURNS = 4
+"""Shares that each of several processes runs, one after the other: what was thought to be quick may be slow."""
 LINTED = ("src", "tests", "tools", "bench", "examples")
 
 
@@ -65,17 +73,53 @@ def pytest_step(arguments: argparse.Namespace) -> Step:
     return Step("pytest", (sys.executable, "-m", "pytest", *options, *arguments.paths))
 
 
+def run_suite(arguments: argparse.Namespace, root: Path) -> Result:
+    """The whole suite, in several processes; then what wants the machine for itself."""
+    step = pytest_step(arguments)
+    if arguments.processes == 1 and not arguments.measure:
+        return run(step, root)
+    known = read_durations(root / DURATIONS)
+    files = files_of(root)
+    alone = [file for file in files if file in known.alone]
+    shared = [file for file in files if file not in known.alone]
+    lists = share_out(shared, known, arguments.processes * TURNS)
+    words = shlex.join(_readable(step.command, root))
+    print(
+        f"\n== {step.name}: {len(shared)} files in {len(lists)} shares, {arguments.processes} at once, "
+        f"then {len(alone)} alone: {words}",
+        flush=True,
+    )
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="nephila-tests-") as folder:
+        reports = [Path(folder) / f"{number}.xml" for number in range(len(lists) + 1)]
+        commands = [
+            (*step.command, f"--junitxml={report}", *share)
+            for report, share in zip(reports, [*lists, alone], strict=True)
+        ]
+        processes = SideBySide(root)
+        told = processes.run(commands[:-1], arguments.processes)
+        told += processes.run(commands[-1:], 1, len(told) + 1) if alone else []
+        if arguments.measure:
+            write_durations(root / DURATIONS, known.alone, measured(reports))
+    seconds = time.monotonic() - started
+    exit_code = max(one.exit_code for one in told) if all(one.exit_code >= 0 for one in told) else 1
+    print("\n" + "\n".join(summary(told)))
+    print(f"== {step.name}: {_outcome(exit_code)} in {seconds:.1f} s", flush=True)
+    return Result(step, exit_code, seconds)
+
+
 def run(step: Step, root: Path) -> Result:
     """Run one step with its output passing through."""
     print(f"\n== {step.name}: {shlex.join(_readable(step.command, root))}", flush=True)
     started = time.monotonic()
     exit_code = subprocess.run(step.command, cwd=root, check=False, stdin=subprocess.DEVNULL).returncode  # noqa: S603 - ours
     seconds = time.monotonic() - started
-    print(
-        f"== {step.name}: {'ok' if exit_code == 0 else f'FAILED (exit code {exit_code})'} in {seconds:.1f} s",
-        flush=True,
-    )
+    print(f"== {step.name}: {_outcome(exit_code)} in {seconds:.1f} s", flush=True)
     return Result(step, exit_code, seconds)
+
+
+def _outcome(exit_code: int) -> str:
+    return "ok" if exit_code == 0 else f"FAILED (exit code {exit_code})"
 
 
 def _readable(command: Sequence[str], root: Path) -> list[str]:
@@ -98,6 +142,12 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="nephila test", description="Run the checks and tests of Nephila itself.")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="only these tests: files, folders, file.py::test_name")
     parser.add_argument("-k", dest="expression", metavar="EXPR", help="only tests whose names match, as for pytest")
+    parser.add_argument(
+        "--processes", type=int, metavar="N", default=min(2, os.cpu_count() or 1), help="run the whole suite in so many"
+    )
+    parser.add_argument(
+        "--measure", action="store_true", help="remember how long test files take (tests/durations.toml)"
+    )
     parser.add_argument("--long", action="store_true", help="the long tests too")
     parser.add_argument(
         "--ids", action="store_true", help="list which requirement is proven by which test, run nothing"
@@ -106,6 +156,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     arguments = parser.parse_args(words)
     if arguments.json and not arguments.ids:
         parser.error("--json goes with --ids")
+    if arguments.processes < 1:
+        parser.error("--processes must be 1 at least")
+    if arguments.measure and (arguments.paths or arguments.expression):
+        parser.error("--measure goes with the whole suite")
     # Paths are meant from where the person stands; the tests run at the root.
     arguments.paths = [
         str(Path.cwd() / path) if Path(path.split("::")[0]).exists() else path for path in arguments.paths
@@ -123,9 +177,11 @@ def main(words: Sequence[str]) -> int:
     if find_spec("pytest") is None:
         print("The test tools are not installed here: ./nephila test installs them and then runs.", file=sys.stderr)
         return 1
-    steps = [] if arguments.paths or arguments.expression else static_steps(ROOT)
     try:
-        results = [run(step, ROOT) for step in [*steps, pytest_step(arguments)]]
+        if arguments.paths or arguments.expression:
+            results = [run(pytest_step(arguments), ROOT)]
+        else:
+            results = [*(run(step, ROOT) for step in static_steps(ROOT)), run_suite(arguments, ROOT)]
     except KeyboardInterrupt:
         print("\nInterrupted.", flush=True)
         return 130

@@ -25,6 +25,7 @@ def run_with(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     def run(checks: list[Step], tests: Step, *words: str) -> tuple[int, str]:
         monkeypatch.setattr(run_tests, "static_steps", lambda _root: checks)
         monkeypatch.setattr(run_tests, "pytest_step", lambda _arguments: tests)
+        monkeypatch.setattr(run_tests, "run_suite", lambda _arguments, root: run_tests.run(tests, root))
         return run_tests.main(words), capsys.readouterr().out
 
     return run

@@ -1,0 +1,96 @@
+"""The suite in several processes: who runs what, and how it is told."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import run_tests
+from shares import QUICK_S, Durations, files_of, measured, read_durations, share_out, write_durations
+from side_by_side import SideBySide, Told, summary
+
+FILES = st.dictionaries(st.text("abc", min_size=1, max_size=4), st.floats(0, 500), max_size=30)
+
+
+@given(FILES, st.integers(1, 4))
+def test_every_file_is_run_once_and_the_shares_are_even(seconds: dict[str, float], count: int) -> None:
+    """None twice, none forgotten; the longest share is longer than the shortest by one file at most."""
+    known = Durations((), seconds)
+    shares = share_out(seconds, known, count)
+    assert sorted(file for share in shares for file in share) == sorted(seconds)
+    loads = [sum(map(known.of, share)) for share in shares]
+    assert max(loads) - min(loads) <= max(map(known.of, seconds), default=0.0) + 1e-6
+    assert all(share == sorted(share) for share in shares)
+
+
+def test_what_was_measured_is_remembered(tmp_path: Path) -> None:
+    """Quick files are not named, and what is alone stays so."""
+    report = tmp_path / "1.xml"
+    report.write_text(
+        '<testsuites><testsuite><testcase classname="tests.unit.test_a" name="x" time="1.5"/>'
+        '<testcase classname="tests.unit.test_a" name="y" time="2.1"/>'
+        '<testcase classname="tests.unit.test_b" name="x" time="0.2"/></testsuite></testsuites>'
+    )
+    took = measured([report, tmp_path / "never written.xml"])
+    assert took == {"tests/unit/test_a.py": pytest.approx(3.6), "tests/unit/test_b.py": pytest.approx(0.2)}
+    write_durations(tmp_path / "durations.toml", ["tests/e2e/test_c.py"], took)
+    known = read_durations(tmp_path / "durations.toml")
+    assert known.alone == ("tests/e2e/test_c.py",)
+    assert known.seconds == {"tests/unit/test_a.py": 4.0}
+    assert known.of("tests/unit/test_b.py") == QUICK_S
+
+
+def test_the_durations_that_are_kept_name_files_that_exist() -> None:
+    """A file that was moved would be taken for quick, or run beside others."""
+    known, files = read_durations(run_tests.ROOT / run_tests.DURATIONS), files_of(run_tests.ROOT)
+    assert [name for name in (*known.alone, *known.seconds) if name not in files] == []
+
+
+def script(*lines: str, exit_code: int = 0) -> tuple[str, ...]:
+    return (sys.executable, "-c", f"print({chr(10).join(lines)!r}); raise SystemExit({exit_code})")
+
+
+def test_progress_is_told_as_it_comes_and_the_rest_as_a_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """What failed anywhere is listed at the end, and the counts are added up."""
+    told = SideBySide(Path.cwd()).run(
+        [
+            script("=== test session starts ===", "tests/a.py ..", "=== 2 passed, 1 skipped in 3.0s ==="),
+            script(
+                "=== test session starts ===",
+                "tests/b.py .F",
+                "=== FAILURES ===",
+                "why",
+                "=== short test summary info ===",
+                "FAILED tests/b.py::test_x - why",
+                "=== 1 failed, 1 passed in 3.0s ===",
+                exit_code=1,
+            ),
+            script("=== test session starts ===", "tests/c.py .", "=== 1 passed in 0.1s ==="),
+        ],
+        at_once=2,
+    )
+    out = capsys.readouterr().out.splitlines()
+    assert "1| tests/a.py .." in out
+    assert "2| tests/b.py .F" in out
+    assert out[out.index("=== FAILURES ===") + 1] == "why"
+    assert [one.exit_code for one in told] == [0, 1, 0]
+    assert summary(told) == ["FAILED tests/b.py::test_x - why", "4 passed, 1 skipped, 1 failed"]
+
+
+def test_a_process_that_dies_is_told() -> None:
+    """Without a summary of its own, as after a kill."""
+    died = Told(2, exit_code=139)
+    assert summary([died]) == ["process 2 ended with exit code 139", "no test ran"]
+
+
+def test_options_of_the_whole_suite(capsys: pytest.CaptureFixture[str]) -> None:
+    """What makes no sense is refused in a sentence."""
+    assert run_tests.parse(["--processes", "3"]).processes == 3
+    for words in (["--processes", "0"], ["--measure", "-k", "x"]):
+        with pytest.raises(SystemExit):
+            run_tests.parse(words)
+    assert "must be 1 at least" in capsys.readouterr().err

@@ -1,0 +1,82 @@
+"""The test files, shared out among processes so that all of them end at about the same time.
+
+`tests/durations.toml` remembers what files take, to the second; what is not named there is quick. `alone` names files
+whose tests measure the pace of real processes: they have the machine to themselves, after all others.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+QUICK_S = 0.5
+"""What a file takes that is not named."""
+LEAST_S = 1.0
+"""What a file must take to be named."""
+
+HEAD = """# What test files take, in seconds: `./nephila test` shares them out among its processes by this. Written by
+# `./nephila test --measure`; a file that is not named is quick. Those under `alone` measure the pace of real processes,
+# and have the machine to themselves at the end.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """What is known of test files."""
+
+    alone: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, file: str) -> float:
+        """What a file takes."""
+        return max(QUICK_S, self.seconds.get(file, 0.0))
+
+
+def read_durations(path: Path) -> Durations:
+    """What a file of durations says; nothing where there is none."""
+    try:
+        kept = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Durations()
+    return Durations(tuple(kept.get("alone", ())), {name: float(took) for name, took in kept["seconds"].items()})
+
+
+def write_durations(path: Path, alone: Sequence[str], seconds: Mapping[str, float]) -> None:
+    """Remember what files take."""
+    lines = [HEAD, "alone = [", *(f'  "{name}",' for name in alone), "]", "", "[seconds]"]
+    lines += [f'"{name}" = {took:.0f}' for name, took in sorted(seconds.items()) if took >= LEAST_S]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def measured(reports: Iterable[Path]) -> dict[str, float]:
+    """What files took, fixtures included, by the reports of the processes (JUnit's XML, as pytest writes it)."""
+    seconds: dict[str, float] = {}
+    for report in reports:
+        if report.exists():
+            for case in ET.parse(report).iter("testcase"):  # noqa: S314 - our own
+                words = [word for word in case.get("classname", "").split(".") if not word.startswith("Test")]
+                name = "/".join(words) + ".py"
+                seconds[name] = seconds.get(name, 0.0) + float(case.get("time", "0"))
+    return seconds
+
+
+def files_of(root: Path) -> list[str]:
+    """All of them, as paths from the root."""
+    return sorted(path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py"))
+
+
+def share_out(files: Iterable[str], durations: Durations, count: int) -> list[list[str]]:
+    """So many lists of files that take about the same time: the longest first, each to whoever has least to do.
+
+    Within a list the files are in order, as one process would run them.
+    """
+    shares: list[list[str]] = [[] for _ in range(count)]
+    loads = [0.0] * count
+    for file in sorted(files, key=lambda one: (-durations.of(one), one)):
+        least = loads.index(min(loads))
+        shares[least].append(file)
+        loads[least] += durations.of(file)
+    return [sorted(share) for share in shares]

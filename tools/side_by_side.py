@@ -1,0 +1,124 @@
+"""Several processes of pytest at once, told as one: progress as it comes, and what each says at its end as a whole.
+
+So many run at once, the next one begins when one has ended, and so it matters little how well they were shared out.
+Lines of progress (one for each test file) carry the number of their process. Everything from the first headline on
+(failures, figures, the summary) is kept until the process has ended, so that no two of them are mixed. What failed is
+listed once more after all, and the counts are added up.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HEADLINE = re.compile(r"=+ .+ =+$")
+OPENING = "test session starts"
+"""The headline that every process begins with: progress follows it."""
+COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)")
+FAILED = ("FAILED ", "ERROR ")
+
+
+@dataclass(slots=True)
+class Told:
+    """What one process has said, and how it ended."""
+
+    number: int
+    exit_code: int = -1
+    closing: list[str] = field(default_factory=list)
+    """From the first headline after its progress on."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Of its last line: how many passed, failed, were skipped."""
+        for line in reversed(self.closing):
+            if HEADLINE.match(line) and (found := COUNT.findall(line)):
+                return Counter({kind.rstrip("s") if kind != "passed" else kind: int(count) for count, kind in found})
+        return Counter()
+
+    @property
+    def failed(self) -> list[str]:
+        """The tests that failed, a line each."""
+        return [line for line in self.closing if line.startswith(FAILED)]
+
+
+class SideBySide:
+    """Runs commands at once. `end` stops what is left of them."""
+
+    def __init__(self, root: Path, environment: Mapping[str, str] | None = None) -> None:
+        self._root = root
+        self._environment = {**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})}
+        self._printing = threading.Lock()
+        self._running: list[subprocess.Popen[str]] = []
+
+    def run(self, commands: Sequence[Sequence[str]], at_once: int, first_number: int = 1) -> list[Told]:
+        """Run them all to their ends, in order, so many of them at once."""
+        told = [Told(first_number + place) for place in range(len(commands))]
+        waiting = deque(zip(commands, told, strict=True))
+        runners = [threading.Thread(target=self._work_off, args=(waiting,), daemon=True) for _ in range(at_once)]
+        try:
+            for runner in runners:
+                runner.start()
+            for runner in runners:
+                runner.join()
+        finally:
+            waiting.clear()
+            self.end()
+        return told
+
+    def _work_off(self, waiting: deque[tuple[Sequence[str], Told]]) -> None:
+        while True:
+            try:
+                command, told = waiting.popleft()
+            except IndexError:
+                return
+            process = subprocess.Popen(  # noqa: S603 - ours
+                command,
+                cwd=self._root,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
+            self._running.append(process)
+            self._listen(process, told)
+
+    def end(self) -> None:
+        """Stop what still runs."""
+        for process in self._running:
+            if process.poll() is None:
+                process.terminate()
+        for process in self._running:
+            process.wait()
+
+    def _listen(self, process: subprocess.Popen[str], told: Told) -> None:
+        for raw in process.stdout or ():
+            line = raw.rstrip("\n")
+            if told.closing or (HEADLINE.match(line) and OPENING not in line):
+                told.closing.append(line)
+            elif line:
+                with self._printing:
+                    print(f"{told.number}| {line}", flush=True)
+        if process.stdout is not None:
+            process.stdout.close()
+        told.exit_code = process.wait()
+        with self._printing:
+            print(f"\n-- process {told.number} has ended (exit code {told.exit_code})", flush=True)
+            print("\n".join(told.closing), flush=True)
+
+
+def summary(told: Sequence[Told]) -> list[str]:
+    """What failed in any of them, and the counts of all."""
+    counts: Counter[str] = Counter()
+    for one in told:
+        counts += one.counts
+    lines = [line for one in told for line in one.failed]
+    lines += [f"process {one.number} ended with exit code {one.exit_code}" for one in told if one.exit_code > 1]
+    return [*lines, ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common()) or "no test ran"]
