@@ -15,7 +15,6 @@ from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest, xxh32_digest
 from nephila.frontier import rank as ranks
 from nephila.frontier import traps
 from nephila.interfaces.recrawl import History, RecrawlPolicy, Visit
-from nephila.model.errors import FrontierError
 from nephila.model.outcome import (
     Dead,
     Deferred,
@@ -189,7 +188,7 @@ def page_outcome(
         case Respelled(address):
             return {"kind": "respelled", "tail": tail_of(host, address.url).decode()}
         case _:
-            raise FrontierError("a page cannot end with the rules of an origin")
+            return {"kind": "wrong", "why": "a page cannot end with the rules of an origin"}
 
 
 def _done(
@@ -220,7 +219,13 @@ def _done(
         home = tail_of(host, task.url) in _HOMES
         visit = Visit(wall_s, done.status, done.changed, home, facts.tier, facts.recrawl_s, done.listing)
         planned = recrawl.plan(facts.history, visit)
-        told["plan"] = {"history": planned.history, "wait_s": planned.wait_s, "gone": planned.gone}
+        told["plan"] = {
+            "history": planned.history,
+            "wait_s": planned.wait_s,
+            "gone": planned.gone,
+            "tier": str(facts.tier),
+            "recrawl_s": -1 if facts.recrawl_s is None else facts.recrawl_s,
+        }
     return told
 
 

@@ -50,6 +50,8 @@ class Claiming(Settling):
 
     def _woken(self, shard: int) -> None:
         self._quiet.pop(shard, None)
+        if not any(self._present.get(shard, ())):
+            self._present.pop(shard, None)
 
     def _divide(self) -> None:
         self._mine, self._others = self._shards.preferred(self._worker, self._workers)
@@ -99,6 +101,8 @@ class Claiming(Settling):
         now, count = self.timeline.now(), len(self._mine)
         self._turn += 1
         start = self._turn * AT_ONCE % count if count else 0
+        for shard in [one for one, until in self._quiet.items() if until <= now]:
+            self._woken(shard)
         every = [*self._mine[start:], *self._mine[:start], *self._others]
         if not self._virtual:
             every = [shard for shard in every if self._quiet.get(shard, 0) <= now]
@@ -160,7 +164,8 @@ class Claiming(Settling):
             if ready:
                 self._present[shard] = ready
                 soonest = LOOK_AGAIN_MS if moment < 0 else max(0, min(moment - now, LOOK_AGAIN_MS))
-                self._quiet[shard] = 0 if any(ready) else now + soonest
+                if not any(ready):
+                    self._quiet[shard] = now + soonest
             if not lacking:
                 return leases, list(left)
             patterns |= patterns_of(url.decode() for url in lacking)

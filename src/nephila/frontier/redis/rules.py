@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from xxhash import xxh3_64_hexdigest
 
-from nephila.frontier import order
+from nephila.frontier import order, traps
 from nephila.frontier.embedded.book import Policy
 from nephila.model.policy import DomainPolicy
 
@@ -27,7 +27,7 @@ def _flip(seed: int) -> tuple[int, int]:
 
 def rules_of(policy: Policy, shard: int, shards: int) -> dict[str, Any]:
     """All that the functions ask of the settings."""
-    priority, budget, traps, polite = policy.priority, policy.budget, policy.traps, policy.politeness
+    priority, budget, trapping, polite = policy.priority, policy.budget, policy.traps, policy.politeness
     seed = policy.random_seed
     return {
         "shard": shard,
@@ -56,9 +56,10 @@ def rules_of(policy: Policy, shard: int, shards: int) -> dict[str, Any]:
             )
         },
         **msgspec.to_builtins(budget),
-        **{name: getattr(traps, name) for name in ("slow_after", "stop_after", "poured_per_hour", "times_its_like")},
-        "slow_s": int(traps.slow_s),
-        "probe_s": int(traps.probe_s),
+        **{name: getattr(trapping, name) for name in ("slow_after", "stop_after", "poured_per_hour", "times_its_like")},
+        "tallied_from": traps.TALLIED_FROM,
+        "slow_s": int(trapping.slow_s),
+        "probe_s": int(trapping.probe_s),
         "pause_window": polite.pause_window,
         "pause_share": polite.pause_share,
         "pause_ms": int(polite.pause_s * 1000),

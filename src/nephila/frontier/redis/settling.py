@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -88,24 +89,28 @@ class Settling(Foundation):
     async def _settle(
         self, token: Token, settlements: Sequence[Settlement], release: Release | None, holder: str | None
     ) -> Settled:
-        called_at = asyncio.get_running_loop().time()
+        called_at = self.timeline.now()
         shard = self._shards.of_token(token)
         host, facts = await self._facts_of(token, settlements)
         parts = [await self._send_elsewhere(shard, host, one, facts) for one in settlements]
-        told, args, wanted = self._told(host, settlements, parts, shard, facts)
-        head: dict[str, Any] = {"settlements": told}
-        if holder is not None:
-            head["holder"] = holder
         request = request_id()
+        while True:
+            told, args, wanted = self._told(host, settlements, parts, shard, facts)
+            head: dict[str, Any] = {"settlements": told} | ({} if holder is None else {"holder": holder})
 
-        def make(again: bool, patterns: dict[str, Any]) -> Args:
-            if release is not None:
-                late_ms = int((asyncio.get_running_loop().time() - called_at) * 1000)
-                head["release"] = asking.release_told(release, max(0, release.wait_ms - late_ms))
-            head["patterns"] = patterns
-            return [token, host, request, int(again), _encode(head), *args]
+            def make(again: bool, patterns: dict[str, Any], head: dict[str, Any] = head, args: Args = args) -> Args:
+                if release is not None:
+                    late_ms = max(0, self.timeline.now() - called_at)
+                    head["release"] = asking.release_told(release, max(0, release.wait_ms - late_ms))
+                head["patterns"] = patterns
+                return [token, host, request, int(again), _encode(head), *args]
 
-        reply = await self._caller.with_patterns(shard, "settle", make, wanted, replicas=self._caller.replicas)
+            reply = await self._caller.with_patterns(shard, "settle", make, wanted, replicas=self._caller.replicas)
+            if reply[0] != b"POLICY":
+                break
+            facts = _under(facts, reply)  # it was changed since the claim, and the next visit follows from it
+        if reply[0] == b"WRONG":
+            raise FrontierError(reply[1].decode())
         self._woken(shard)
         if release is not None:
             self._facts.pop(token, None)
@@ -231,7 +236,7 @@ class Settling(Foundation):
                 return told, xxh32_digest(address.host.encode(), self._policy.random_seed & 0xFFFF_FFFF)
             case Deferred():
                 return {"kind": "deferred", "robots": True}, b""
-        raise FrontierError(f"a robots.txt cannot end as {type(outcome).__name__}")
+        return {"kind": "wrong", "robots": True, "why": f"a robots.txt cannot end as {type(outcome).__name__}"}, b""
 
 
 class _Part:
@@ -242,6 +247,11 @@ class _Part:
     def __init__(self, own: Asked, twice: int, shards: list[int]) -> None:
         self.own, self.twice, self.shards = own, twice, shards
         self.admission = Admission()
+
+
+def _under(facts: dict[Any, Facts], reply: Sequence[bytes]) -> dict[Any, Facts]:
+    tier, recrawl_s = Tier(reply[1].decode()), float(reply[2]) if reply[2] else None
+    return {name: replace(known, tier=tier, recrawl_s=recrawl_s) for name, known in facts.items()}
 
 
 def _plus(one: Admission, other: Admission) -> Admission:

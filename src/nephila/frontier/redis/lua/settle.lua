@@ -152,7 +152,7 @@ local function observe(host, settlement, news, first)
     return false
   end
   local missing = outcome.status >= 400 and outcome.status < 500
-  if not first or host.fetched < Traps.TALLIED_FROM or not (outcome.page or missing) then
+  if not first or host.fetched < X.rules.tallied_from or not (outcome.page or missing) then
     return first and outcome.page and not outcome.duplicate
   end
   local seen = settlement.seen
@@ -330,7 +330,7 @@ local function lacks_patterns(host, settlements)
         near = outcome.near, outlinks = outcome.outlinks, duplicate = outcome.duplicate,
         error = outcome.status >= 400 and outcome.status < 500,
       }
-      if host.fetched + 1 >= Traps.TALLIED_FROM and one.record.fetched == 0 and (outcome.page or one.seen.error) then
+      if host.fetched + 1 >= X.rules.tallied_from and one.record.fetched == 0 and (outcome.page or one.seen.error) then
         one.seen.patterns = X.patterns[one.url]
         if Traps.needs_links(host, one.seen) then
           for _, group in ipairs(one.groups) do
@@ -388,6 +388,18 @@ function Settle.call(keys, args)
   Traps.given(head.patterns)
   if lease[1] ~= host.name or (head.holder and lease[5] ~= head.holder) or not is_its_to_settle(host, lease, settlements) then
     return { 'OK', 0, 0, 0, 0 }
+  end
+  for _, one in ipairs(settlements) do
+    if one.outcome.kind == 'wrong' then
+      return { 'WRONG', one.outcome.why }
+    end
+  end
+  local policy = Shard.policy(host.domain)
+  for _, one in ipairs(settlements) do
+    local planned = one.outcome.plan
+    if planned and (planned.tier ~= policy.tier or planned.recrawl_s ~= (policy.recrawl_s or -1)) then
+      return { 'POLICY', policy.tier, policy.recrawl_s and tostring(policy.recrawl_s) or '' }
+    end
   end
   if lacks_patterns(host, settlements) then
     return { 'PATTERNS', X.lacking }

@@ -13,7 +13,6 @@ local PATIENCE = { 1.0, 1.2, 2.5 }
 local ESTABLISHED, TRIED, STUMBLES, HOPES, PROVEN_FACTOR = 5, 10, 2, 20, 10
 local DATE_NAMES = { date = true, day = true, month = true, year = true, week = true }
 local NORMAL, SLOWED, QUARANTINED = 0, 1, 2
-Traps.TALLIED_FROM = 5
 
 local function key_of(host)
   return X.P .. 't:' .. host.name
