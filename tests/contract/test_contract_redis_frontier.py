@@ -22,7 +22,7 @@ ORDERED_OVER_DOMAINS = {
 """Which domain goes first is decided within a shard; over several, the classes are drawn and shards take turns."""
 
 DRAWN = {"check_no_level_starves", "check_new_and_due_share_the_fetches"}
-"""What is drawn is leases. With a robots.txt before every page of these checks, as many draws go to those."""
+"""What is drawn is leases: with a robots.txt before every page, half of the draws of these checks would go to those."""
 
 
 @pytest.fixture(scope="module")

@@ -163,7 +163,7 @@ def salt_of(task: PageTask, facts: Facts) -> int:
     return ranks.salt_of(task.url.encode(), facts.fetched)
 
 
-def page_outcome(
+def page_outcome(  # noqa: PLR0911 - one for each kind
     task: PageTask,
     host: str,
     outcome: Outcome,

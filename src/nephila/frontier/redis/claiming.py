@@ -155,7 +155,7 @@ class Claiming(Settling):
 
             reply = await self._caller.repeat(shard, "claim", make, replicas=self._caller.replicas)
             late_ms = 0 if self._virtual else math.ceil((asyncio.get_running_loop().time() - sent_at) * 1000)
-            _, now, _, found, lacking, ready, left, moment = reply
+            _, now, _, found, lacking, ready, left, moment, promoted = reply
             self.timeline.heard(now)
             for told in found:
                 lease, facts = telling.lease_told(told, self._verifying, late_ms)
@@ -169,5 +169,6 @@ class Claiming(Settling):
             if not lacking:
                 return leases, list(left)
             patterns |= patterns_of(url.decode() for url in lacking)
+            head["resumed"] = bool(promoted)
             if wanted is not None:
                 head["wanted"] = left

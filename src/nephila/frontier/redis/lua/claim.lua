@@ -183,8 +183,8 @@ local function lanes_of(host, lane)
   return firsts
 end
 
--- Whether patterns are missing to judge the URLs that follow in a queue: they are asked for then.
-local function lacks_patterns(host, url, at)
+-- Whether the patterns of a URL are missing to judge it: they are asked for then, with those of others in the queue.
+local function lacks_patterns(host, url)
   local place = Queue.place_in(url.bundle.member)
   if host.flagged == 0 or url.asked or place:byte(1) == 0 or place:sub(6, 8) == Queue.PROBE_MARK then
     return false
@@ -192,12 +192,12 @@ local function lacks_patterns(host, url, at)
   if not Traps.lacks(host, url.tail) then
     return false
   end
-  local bundle, asked = url.bundle, 1
-  while asked < NEXT_PATTERNS and at <= #bundle.items do
-    local following
-    following, at = Queue.item_at(bundle, at)
-    Traps.lacks(host, following.tail)
-    asked = asked + 1
+  local key = X.P .. 'z:' .. host.name
+  for _, member in ipairs(redis.call('ZRANGEBYLEX', key, '-', '(\7', 'LIMIT', 0, NEXT_PATTERNS)) do
+    local bundle = Queue.load(host, Queue.number_in(member))
+    for _, one in ipairs(bundle.asked == 0 and #X.lacking < NEXT_PATTERNS and Queue.items(bundle) or {}) do
+      Traps.lacks(host, one.tail)
+    end
   end
   return true
 end
@@ -228,7 +228,7 @@ local function first_unblocked(host, lane)
         url.url = Urls.spell(host, url.tail_of_record or url.tail)
         local its_origin = Urls.origin(url.url)
         if blocked[its_origin] == nil then
-          if lacks_patterns(host, url, following) then
+          if lacks_patterns(host, url) then
             return 'lacking'
           end
           if ends_here(host, url) then
@@ -323,14 +323,17 @@ function Claim.call(keys, args)
   if args[6] == '1' then
     local leases = Claim.told_again(args[4], args[5])
     if leases then
-      return { 'OK', X.now, X.wall_ms, leases, {}, {}, {}, 0 }
+      return { 'OK', X.now, X.wall_ms, leases, {}, {}, {}, 0, 1 }
     end
   end
   Traps.given(head.patterns)
-  Claim.sweep()
-  Claim.empty_coverage_shelves()
-  Claim.promote(20 * hosts + 200)
-  Claim.refresh_classes()
+  if not head.resumed then
+    Claim.sweep()
+    Claim.empty_coverage_shelves()
+    Claim.promote(20 * hosts + 200)
+    Claim.refresh_classes()
+  end
+  local promoted = #X.lacking == 0
   X.ready = {}
   for lane = 0, 6 do
     X.ready[lane] = redis.call('ZCARD', X.P .. 'ready:' .. lane)
@@ -371,5 +374,5 @@ function Claim.call(keys, args)
   end
   local moment = Tell.next_moment()
   Shard.close()
-  return { 'OK', X.now, X.wall_ms, leases, X.lacking, ready, left, moment }
+  return { 'OK', X.now, X.wall_ms, leases, X.lacking, ready, left, moment, promoted and 1 or 0 }
 end

@@ -59,7 +59,7 @@ function Upkeep.reap(keys, args)
       ended = ended + 1
     end
   end
-  if ended > 0 then
+  if ended > 0 or X.anchor then
     Shard.close()
   end
   return ended

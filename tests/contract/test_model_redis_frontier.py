@@ -1,0 +1,51 @@
+"""F1, F2, F3, F4, F5, F6, F7, F9, F10, R1, R2, R4, R5, S4, S5, P1, P2, P4, T2, T7, T8, N2: Valkey and the plain engine.
+
+Both are given the same verbs under the same virtual clock, in any order: they must give the same answers, lease the
+same hosts and URLs in the same order, count the same and tell the same stories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from frontier_pairs import some_deed, some_rules
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from redis_pairs import RedisPair
+from valkey_servers import ValkeySingle
+
+DEEDS = 60
+
+
+@pytest.fixture(scope="module")
+def single() -> Iterator[list[str]]:
+    with ValkeySingle() as valkey:
+        yield valkey.names
+
+
+def live_through(names: list[str], seed: int, *, robots: bool) -> None:
+    random = Random(seed)
+    pair = RedisPair(some_rules(random, robots=robots), names)
+    try:
+        pair.do(some_deed(random, "admit"))
+        for _ in range(DEEDS):
+            pair.do(some_deed(random))
+    finally:
+        pair.close()
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), print_blob=False)
+@given(seed=st.integers(0, 2**32 - 1), robots=st.booleans())
+def test_valkey_and_the_plain_engine_answer_alike(single: list[str], seed: int, robots: bool) -> None:
+    """F1, F2, F3, F4, F5, F6, F7, F9, F10, R1, R2, R4, R5, S4, S5, P1, P2, P4, T2, T7, T8, N2: see the module."""
+    live_through(single, seed, robots=robots)
+
+
+@pytest.mark.long
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), print_blob=False)
+@given(seed=st.integers(0, 2**32 - 1), robots=st.booleans())
+def test_valkey_and_the_plain_engine_answer_alike_for_long(single: list[str], seed: int, robots: bool) -> None:
+    """F1, F2, F3, F4, F5, F6, F7, F9, F10, R1, R2, R4, R5, S4, S5, P1, P2, P4, T2, T7, T8, N2: see the module."""
+    live_through(single, seed, robots=robots)
