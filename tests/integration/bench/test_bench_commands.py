@@ -53,6 +53,19 @@ def test_the_api_tells_what_it_takes() -> None:
     assert 0 < report["core_share"] < 1
 
 
+def test_the_catalogue_tells_what_a_row_costs() -> None:
+    """W3: on both engines, in one run; what is written again is not counted again."""
+    report = document("catalogue", "--json", "--rows", "2000")
+    assert [(row["engine"].split()[0], row["batch"], row["workers"]) for row in report["costs"]] == [
+        ("sqlite", 500, 1),
+        ("sqlite", 5_000, 1),
+        ("postgresql", 500, 1),
+        ("postgresql", 5_000, 1),
+        ("postgresql", 500, 4),
+    ]
+    assert all(row["client_us"] > 0 and row["wall_us"] > 0 for row in report["costs"])
+
+
 def test_pages_tell_what_they_cost() -> None:
     """Q1: one row a size and kind of connection, counted by the server."""
     report = document("pages", "--quick", "--json", "--sizes", "3", "--pages", "150", "--tls", "on")
