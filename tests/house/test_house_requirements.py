@@ -56,8 +56,17 @@ def packages_of(modules: set[str]) -> set[str]:
     return {normal(distributions.get(name, [name])[0]) for name in modules}
 
 
+def extras() -> set[str]:
+    """Packages that somebody may install beside it, for what he asks for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = (line for extra in project["optional-dependencies"].values() for line in extra)
+    return {normal(re.split(r"[<>=!~;\[ ]", line)[0]) for line in lines}
+
+
 def test_what_is_imported_is_required_and_nothing_else() -> None:
-    assert packages_of(imported(ROOT / "src" / "nephila")) == asked_for(REQUIREMENTS / "run.in")
+    needed = packages_of(imported(ROOT / "src" / "nephila"))
+    assert needed == asked_for(REQUIREMENTS / "run.in") | extras()
+    assert extras() <= locked(REQUIREMENTS / "test.txt").keys()
 
 
 def test_what_the_tests_import_is_locked() -> None:

@@ -6,17 +6,14 @@ programs where he may not reach those of the environment.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import pwd
 import shutil
 import signal
 import socket
-import ssl
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -196,53 +193,3 @@ def running(version: int = 18, *options: str) -> Iterator[Postgres]:
     finally:
         server.stop()
         shutil.rmtree(folder)
-
-
-class SecuredFront:
-    """TLS before a server whose build has none: answers the request for it as PostgreSQL does, then hands bytes on."""
-
-    def __init__(self, server: Postgres, context: ssl.SSLContext) -> None:
-        self._server = server
-        self._context = context
-        self.secured = 0
-        """Connections that came encrypted."""
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            await reader.readexactly(8)
-            writer.write(b"S")
-            await writer.start_tls(self._context)
-            self.secured += 1
-            theirs, ours = await asyncio.open_connection("127.0.0.1", self._server.port)
-            await asyncio.gather(_hand_on(reader, ours), _hand_on(theirs, writer))
-        writer.close()
-
-    @contextlib.contextmanager
-    def running(self) -> Iterator[int]:
-        """Its port, until the end of the block."""
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever)
-        thread.start()
-        begun = asyncio.run_coroutine_threadsafe(asyncio.start_server(self._serve, "127.0.0.1", 0), loop).result()
-        try:
-            yield int(begun.sockets[0].getsockname()[1])
-        finally:
-            asyncio.run_coroutine_threadsafe(_end(begun), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
-
-
-async def _hand_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65_536):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
-
-
-async def _end(server: asyncio.Server) -> None:
-    server.close()
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -22,8 +22,10 @@ from .values import BadValueError, expected, from_items, from_text, from_toml
 
 Raw = TypeVar("Raw")
 
-NOT_SETTINGS = frozenset({"NEPHILA_COMMAND", "NEPHILA_DEBUG", "NEPHILA_MATERIAL", "NEPHILA_PYTHON"})
-"""Variables of ours that are switches of the program, not settings of a crawl."""
+NOT_SETTINGS = frozenset(
+    {"NEPHILA_COMMAND", "NEPHILA_DEBUG", "NEPHILA_MATERIAL", "NEPHILA_PYTHON", "NEPHILA_STREAM_PASSWORD"}
+)
+"""Variables of ours that are switches of the program, or secrets, and not settings of a crawl."""
 OPTIONS = "options"
 """The setting that the tables of plugins become."""
 NEAR = 0.6

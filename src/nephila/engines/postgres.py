@@ -14,18 +14,17 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import asyncpg  # type: ignore[import-untyped]  # it has no types
-import uvloop
 
 from nephila.model.errors import DatabaseAwayError, DatabaseRefusedError, StorageError
 from nephila.model.settings import CatalogueSettings
 
+from .own_loop import OwnLoop
 from .postgres_address import PostgresAddress
 
 T = TypeVar("T")
@@ -106,11 +105,9 @@ class PostgresDatabase:
         self._give_up_at = float("inf")
         self._hurried: asyncio.Event | None = None
         self._told = False
-        self._loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
         self._pool: Any = None
-        self._closed = False
-        self._thread = threading.Thread(target=self._turn, name="postgres", daemon=True)
-        self._thread.start()
+        self._own = OwnLoop("postgres")
+        self._loop = self._own.loop
 
     # For any thread
 
@@ -119,30 +116,21 @@ class PostgresDatabase:
 
         Raises `DatabaseAwayError` when patience ends, `DatabaseRefusedError` where waiting would not help.
         """
-        if self._closed:
+        if self._own.is_closed:
             raise StorageError(f"the connection to {self.address} is closed")
-        return asyncio.run_coroutine_threadsafe(self._persist(act, patience), self._loop).result()
+        return self._own.run(self._persist(act, patience))
 
     def hurry(self, seconds: float) -> None:
         """From now on nothing waits longer than so many seconds."""
-        if not self._closed:
+        if not self._own.is_closed:
             self._loop.call_soon_threadsafe(self._give_up_in, seconds)
 
     def close(self) -> None:
         """Close the connections and end the thread."""
-        if self._closed:
-            return
-        self._closed = True
-        asyncio.run_coroutine_threadsafe(self._disconnect(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        if not self._own.is_closed:
+            self._own.close(self._disconnect())
 
     # On the loop
-
-    def _turn(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
 
     def _give_up_in(self, seconds: float) -> None:
         self._give_up_at = min(self._give_up_at, self._loop.time() + seconds)

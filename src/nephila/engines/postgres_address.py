@@ -7,7 +7,6 @@ name, except on this machine (a socket, loopback), where nothing is encrypted.
 
 from __future__ import annotations
 
-import ipaddress
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from nephila.model.errors import UsageError
 from nephila.model.settings import CatalogueSettings
 
 from .secrets import Secret, find_secret, split_address
-from .tls import client_context
+from .tls import context_for
 
 SETTING = "catalogue.url"
 SCHEMES = ("postgresql", "postgres")
@@ -58,31 +57,9 @@ class PostgresAddress:
             user,
             database,
             find_secret(settings.password_file, environ, ("PGPASSWORD",), "catalogue.password_file"),
-            _context(settings, host),
+            context_for(settings.tls, settings.authorities, host),
         )
 
     def __str__(self) -> str:
         place = self.host if self.host.startswith("/") else f"{self.host}:{self.port}"
         return f"{self.database} at {place}"
-
-
-def is_this_machine(host: str) -> bool:
-    """Whether a server is reached without leaving the machine."""
-    if host.startswith("/") or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _context(settings: CatalogueSettings, host: str) -> ssl.SSLContext | None:
-    match settings.tls:
-        case "off":
-            return None
-        case "auto" if is_this_machine(host):
-            return None
-        case "unverified":
-            return client_context(verify=False)
-        case _:
-            return client_context(settings.authorities)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import ssl
+from collections.abc import Sequence
 
 import certifi
 
@@ -24,3 +26,23 @@ def client_context(authorities: str = "", *, verify: bool = True) -> ssl.SSLCont
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a server is reached without leaving the machine."""
+    if host.startswith("/") or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_secured(tls: str, hosts: Sequence[str]) -> bool:
+    """Whether a setting of TLS (auto, verified, unverified, off) has lines to these hosts secured."""
+    return tls != "off" and not (tls == "auto" and all(map(is_this_machine, hosts)))
+
+
+def context_for(tls: str, authorities: str, host: str) -> ssl.SSLContext | None:
+    """What such a setting asks for, on a line to a host; None for nothing."""
+    return client_context(authorities, verify=tls != "unverified") if is_secured(tls, [host]) else None

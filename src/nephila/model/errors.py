@@ -67,3 +67,11 @@ class DatabaseAwayError(StorageError):
 
 class DatabaseRefusedError(StorageError):
     """It refuses, and will until somebody changes something: credentials, permissions, a schema of another version."""
+
+
+class StreamAwayError(StorageError):
+    """The stream that messages go to does not answer, or cannot just now: the same may work later."""
+
+
+class StreamRefusedError(StorageError):
+    """It refuses, and will until somebody changes something: credentials, permissions, a name that is taken."""

@@ -420,6 +420,37 @@ class CatalogueSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """Messages for others, one for each page (W7). Passwords are no settings: a file or NEPHILA_STREAM_PASSWORD."""
+
+    url: str = setting(
+        "",
+        "where they go: redis://USER@HOST:PORT/DB, nats://USER@HOST:PORT, kafka://USER@HOST:PORT,HOST:PORT or "
+        "file:///PATH; empty for nowhere",
+        flag="stream",
+    )
+    name: str = setting("nephila.pages", "the stream, subject or topic")
+    answers: bool = setting(False, "tell of every answer, redirects and errors too, and not of pages only")
+    password_file: str = setting("", "file whose first line is the password; else NEPHILA_STREAM_PASSWORD")
+    credentials_file: str = setting("", "for NATS: file of credentials (JWT and seed)")
+    mechanism: str = setting(
+        "SCRAM-SHA-512", "for Kafka: how a user is authenticated", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+    )
+    tls: str = setting(
+        "auto",
+        "how the line is secured; auto: verified, but for a server on this machine",
+        choices=("auto", "verified", "unverified", "off"),
+    )
+    authorities: str = setting("", "PEM file of certificate authorities to trust beside the usual ones")
+    keep: int = setting(0, "for Redis: entries that the stream keeps, more or less; 0 is all of them", low=0)
+    batch: int = setting(500, "messages that are sent and acknowledged together", low=1, high=10_000)
+    timeout_s: float = setting(30.0, "seconds after which a batch is given up and sent again", low=0.1)
+    open_s: float = setting(30.0, "seconds that the start waits for a stream that is away", low=0)
+    retry_s: float = setting(0.2, "seconds until a stream that is away is tried again, doubling, with jitter", low=0.01)
+    retry_max_s: float = setting(10.0, "the doubling ends here", low=0.01)
+
+
+@dataclass(frozen=True, slots=True)
 class ObserveSettings:
     """Events (O1)."""
 
@@ -503,6 +534,7 @@ class Settings:
     s3: S3Settings = S3Settings()
     spool: SpoolSettings = SpoolSettings()
     catalogue: CatalogueSettings = CatalogueSettings()
+    stream: StreamSettings = StreamSettings()
     observe: ObserveSettings = ObserveSettings()
     alerts: AlertSettings = AlertSettings()
     pdf: PdfSettings = PdfSettings()

@@ -16,6 +16,7 @@ from nephila.model.settings import Settings
 from nephila.store import SqliteCatalogue
 
 from .directory import CrawlDirectory
+from .telling import telling
 
 
 def open_catalogue(
@@ -28,21 +29,26 @@ def open_catalogue(
 ) -> WholeCatalogue:
     """The catalogue of a crawl, for writing unless it is only to be read; the caller closes it.
 
-    `secret` is the crawl's, and tells it from others of its name. `tell` hears, in a thread, of a database that goes
-    away and comes back.
+    `secret` is the crawl's, and tells it from others of its name. `tell` hears, in a thread, of servers that go away
+    and come back. Where the settings name a stream, one that is written tells it of pages (W7).
     """
-    if not settings.catalogue.url:
-        return SqliteCatalogue(directory.catalogue, read_only=read_only)
-    from nephila.store.postgres import PostgresCatalogue  # noqa: PLC0415 - only where it is asked for
+    name, identity = crawl_name(directory, settings), identity_of(secret)
+    catalogue: WholeCatalogue
+    if settings.catalogue.url:
+        from nephila.store.postgres import PostgresCatalogue  # noqa: PLC0415 - only where it is asked for
 
-    return PostgresCatalogue(
-        settings.catalogue,
-        crawl_name(directory, settings),
-        os.environ,
-        identity=identity_of(secret),
-        read_only=read_only,
-        tell=tell,
-    )
+        catalogue = PostgresCatalogue(
+            settings.catalogue, name, os.environ, identity=identity, read_only=read_only, tell=tell
+        )
+    else:
+        catalogue = SqliteCatalogue(directory.catalogue, read_only=read_only)
+    if read_only or not settings.stream.url:
+        return catalogue
+    try:
+        return telling(catalogue, settings.stream, name, identity, tell)
+    except BaseException:
+        catalogue.close()
+        raise
 
 
 def crawl_name(directory: CrawlDirectory, settings: Settings) -> str:

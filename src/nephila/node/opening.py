@@ -14,13 +14,23 @@ from pathlib import Path
 from nephila.config import Configured, load, read_stored, write_stored
 from nephila.fetch import raise_descriptor_limit
 from nephila.interfaces.events import EventSink
-from nephila.model.errors import DatabaseAwayError, DatabaseRefusedError, ObjectStoreError, UsageError
+from nephila.model.errors import (
+    DatabaseAwayError,
+    DatabaseRefusedError,
+    ObjectStoreError,
+    StreamAwayError,
+    StreamRefusedError,
+    UsageError,
+)
 from nephila.model.settings import Settings
 from nephila.pipeline import CrawledPage
 
 from .crawl import Crawl
 from .directory import CrawlDirectory
 from .wiring import Ground, build
+
+NOT_BEGUN = (ObjectStoreError, DatabaseAwayError, DatabaseRefusedError, StreamAwayError, StreamRefusedError)
+"""A server that the crawl was to stand on is not there, or will not have it."""
 
 
 @asynccontextmanager
@@ -58,7 +68,7 @@ def begun(out: Path, configured: Configured, is_untouched: Callable[[], bool]) -
     with directory.held() as lock:
         try:
             yield directory, lock
-        except (UsageError, ObjectStoreError, DatabaseAwayError, DatabaseRefusedError):
+        except (UsageError, *NOT_BEGUN):
             if directory.is_new and is_untouched():
                 directory.discard()
             raise

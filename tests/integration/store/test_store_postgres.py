@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 import trustme
-from postgres import DATABASE, PASSWORD, USER, Postgres, SecuredFront, running
+from postgres import DATABASE, PASSWORD, USER, Postgres, running
+from secured_front import SecuredFront
 
 from nephila.engines.postgres_address import PostgresAddress
 from nephila.interfaces.catalogue import CaptureRow
@@ -429,7 +430,7 @@ def test_lines_are_secured_and_certificates_verified(server: Postgres, tmp_path:
     authority.issue_cert("127.0.0.1").configure_cert(context)
     with pytest.raises(StorageError, match="SSL"):
         PostgresCatalogue(replace(server.settings, tls="verified", open_s=0), "secured", server.environ)
-    front = SecuredFront(server, context)
+    front = SecuredFront(server.port, context, asked=True)
     with front.running() as port:
         known = replace(
             server.settings,

@@ -1,0 +1,126 @@
+"""Messages to a subject of NATS that a JetStream stream keeps.
+
+Each is published under its id (`Nats-Msg-Id`), by which the server itself drops repetitions within its window, two
+minutes unless the stream says otherwise. Where no stream keeps the subject, one is made, on disk. The client runs on a
+loop of its own, without reconnecting by itself: what is away is the caller's to wait for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+
+from nats import errors as nats_errors
+from nats.aio.client import Client
+from nats.js import JetStreamContext
+from nats.js import errors as stream_errors
+
+from nephila.interfaces.stream import Message
+from nephila.model.errors import StreamAwayError, StreamRefusedError
+from nephila.model.settings import StreamSettings
+
+from .own_loop import OwnLoop
+from .secrets import Secret, split_address
+from .tls import context_for
+
+USUAL_PORT = 4222
+CONNECT_S = 10.0
+CLOSE_S = 2.0
+
+
+class NatsStream:
+    """Implements `interfaces.stream.MessageStream`. Connects when it is first asked to."""
+
+    def __init__(self, settings: StreamSettings, password: Secret) -> None:
+        parts = split_address(settings.url, ("nats",), "stream.url")
+        self._settings = settings
+        self._host, self._port, self._user = parts.hostname or "localhost", parts.port or USUAL_PORT, parts.username
+        self._place = f"the subject {settings.name} at {self._host}:{self._port}"
+        self._password = password
+        self._tls = context_for(settings.tls, settings.authorities, self._host)
+        self._own = OwnLoop("nats")
+        self._client: Client | None = None
+        self._stream: JetStreamContext | None = None
+
+    def publish(self, messages: Sequence[Message]) -> None:
+        """As the interface."""
+        self._own.run(self._publish(messages))
+
+    def close(self) -> None:
+        """As the interface."""
+        if not self._own.is_closed:
+            self._own.close(self._disconnect())
+
+    # On the loop
+
+    async def _publish(self, messages: Sequence[Message]) -> None:
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                stream = await self._connected()
+                await asyncio.gather(*(self._send(stream, message) for message in messages))
+        except ssl.SSLCertVerificationError as error:
+            await self._disconnect()
+            raise StreamRefusedError(
+                f"the certificate of {self._place} is not trusted: {error.verify_message}",
+                hint="stream.authorities names the authority that signed it",
+            ) from error
+        except (OSError, TimeoutError, nats_errors.Error) as error:
+            await self._disconnect()
+            raise self._judged(error) from error
+
+    async def _send(self, stream: JetStreamContext, message: Message) -> None:
+        headers = {"Nats-Msg-Id": message.id}
+        await stream.publish(self._settings.name, message.body, timeout=self._settings.timeout_s, headers=headers)
+
+    async def _connected(self) -> JetStreamContext:
+        if self._client is not None and self._stream is not None and self._client.is_connected:
+            return self._stream
+        await self._disconnect()
+        client = self._client = Client()
+        await client.connect(
+            f"{'tls' if self._tls else 'nats'}://{self._host}:{self._port}",
+            name="nephila",
+            allow_reconnect=False,
+            connect_timeout=CONNECT_S,  # type: ignore[arg-type]  # it is waited for so many seconds, whole or not
+            error_cb=_unheard,
+            user=self._user,
+            password=self._password.reveal() or None,
+            tls=self._tls,
+            tls_hostname=self._host if self._tls else None,
+            user_credentials=self._settings.credentials_file or None,
+        )
+        stream = client.jetstream(timeout=self._settings.timeout_s, publish_async_max_pending=self._settings.batch)
+        await self._keep_subject(stream)
+        self._stream = stream
+        return stream
+
+    async def _keep_subject(self, stream: JetStreamContext) -> None:
+        """See that somebody keeps what is published."""
+        try:
+            await stream.find_stream_name_by_subject(self._settings.name)
+        except stream_errors.NotFoundError:
+            name = "".join(c if c.isalnum() else "_" for c in self._settings.name)
+            await stream.add_stream(name=name, subjects=[self._settings.name])
+
+    def _judged(self, error: Exception) -> StreamAwayError | StreamRefusedError:
+        told = str(error) or type(error).__name__
+        if isinstance(error, nats_errors.AuthorizationError) or "authorization violation" in told.lower():
+            return StreamRefusedError(
+                f"{self._place} refused: {told}", hint="look at user, password and stream.credentials_file"
+            )
+        if isinstance(error, stream_errors.BadRequestError | nats_errors.MaxPayloadError | nats_errors.BadSubjectError):
+            return StreamRefusedError(f"{self._place} refused: {told}", hint="look at the stream that keeps it")
+        return StreamAwayError(f"{self._place} is away: {told}")
+
+    async def _disconnect(self) -> None:
+        client, self._client, self._stream = self._client, None, None
+        if client is not None:
+            with suppress(OSError, TimeoutError, nats_errors.Error):
+                async with asyncio.timeout(CLOSE_S):
+                    await client.close()
+
+
+async def _unheard(_error: Exception) -> None:
+    """What goes wrong is raised where something is waited for."""

@@ -1,0 +1,107 @@
+"""Messages into a stream of Valkey or Redis (5 or newer), one server or a cluster.
+
+An entry has two fields, `id` and `message`. It is acknowledged when the server has it; how durable that is, is the
+server's affair (append-only file, replicas). A server that is out of memory counts as away: whoever fills the stream
+waits until somebody makes room.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from nephila.interfaces.stream import Message
+from nephila.model.errors import StreamAwayError, StreamRefusedError, UsageError
+from nephila.model.settings import StreamSettings
+
+from .secrets import Secret, split_address
+from .tls import is_secured
+
+USUAL_PORT = 6379
+_AWAY_ANSWERS = ("LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MISCONF", "NOREPLICAS", "READONLY", "OOM")
+
+
+class RedisStream:
+    """Implements `interfaces.stream.MessageStream`. Connects when it is first asked to."""
+
+    def __init__(self, settings: StreamSettings, password: Secret) -> None:
+        parts = split_address(settings.url, ("redis",), "stream.url")
+        self._host, self._port = parts.hostname or "localhost", parts.port or USUAL_PORT
+        self._place = f"the stream {settings.name} at {self._host}:{self._port}"
+        database = parts.path.strip("/") or "0"
+        if not database.isdigit():
+            raise UsageError("stream.url ends with no number of a database", hint="write redis://HOST:PORT/0")
+        self._settings = settings
+        self._database = int(database)
+        self._options: dict[str, Any] = {
+            "username": parts.username,
+            "password": password.reveal() or None,
+            "socket_timeout": settings.timeout_s,
+            "socket_connect_timeout": min(10.0, settings.timeout_s),
+            "retry": Retry(NoBackoff(), 0),  # waiting is the caller's
+            **_tls(settings, self._host),
+        }
+        self._client: Any = None
+
+    def publish(self, messages: Sequence[Message]) -> None:
+        """As the interface."""
+        keep = {"maxlen": self._settings.keep, "approximate": True} if self._settings.keep else {}
+        try:
+            if self._client is None:
+                self._client = self._connected()
+            pipeline = self._client.pipeline(transaction=False)
+            for message in messages:
+                pipeline.xadd(self._settings.name, {"id": message.id, "message": message.body}, **keep)
+            pipeline.execute()
+        except redis.AuthenticationError as error:
+            raise self._refused(error) from error
+        except redis.RedisError as error:
+            self.close()
+            raise self._judged(error) from error
+        except OSError as error:
+            self.close()
+            raise StreamAwayError(f"{self._place} cannot be reached: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        """As the interface."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _connected(self) -> Any:  # noqa: ANN401 - one of two
+        client = redis.Redis(host=self._host, port=self._port, db=self._database, **self._options)
+        if not client.info("cluster").get("cluster_enabled"):
+            return client
+        client.close()
+        return redis.RedisCluster(host=self._host, port=self._port, **self._options)
+
+    def _judged(self, error: redis.RedisError) -> StreamAwayError | StreamRefusedError:
+        if isinstance(error.__cause__, ssl.SSLCertVerificationError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return StreamRefusedError(
+                f"the certificate of {self._place} is not trusted: {error}",
+                hint="stream.authorities names the authority that signed it",
+            )
+        passing = isinstance(error, redis.ConnectionError | redis.TimeoutError | redis.OutOfMemoryError)
+        if passing or str(error).startswith(_AWAY_ANSWERS) or "maxmemory" in str(error):
+            return StreamAwayError(f"{self._place} is away: {error}")
+        return self._refused(error)
+
+    def _refused(self, error: redis.RedisError) -> StreamRefusedError:
+        return StreamRefusedError(
+            f"{self._place} refused: {error}", hint="look at user, password, rights and what lies under that name"
+        )
+
+
+def _tls(settings: StreamSettings, host: str) -> dict[str, Any]:
+    if not is_secured(settings.tls, [host]):
+        return {}
+    if settings.tls == "unverified":
+        return {"ssl": True, "ssl_cert_reqs": "none", "ssl_check_hostname": False}
+    return {"ssl": True, "ssl_cert_reqs": "required", "ssl_check_hostname": True} | (
+        {"ssl_ca_certs": settings.authorities} if settings.authorities else {}
+    )
