@@ -7,9 +7,10 @@ work to do, so the largest is told beside it.
 
 What it costs a crawl in the same process is told as the share of one core that a dashboard takes which asks for all
 that it shows every five seconds while Prometheus scrapes as often: the processor time of the server for many such
-rounds, and of the look that every crawl takes at itself every five seconds (`node/watching.py`).
+rounds, and of the look that every crawl takes at itself every five seconds (`node/watching.py`). What it costs a crawl
+that is busy is measured as well (`local_site/onlooked.py`): CPU a page with all that against CPU a page without.
 
-    nephila bench api [--json] [--quick] [--size URLS:HOSTS:CAPTURES] [--times N]
+    nephila bench api [--json] [--quick] [--size URLS:HOSTS:CAPTURES] [--times N] [--busy|--no-busy]
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from urllib.parse import quote
 from xxhash import xxh3_128_digest
 
 from frontier import World, address
+from local_site import onlooked
 from nephila.config import write_stored
 from nephila.interfaces.catalogue import CaptureRow, ErrorRow
 from nephila.interfaces.frontier import FrontierSnapshot
@@ -45,7 +47,7 @@ from nephila.node.logbook import Logbook
 from nephila.store import SqliteCatalogue
 
 SIZE, QUICK = (10_000_000, 100_000, 500_000), (200_000, 20_000, 20_000)
-BUDGETS = {"answer_ms": 300.0, "core_share": 0.02}
+BUDGETS = {"answer_ms": 300.0, "core_share": 0.02, "busy_share": 0.02}
 ORDERS = 500
 """Policies and blocks."""
 TIMES, QUICK_TIMES = 15, 5
@@ -245,11 +247,9 @@ def run(size: tuple[int, int, int], times: int, say: Callable[[str], None]) -> d
         finally:
             served.close()
     return {
-        "bench": "api",
         "urls": urls,
         "hosts": hosts,
         "captures": captures,
-        "budgets": BUDGETS,
         "endpoints": rows,
         "slowest_median_ms": max(one["median_ms"] for one in rows),
         "roster_s": waited_s,
@@ -273,6 +273,16 @@ def _row(method: str, target: str, statuses: list[int], times: list[float], note
 
 def show(report: dict[str, Any]) -> None:
     """The report for people."""
+    if "endpoints" in report:
+        _show_endpoints(report)
+    if "busy" in report:
+        busy = report["busy"]
+        ratios = ", ".join(f"{ratio:.3f}" for ratio in busy["ratios"])
+        print(f"a busy crawl, asked {busy['asked']} times over {busy['turns']} turns of {busy['pages']:,} pages:")
+        print(f"{busy['ratio']:.3f} times the CPU a page of one that nobody looks at ({ratios})")
+
+
+def _show_endpoints(report: dict[str, Any]) -> None:
     print(f"{report['urls']:,} URLs on {report['hosts']:,} hosts, {report['captures']:,} captures")
     print("first ms  median ms   max ms  endpoint")
     for one in report["endpoints"]:
@@ -292,16 +302,37 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a small crawl; ends within 45 s")
     parser.add_argument("--size", default="", metavar="URLS:HOSTS:CAPTURES", help="another size than the usual one")
     parser.add_argument("--times", type=int, default=0, metavar="N", help="ask each endpoint so often")
+    parser.add_argument(
+        "--busy", action=argparse.BooleanOptionalAction, help="only, or not, what it costs a crawl that is busy"
+    )
     given = parser.parse_args()
     size = tuple(int(number) for number in given.size.split(":")) if given.size else QUICK if given.quick else SIZE
     times = given.times or (QUICK_TIMES if given.quick else TIMES)
-    report = run(size, times, lambda sentence: None if given.json else print(sentence, file=sys.stderr, flush=True))
+
+    def say(sentence: str) -> None:
+        if not given.json:
+            print(sentence, file=sys.stderr, flush=True)
+
+    report: dict[str, Any] = {"bench": "api", "budgets": BUDGETS}
+    if given.busy is not True:
+        report |= run(size, times, say)
+    if given.busy is not False:
+        pages, turns = (onlooked.QUICK_PAGES, onlooked.QUICK_TURNS) if given.quick else (onlooked.PAGES, onlooked.TURNS)
+        with tempfile.TemporaryDirectory(prefix="nephila-bench-") as place:
+            report["busy"] = onlooked.measure(Path(place), say, pages=pages, turns=turns)
     if given.json:
         print(json.dumps(report))
     else:
         show(report)
-    missed = report["slowest_median_ms"] > BUDGETS["answer_ms"] or report["core_share"] > BUDGETS["core_share"]
-    sys.exit(1 if missed else 0)
+    sys.exit(1 if _is_missed(report) else 0)
+
+
+def _is_missed(report: dict[str, Any]) -> bool:
+    if "busy" in report and report["busy"]["ratio"] > 1 + BUDGETS["busy_share"]:
+        return True
+    if "endpoints" not in report:
+        return False
+    return bool(report["slowest_median_ms"] > BUDGETS["answer_ms"] or report["core_share"] > BUDGETS["core_share"])
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def test_a_polite_crawl_uses_its_delays_and_breaks_none() -> None:
 
 def test_the_api_tells_what_it_takes() -> None:
     """C1, O2: every endpoint, on a small crawl; none breaks."""
-    report = document("api", "--json", "--size", "3000:300:600", "--times", "3")
+    report = document("api", "--json", "--size", "3000:300:600", "--times", "3", "--no-busy")
     statuses = {status for row in report["endpoints"] for status in row["statuses"]}
     assert statuses == {200, 201, 404}  # a block can be taken back once
     assert report["slowest_median_ms"] > 0
@@ -64,6 +64,13 @@ def test_the_catalogue_tells_what_a_row_costs() -> None:
         ("postgresql", 500, 4),
     ]
     assert all(row["client_us"] > 0 and row["wall_us"] > 0 for row in report["costs"])
+@pytest.mark.long
+def test_what_the_api_costs_a_busy_crawl_is_measured() -> None:
+    """C1, C3: CPU a page with a dashboard and a Prometheus that ask, against CPU a page without."""
+    report = document("api", "--json", "--quick", "--busy")
+    assert "endpoints" not in report
+    assert report["busy"]["asked"] >= 4
+    assert 0.5 < report["busy"]["ratio"] < 2
 
 
 def test_pages_tell_what_they_cost() -> None:
