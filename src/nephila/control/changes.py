@@ -1,9 +1,9 @@
 """The log of changes: who changes what, when, what held before and what holds since.
 
 JSON lines in `changes.jsonl` of the crawl directory, appended under a lock (a crawl and a separate server may both
-write), each synced. A change has two: one before it takes effect, which says what is to be done, and one after it,
-which says what came of it and points back to the first by its place in the file. So nothing takes effect that is not
-on record; a first line without a second is a change that was cut off, or may have been. The log is never shortened.
+write). A change has two: one before it takes effect, synced, which says what is to be done, and one after it, which
+says what came of it and points back to the first by its place in the file. So nothing takes effect that is not on
+record; a first line without a second is a change that was cut off, or may have been. The log is never shortened.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class Changes:
         """Say what came of it."""
         place, line = begun
         state: Literal["done", "failed"] = "failed" if failed else "done"
-        self._append(
-            ChangeLine(self._clock.wall_ms(), line.who, line.what, line.target, None, after, state=state, of=place)
+        self._append(  # not waited for: what it tells of is durable, and so is that it was to be done
+            ChangeLine(self._clock.wall_ms(), line.who, line.what, line.target, None, after, state=state, of=place),
+            sync=False,
         )
 
     def last(self, limit: int) -> list[ChangeGiven]:
@@ -89,13 +90,14 @@ class Changes:
             )
         return found
 
-    def _append(self, line: ChangeLine) -> int:
+    def _append(self, line: ChangeLine, *, sync: bool = True) -> int:
         try:
             with self._path.open("ab", buffering=0) as stream:
                 fcntl.flock(stream, fcntl.LOCK_EX)
                 place = stream.seek(0, os.SEEK_END)
                 stream.write(_encode(line) + b"\n")
-                os.fsync(stream.fileno())
+                if sync:
+                    os.fsync(stream.fileno())
         except OSError as error:
             raise StorageError(f"{self._path} cannot be written: {error.strerror}", "make room") from error
         return place

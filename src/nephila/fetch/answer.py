@@ -298,7 +298,8 @@ class AnswerReader:
             return
         decoded = decode(codings_of(self.head.values("content-encoding")), self.content(), SNIFF_BYTES)
         first = decoded.body if isinstance(decoded, Decoded) else b""
-        self.unwanted = not self._wanted.accepts(self._wanted.sniff("", first))
+        declared = next(iter(self.head.values("content-type")), "")
+        self.unwanted = not self._wanted.accepts(self._wanted.sniff(declared, first))
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ proxy's password is left out of it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from nephila.interfaces.addresses import AddressBusy, AddressLedger
@@ -56,6 +58,8 @@ class HttpFetcher:
         addresses: AddressLedger | None = None,
     ) -> None:
         """`sniff` tells a media type by a Content-Type value and first bytes. Bad settings raise `UsageError`."""
+        self.sniff_at: Callable[[str, str, bytes], str] | None = None
+        """Where given, tells a media type by the URL, too."""
         self._settings = settings
         self._clock = clock
         self._sniff = sniff
@@ -93,6 +97,9 @@ class HttpFetcher:
             connection.abort()
         return await self._answer(target, request, recorded, outcome)
 
+    def _sniff_for(self, request: FetchRequest) -> Sniff:
+        return self._sniff if self.sniff_at is None else partial(self.sniff_at, request.url)
+
     async def close(self) -> None:
         """Close every idle connection."""
         self._pool.close()
@@ -128,7 +135,7 @@ class HttpFetcher:
         limits = self._limits
         if request.max_body_bytes is not None:
             limits = limits._replace(body_bytes=request.max_body_bytes)
-        wanted = None if request.accept_types is None else Wanted(request.accept_types, self._sniff)
+        wanted = None if request.accept_types is None else Wanted(request.accept_types, self._sniff_for(request))
         reader = AnswerReader(limits, wanted)
         exchange = _Exchange(reader, connection, self._clock.wall_ms(), self._clock.steady_ms())
         try:

@@ -43,7 +43,7 @@ from nephila.model.settings import ScopeSettings
 from nephila.urls import Address, Fingerprint, origin_of, registrable_domain, resolve
 
 from .scope_excludes import BUILTIN_EXCLUDES
-from .scope_extensions import PDF, SKIPPED_EXTENSIONS
+from .scope_extensions import PACKAGES, PDF, SKIPPED_EXTENSIONS
 
 MAX_SEED_HOPS = 10
 """Redirects through which a seed takes its scope along (H2: ten hops)."""
@@ -113,15 +113,18 @@ class Scope:
         seeds: ScopeSeeds = _NO_SEEDS,
         repeated_segments: int = 3,
         *,
-        documents: bool = False,
+        documents: frozenset[str] = frozenset(),
     ) -> None:
-        """`documents`: PDFs are wanted, too. UsageError for a bad pattern, an unknown mode or a domain that is none."""
+        """`documents`: endings that are wanted, too (`document_endings`).
+
+        UsageError for a bad pattern, an unknown mode or a domain that is none.
+        """
         self.repeats = repeated_segments
         self._max_depth = max_depth if max_depth > 0 else 1 << 30
         self._include = tuple(pattern.search for pattern in _compiled(settings.include, "include"))
         self._exclude = _compiled(settings.exclude, "exclude")
         self._segments = frozenset(BUILTIN_EXCLUDES) if settings.builtin_excludes else frozenset()
-        self._extensions = _skipped_extensions(settings, documents=documents)
+        self._extensions = _skipped_extensions(settings, documents)
         self._listed = frozenset(_listed_domain(entry) for entry in settings.domains)
         self._domains = set(seeds.domains)
         self._hosts = set(seeds.hosts)
@@ -381,15 +384,21 @@ def _compile(pattern: str, setting: str) -> re.Pattern[str]:
         raise UsageError(f'the {setting} pattern "{pattern}" is too large', "make it shorter") from error
 
 
-def _skipped_extensions(settings: ScopeSettings, *, documents: bool) -> dict[str, str]:
+def _skipped_extensions(settings: ScopeSettings, documents: frozenset[str]) -> dict[str, str]:
     if not settings.skip_extensions:
         return {}
     return {
         name: kind
         for kind, names in SKIPPED_EXTENSIONS.items()
-        if not ((settings.images and kind == "image") or (documents and kind == PDF))
+        if not (settings.images and kind == "image")
         for name in names.split()
+        if name not in documents
     }
+
+
+def document_endings(*, pdf: bool, office: bool) -> frozenset[str]:
+    """The endings of documents out of which links are taken (X4)."""
+    return frozenset((SKIPPED_EXTENSIONS[PDF] if pdf else "").split() + (PACKAGES if office else "").split())
 
 
 def _is_wiki_title(segments: list[str]) -> bool:

@@ -6,7 +6,9 @@ to HTML is among them.
 
 from __future__ import annotations
 
-PDF = "PDF document"
+PDF, OFFICE = "PDF document", "office document"
+PACKAGES = "docx dotx docm xlsx xltx xlsm pptx ppsx potx pptm odt ods odp odg"
+"""Endings of office documents that are packages of XML, out of which links can be taken (X4)."""
 
 SKIPPED_EXTENSIONS = {
     "image": "apng avif bmp cr2 cur eps gif heic heif ico jfif jp2 jpe jpeg jpg jxl nef png psd raw svg svgz tif "
@@ -18,7 +20,7 @@ SKIPPED_EXTENSIONS = {
     "font": "eot fon otf ttc ttf woff woff2",
     "style sheet": "css less map sass scss",
     "script": "js mjs wasm",
-    "office document": "doc docm docx dot dotx epub key mobi numbers odf odg odp ods odt pages pot potx pps ppsx ppt "
+    OFFICE: "doc docm docx dot dotx epub key mobi numbers odf odg odp ods odt pages pot potx pps ppsx ppt "
     "pptm pptx ps rtf vsd vsdx xls xlsb xlsm xlsx xlt xltx",
     PDF: "pdf",
     "data": "bib csv dat db dbf geojson gpx ics json jsonl kml kmz mdb ndjson parquet sav shp sqlite torrent tsv vcf "
@@ -26,5 +28,5 @@ SKIPPED_EXTENSIONS = {
 }
 """Endings of files that are no pages, by kind. All that may be HTML or lead to it stays out of this list: html and its
 like, server-side endings (php, asp, do, cgi), xml, rss and atom (feeds, sitemaps, XHTML), txt and md. A PDF is not a
-page by default either; whoever takes links out of PDFs (X4) takes it off. ``com`` is a program's ending too, and far
-more often the end of a domain in a path."""
+page by default either; whoever takes links out of PDFs or office documents (X4) takes those off. ``com`` is a program's
+ending too, and far more often the end of a domain in a path."""

@@ -35,6 +35,8 @@ class EventKind(StrEnum):
     """A sitemap or feed was read; its `counts` say what it brought."""
     PDF_LINKS_EXTRACTED = "pdf_links_extracted"
     """The links of a PDF were read out of it (X4)."""
+    OFFICE_LINKS_EXTRACTED = "office_links_extracted"
+    """The links of an office document were read out of it (X4)."""
     PLUGIN_FAILED = "plugin_failed"
     """A plugin, named by `reason`, raised, overran its deadline or answered nonsense (E1)."""
     PLUGIN_OFF = "plugin_off"

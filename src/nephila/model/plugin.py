@@ -5,8 +5,8 @@ from __future__ import annotations
 from .noun import noun
 from .page import Link
 
-PDF_LINKS = "pdf-links"
-"""The name of the extractor that ships (X4); what it finds is told as an event of its own."""
+PDF_LINKS, OFFICE_LINKS = "pdf-links", "office-links"
+"""The names of the extractors that ship (X4); what they find is told as events of their own."""
 
 
 @noun

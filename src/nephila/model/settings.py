@@ -495,6 +495,18 @@ class PdfSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class OfficeSettings:
+    """Links out of office documents: docx, xlsx, pptx, odt, ods, odp and their like (X4)."""
+
+    links: bool = setting(False, "fetch office documents and follow the links in them", flag="office-links")
+    keep: bool = setting(False, "store their bodies too; off stores headers and links", flag="keep-office")
+    max_unpacked_bytes: int = setting(64_000_000, "bytes of one document that are unpacked, whatever it claims", low=1)
+    time_s: float = setting(3.0, "seconds for one document: then what was found by then counts", low=0.01)
+    deadline_s: float = setting(10.0, "seconds after which a process that is stuck in one is ended", low=0.1)
+    memory_bytes: int = setting(1 << 30, "address space of that process; 0 for no limit", low=0)
+
+
+@dataclass(frozen=True, slots=True)
 class PluginSettings:
     """Plugins (E1); `docs/plugins.md` tells how to write one."""
 
@@ -538,6 +550,7 @@ class Settings:
     observe: ObserveSettings = ObserveSettings()
     alerts: AlertSettings = AlertSettings()
     pdf: PdfSettings = PdfSettings()
+    office: OfficeSettings = OfficeSettings()
     plugins: PluginSettings = PluginSettings()
     random_seed: int = setting(0, "seed of every draw; the same seed gives the same order", flag="random-seed", low=0)
     processes: int = setting(

@@ -34,7 +34,7 @@ from nephila.urls import Address, Identifier
 from .cataloguing import read_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
-from .extending import plugin_counts
+from .extending import documents_of, plugin_counts
 from .inspect import WhyAnswer, begun
 from .logbook import Figures, FiguresFile
 from .machinery import Machinery
@@ -217,6 +217,7 @@ async def desk_beside(out: Path) -> AsyncIterator[Desk]:
             settings.limits.max_depth,
             ScopeSeeds.from_bytes(directory.saved_scope()),
             repeated_segments=settings.traps.repeated_segments,
+            documents=documents_of(settings),
         )
         aliases = None
         if (directory.aliases / "data.mdb").exists():

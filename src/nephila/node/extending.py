@@ -14,14 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
+from nephila.frontier.scope import document_endings
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import UsageError
 from nephila.model.exchange import Fetched
 from nephila.model.page import Page
-from nephila.model.plugin import PDF_LINKS
-from nephila.model.settings import PdfSettings, PluginSettings, Settings
+from nephila.model.plugin import OFFICE_LINKS, PDF_LINKS
+from nephila.model.settings import OfficeSettings, PdfSettings, PluginSettings, Settings
 from nephila.observe import Fanout
-from nephila.parse import PDF_TYPE, PdfBounds, PdfLinks, directives_of, media_type
+from nephila.parse import PDF_TYPE, OfficeBounds, OfficeLinks, PdfBounds, PdfLinks, directives_of, document_type
 from nephila.plugins import Kept, Patience, PluginExtensions, load_plugins
 from nephila.plugins.answers import seeds_of
 from nephila.plugins.calling import AwaitedCaller, Caller, ChildCaller, QuickCaller
@@ -46,16 +47,17 @@ def extensions_of(
     """
     wanted = settings.plugins
     kept: list[Kept] = [_pdf_reader(settings.pdf, clock, threaded=threaded)] if settings.pdf.links else []
+    kept += [_office_reader(settings.office, clock, threaded=threaded)] if settings.office.links else []
     given = [(name_of(plugin), plugin) for plugin in plugins] + load_plugins(wanted.enabled, wanted.options)
     for name, plugin in given:
-        if name == PDF_LINKS or any(name == one.name for one in kept):
+        if name in {PDF_LINKS, OFFICE_LINKS} or any(name == one.name for one in kept):
             raise UsageError(f"two plugins are called {name}", hint="give one of them another `name`")
         kept.append(_kept(name, plugin, wanted, clock, threaded=threaded))
     if not kept:
         return None
     return PluginExtensions(
         kept,
-        media_type,
+        document_type,
         clock,
         max_document_bytes=wanted.max_document_bytes,
         allow_credentials=wanted.allow_credentials,
@@ -78,11 +80,20 @@ def _caller(name: str, plugin: object, wanted: PluginSettings, *, threaded: bool
 
 def _pdf_reader(settings: PdfSettings, clock: Clock, *, threaded: bool) -> Kept:
     plugin = PdfLinks(PdfBounds(settings.time_s, settings.max_pages, settings.text))
-    confines = Confines(settings.memory_bytes, sealed=True)
-    caller: Caller = QuickCaller(plugin, settings.deadline_s)
+    return _shipped(PDF_LINKS, plugin, settings.memory_bytes, settings.deadline_s, clock, threaded=threaded)
+
+
+def _office_reader(settings: OfficeSettings, clock: Clock, *, threaded: bool) -> Kept:
+    plugin = OfficeLinks(OfficeBounds(settings.time_s, settings.max_unpacked_bytes))
+    return _shipped(OFFICE_LINKS, plugin, settings.memory_bytes, settings.deadline_s, clock, threaded=threaded)
+
+
+def _shipped(name: str, plugin: object, memory_bytes: int, deadline_s: float, clock: Clock, *, threaded: bool) -> Kept:
+    """A reader that ships: in a process that can write no file and start no other."""
+    caller: Caller = QuickCaller(plugin, deadline_s)
     if threaded:
-        caller = ChildCaller(Child(PDF_LINKS, plugin, confines), settings.deadline_s, closes=False)
-    return Kept(PDF_LINKS, plugin, points_of(plugin), caller, Patience.endless(), clock)
+        caller = ChildCaller(Child(name, plugin, Confines(memory_bytes, sealed=True)), deadline_s, closes=False)
+    return Kept(name, plugin, points_of(plugin), caller, Patience.endless(), clock)
 
 
 def start_plugins(
@@ -115,8 +126,22 @@ def bare_page(fetched: Fetched, kind: str, settings: Settings) -> Page:
     tags = [value for name, value in fetched.headers if name == "x-robots-tag"]
     directives = directives_of((), tags, settings.fetch.user_agent)
     mark = hashlib.sha256(fetched.body).digest()[:8]
-    keep = kind != PDF_TYPE or settings.pdf.keep or not PDF_SAVED.isdisjoint(settings.fetch.types)
+    keep = _keeps(kind, settings)
     return Page(fetched.url, fetched.url, "", "", (), directives, text_hash=mark, shape_hash=mark, keep_body=keep)
+
+
+def _keeps(kind: str, settings: Settings) -> bool:
+    """Whether the body of a document is stored: of those that are read for their links only where that is asked for."""
+    if kind == PDF_TYPE:
+        return settings.pdf.keep or not PDF_SAVED.isdisjoint(settings.fetch.types)
+    if settings.office.links and kind in OfficeLinks.media_types:
+        return settings.office.keep or not {kind, "application/*", "*/*"}.isdisjoint(settings.fetch.types)
+    return True
+
+
+def documents_of(settings: Settings) -> frozenset[str]:
+    """Endings of documents that are fetched because links are taken out of them."""
+    return document_endings(pdf=settings.pdf.links, office=settings.office.links)
 
 
 def seeds_by(extensions: PluginExtensions | None) -> Sequence[SeedSource]:

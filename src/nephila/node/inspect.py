@@ -27,7 +27,7 @@ from nephila.urls import Address, origin_of
 from .cataloguing import has_catalogue, open_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
-from .extending import plugin_counts
+from .extending import documents_of, plugin_counts
 from .listings import ListTeller
 from .reasons import REASONS
 from .standing import CrawlStatus, Stored, standing
@@ -113,7 +113,7 @@ class CrawlView:
                 self._settings.limits.max_depth,
                 ScopeSeeds.from_bytes(self._directory.saved_scope()),
                 repeated_segments=self._settings.traps.repeated_segments,
-                documents=self._settings.pdf.links,
+                documents=documents_of(self._settings),
             )
             teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock, self._settings, aliases)
             lines, data, found = teller.tell(address)

@@ -9,7 +9,7 @@ from nephila.model.exchange import Fetched
 from nephila.model.listing import Listed, ListKind
 from nephila.model.page import Page
 from nephila.model.settings import Settings
-from nephila.parse import MAX_BYTES, list_kind, media_type, parse_html, read_list
+from nephila.parse import MAX_BYTES, document_type, list_kind, media_type, parse_html, read_list
 
 from .extending import bare_page
 
@@ -48,7 +48,7 @@ def wanted_types(types: Sequence[str] | None) -> Callable[[Fetched], bool]:
     exact = frozenset(types)
 
     def wanted(fetched: Fetched) -> bool:
-        essence = media_type(fetched.header("content-type"), fetched.body[:1445])
+        essence = document_type(fetched.url, fetched.header("content-type"), fetched.body[:1445])
         return essence in exact or essence.partition("/")[0] + "/*" in exact
 
     return wanted
@@ -61,7 +61,7 @@ def page_reader(settings: Settings, others: Sequence[str] = ()) -> Callable[[Fet
 
     def read(fetched: Fetched) -> Page | None:
         content_type = fetched.header("content-type")
-        kind = media_type(content_type, fetched.body[:1445])
+        kind = document_type(fetched.url, content_type, fetched.body[:1445])
         if kind not in HTML_TYPES:
             return bare_page(fetched, kind, settings) if kind in others else None
         return parse_html(

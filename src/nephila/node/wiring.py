@@ -46,7 +46,7 @@ from nephila.model.summary import CrawlSnapshot
 from nephila.model.task import Candidate, Lease, Token
 from nephila.model.terms import Terms
 from nephila.observe import Fanout, JsonlEventSink, Tally
-from nephila.parse import links_that_matter, media_type
+from nephila.parse import document_type, links_that_matter, media_type
 from nephila.pipeline import (
     Conduct,
     CrawledPage,
@@ -70,7 +70,7 @@ from .bookkeeper import Bookkeeper
 from .cataloguing import open_catalogue, warnings_of
 from .crawl import Crawl
 from .directory import CrawlDirectory
-from .extending import PluginBooks, extensions_of, fetched_types, read_by, seeds_by, start_plugins
+from .extending import PluginBooks, documents_of, extensions_of, fetched_types, read_by, seeds_by, start_plugins
 from .heartbeat import Heartbeat
 from .machinery import Machinery
 from .reading import list_kind_of, list_reader, page_reader, wanted_types
@@ -262,7 +262,7 @@ def assemble(
         settings.limits.max_depth,
         ScopeSeeds.from_bytes(directory.saved_scope()),
         repeated_segments=settings.traps.repeated_segments,
-        documents=settings.pdf.links,
+        documents=documents_of(settings),
     )
     heard = Fanout(listeners)
 
@@ -474,4 +474,6 @@ def _fetcher(settings: Settings, ground: Ground, resolver: Resolver, addresses: 
     guard = AddressGuard(settings.fetch.allow_addresses)
     tls = TlsContexts(read_authorities(settings.fetch.authorities))
     dialer = ground.dialer or SocketDialer()
-    return HttpFetcher(settings.fetch, resolver, dialer, guard, ground.clock, media_type, tls, addresses)
+    fetcher = HttpFetcher(settings.fetch, resolver, dialer, guard, ground.clock, media_type, tls, addresses)
+    fetcher.sniff_at = document_type
+    return fetcher

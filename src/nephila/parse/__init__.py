@@ -11,21 +11,26 @@ from .directives import directives_of
 from .html import MAX_BYTES, parse_html
 from .language import language_of
 from .lists import MAX_LIST_BYTES, ListReader, list_kind, read_list
+from .office import OFFICE_TYPES, OfficeBounds, OfficeLinks
 from .pdf import PDF_TYPE, PdfBounds, PdfLinks
 from .scan import main_text
-from .sniff import media_type, media_type_of_header
+from .sniff import document_type, media_type, media_type_of_header
 
 __all__ = [
     "MAX_BYTES",
     "MAX_LINKS",
     "MAX_LIST_BYTES",
+    "OFFICE_TYPES",
     "PDF_TYPE",
     "ListReader",
+    "OfficeBounds",
+    "OfficeLinks",
     "PdfBounds",
     "PdfLinks",
     "decide_charset",
     "decode",
     "directives_of",
+    "document_type",
     "language_of",
     "links_that_matter",
     "list_kind",

@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 
 from .media import media_type_in
+from .office import OFFICE_TYPES
+from .pdf import PDF_TYPE
 
 SNIFF_BYTES = 1445
 """The resource header of the standard (section 5.2)."""
@@ -118,3 +120,35 @@ def media_type(content_type_header: str, body_start: bytes) -> str:
     if essence == "text/html":
         return _feed_or_html(head)
     return essence
+
+
+_OFFICE_SIGNATURE = b"PK\x03\x04"
+_PDF_SIGNATURE = b"%PDF-"
+_PDF_WITHIN = 1024
+"""Bytes in which the header of a PDF may stand behind garbage."""
+_ENDINGS = {"pdf": PDF_TYPE, **OFFICE_TYPES}
+
+
+def document_type(url: str, content_type_header: str, body_start: bytes) -> str:
+    """The essence of a body, as `media_type` has it, but for documents that are served under a wrong name (X4, H7).
+
+    Many servers send PDFs and office documents as ``application/octet-stream``, as a download, or as plain text. Where
+    the URL ends like one and the first bytes are those of one, it is one, whatever the header says. Without bytes, and
+    where the header says otherwise than the URL, nothing is said: an empty text, and the bytes will tell.
+    """
+    promised = _ENDINGS.get(_ending(url))
+    if promised is None or media_type_of_header(content_type_header) == promised:
+        return media_type(content_type_header, body_start)
+    if not body_start:
+        return ""
+    if promised == PDF_TYPE:
+        is_one = _PDF_SIGNATURE in body_start[:_PDF_WITHIN]
+    else:
+        is_one = body_start.startswith(_OFFICE_SIGNATURE)
+    return promised if is_one else media_type(content_type_header, body_start)
+
+
+def _ending(url: str) -> str:
+    """What stands behind the last dot of the path, in lower case."""
+    path = url.partition("?")[0].partition("#")[0]
+    return path[-5:].rpartition(".")[2].lower()

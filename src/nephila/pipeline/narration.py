@@ -12,12 +12,15 @@ from nephila.interfaces.ledger import Ledger
 from nephila.model.events import NEAR, UNWANTED_TYPE, Event, EventKind
 from nephila.model.exchange import Answer, Fetched, FetchFailed
 from nephila.model.outcome import Dead, Deferred, Done, Dropped, Outcome, Retry, RulesLearned, RulesMoved
-from nephila.model.plugin import PDF_LINKS
+from nephila.model.plugin import OFFICE_LINKS, PDF_LINKS
 from nephila.model.task import Lease, PageTask, RobotsTask, Task
 
 from .judgement import Judgement
 from .lists import NO_SITEMAP
 from .notfound import PROBE, SOFT_404
+
+_EXTRACTED = {PDF_LINKS: EventKind.PDF_LINKS_EXTRACTED, OFFICE_LINKS: EventKind.OFFICE_LINKS_EXTRACTED}
+"""Events of the extractors that ship."""
 
 
 class Narrator:
@@ -81,9 +84,9 @@ class Narrator:
             self._tell(EventKind.REDIRECT, lease, task, status=answer.status, detail=judged.location)
         self._tell_duplicates(lease, task, judged)
         for name, extract in judged.extracts:
-            if name == PDF_LINKS:
+            if (kind := _EXTRACTED.get(name)) is not None:
                 told = {"detail": extract.detail, "counts": extract.counts}
-                self._tell(EventKind.PDF_LINKS_EXTRACTED, lease, task, status=answer.status, **told)
+                self._tell(kind, lease, task, status=answer.status, **told)
         if isinstance(outcome, Done) and outcome.lied:
             detail = (
                 "the content has changed under the same ETag or Last-Modified: its host is asked in full for a while"

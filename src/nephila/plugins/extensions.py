@@ -48,7 +48,7 @@ class PluginExtensions:
     def __init__(
         self,
         plugins: Sequence[Kept],
-        media_type: Callable[[str, bytes], str],
+        media_type: Callable[[str, str, bytes], str],
         clock: Clock,
         *,
         max_document_bytes: int,
@@ -146,7 +146,7 @@ class PluginExtensions:
         """What was read out of a body."""
         if not self._extractors or not fetched.body:
             return ()
-        media = self._media_type(fetched.header("content-type"), fetched.body[:1445])
+        media = self._media_type(fetched.url, fetched.header("content-type"), fetched.body[:1445])
         found: list[tuple[str, Extract]] = []
         for types, kept in self._extractors:
             if media not in types or kept.is_off:

@@ -64,6 +64,8 @@ def test_the_catalogue_tells_what_a_row_costs() -> None:
         ("postgresql", 500, 4),
     ]
     assert all(row["client_us"] > 0 and row["wall_us"] > 0 for row in report["costs"])
+
+
 @pytest.mark.long
 def test_what_the_api_costs_a_busy_crawl_is_measured() -> None:
     """C1, C3: CPU a page with a dashboard and a Prometheus that ask, against CPU a page without."""

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from office_writer import odf, package, rels
+
 from nephila.model.page import Page
+from nephila.model.plugin import Document
 from nephila.native import AVAILABLE
-from nephila.parse import decide_charset, decode, links_that_matter, main_text, media_type, parse_html
+from nephila.parse import (
+    OfficeBounds,
+    OfficeLinks,
+    decide_charset,
+    decode,
+    links_that_matter,
+    main_text,
+    media_type,
+    parse_html,
+)
 from nephila.parse.attributes import header_links, refresh_url, srcset_urls
 from nephila.parse.directives import directives_of
 from nephila.parse.labels import NAMES
 from nephila.parse.media import media_type_in, parse_media_type
+from nephila.parse.package import Package
 from nephila.parse.prescan import declared_encoding
 from nephila.parse.scan import native_scan, plain_scan
 from nephila.parse.tree import elements
@@ -31,6 +44,18 @@ def check_scan(data: bytes) -> None:
         text = body.decode("utf-8", "replace")
         found = walk(elements(text, DOCUMENT_TAGS + IMAGE_TAGS if images else DOCUMENT_TAGS))
         assert plain.findings == found
+
+
+def check_office(data: bytes) -> None:
+    """Any bytes give an extract of http(s) links, each once, and no more is unpacked than may be."""
+    found = OfficeLinks(OfficeBounds(60.0, 1_000_000)).extract(Document("https://a.test/x/y.docx", "", (), data))
+    urls = [link.url for link in found.links]
+    assert len(urls) == len(set(urls))
+    assert all(url.startswith(("http://", "https://")) and "#" not in url for url in urls)
+    assert len(found.title) <= 500
+    package = Package(data, 10_000)
+    unpacked = sum(len(piece) for entry in package.entries(lambda _: True) for piece in package.pieces(entry))
+    assert unpacked <= 10_000
 
 
 def check_page(data: bytes) -> None:
@@ -116,6 +141,16 @@ def check_directives(data: bytes) -> None:
     headers = directives_of([], [text], "Nephila/1.0")
     for name in ("nofollow", "noindex", "noarchive"):
         assert getattr(both, name) == (getattr(found, name) or getattr(headers, name))
+
+
+_OFFICE = (
+    package(
+        {"_rels/a.rels": rels("http://b.test/x"), "content.xml": '<text:a xlink:href="http://c.test/y"/>'}, stored=True
+    ),
+    package({"word/document.xml": '<w:instrText>HYPERLINK "http://d.test/z"</w:instrText>'}, stored=True),
+    odf("../a", "http://e.test/"),
+    package({"_rels/a.rels": rels("http://b.test/x")}, stored=True)[:300],
+)
 
 
 _TAG_WORDS = (
@@ -212,6 +247,17 @@ TARGETS = (
         ),
         (b"<meta charset=", b"charset=", b"<?xml encoding='", b"\xef\xbb\xbf", b"\xfe\xff", b"http-equiv=", b"content=", b"<!--"),
         2048,
+    ),
+    Target(
+        "office",
+        check_office,
+        _OFFICE,
+        (
+            b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"_rels/a.rels", b"content.xml", b"<Relationship ", b'TargetMode="External"',
+            b'Type="/hyperlink"', b'Target="http://b.test/"', b'<text:a xlink:href="http://c.test/">', b"<w:instrText>",
+            b'HYPERLINK "http://d.test/"', b"</w:instrText>", b"<dc:title>",
+        ),
+        4096,
     ),
     Target(
         "type",

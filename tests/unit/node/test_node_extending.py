@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sample_plugins import Hook, KeepsOut, Lengths, Quick
 
-from nephila.frontier.scope import Scope
+from nephila.frontier.scope import Scope, document_endings
 from nephila.model.errors import UsageError
 from nephila.model.exchange import Fetched
 from nephila.model.settings import ScopeSettings, Settings
@@ -69,17 +69,19 @@ def test_a_pdf_obeys_the_headers_and_is_kept_on_demand() -> None:
 
 
 def test_pdfs_are_in_scope_only_where_they_are_read() -> None:
-    """X4, S2: and no other document with them."""
+    """X4, S2: and no other document with them; office documents likewise."""
     identifier = identifier_of(DEFAULTS, 1)
 
-    def verdict(url: str, *, documents: bool) -> tuple[str, str] | None:
+    def verdict(url: str, *, pdf: bool = False, office: bool = False) -> tuple[str, str] | None:
         address = identifier.identify(url)
         assert isinstance(address, Address)
-        return Scope(ScopeSettings(mode="all"), documents=documents).judge(address, 1)
+        return Scope(ScopeSettings(mode="all"), documents=document_endings(pdf=pdf, office=office)).judge(address, 1)
 
-    assert verdict("https://a.test/x.pdf", documents=True) is None
-    assert verdict("https://a.test/x.pdf", documents=False) == ("extension", ".pdf (PDF document)")
-    assert verdict("https://a.test/x.docx", documents=True) == ("extension", ".docx (office document)")
+    assert verdict("https://a.test/x.pdf", pdf=True) is None
+    assert verdict("https://a.test/x.pdf") == ("extension", ".pdf (PDF document)")
+    assert verdict("https://a.test/x.docx", pdf=True) == ("extension", ".docx (office document)")
+    assert verdict("https://a.test/x.docx", office=True) is None
+    assert verdict("https://a.test/x.doc", office=True) == ("extension", ".doc (office document)")
 
 
 def test_counts_are_kept_over_runs_and_processes(tmp_path: Path) -> None:
