@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from hashlib import sha256
 
 from nephila.interfaces.catalogue import ErrorRow
 from nephila.interfaces.clock import Clock
@@ -181,6 +182,10 @@ class Narrator:
             EventKind.ROBOTS_FETCHED, lease, task, status=status, bytes=size, reason=reason, detail=detail, **traced
         )
         if isinstance(answer, FetchFailed):
+            # It is no page and has no fingerprint: what tells it from others that failed in the same moment is its URL.
+            name, at = sha256(task.url.encode()).digest()[:16], self._clock.wall_ms()
+            row = ErrorRow(task.url, name, lease.host, answer.kind, answer.detail, at, task.hops, dead=False)
+            self._ledger.failed(row)
             self._tell(EventKind.ERROR, lease, task, reason=answer.kind, detail=answer.detail)
 
     def bug(self, lease: Lease, error: Exception) -> None:
