@@ -1,7 +1,7 @@
 """When a page is visited again: the simple policy (R2), and when it counts as gone (R5).
 
 An interval for each page: divided by a factor when its content changed, multiplied when it did not, within bounds. The
-first one is by kind and tier, until there is history.
+first one is what the site says (X3), where it does and is believed, else by kind and tier, until there is history.
 
 Visits come late (the host was busy, the crawl was stopped for a month) and early (a new cycle, somebody asked), so the
 interval that was chosen is not always the time that was *waited*, and it is the wait that an answer tells about:
@@ -130,6 +130,8 @@ class SimpleRecrawl:
             return self._bounded(self._settings.feed_first_s if is_feed else self._settings.sitemap_first_s, visit)
         if visit.tier is Tier.NEWS and visit.home:
             first_s = self._settings.news_home_s
+        elif visit.expected_s:
+            first_s = visit.expected_s
         elif visit.tier is Tier.HIGH:
             first_s *= HIGH_TIER_FACTOR
         elif visit.tier is Tier.LOW:

@@ -39,6 +39,8 @@ class Visit:
     """The interval that a policy of its domain sets."""
     listing: str = ""
     """The kind of list that it is (`model.listing.ListKind`); empty for a page."""
+    expected_s: int = 0
+    """How often it changes, as its site says and is believed in; 0 where nothing is known."""
 
 
 class Planned(NamedTuple):

@@ -66,6 +66,10 @@ class ListedNote:
     """Fingerprint of the list."""
     flagged_s: int = 0
     """UTC seconds of a visit that found a change of which nothing was said; 0 when there is none to explain."""
+    every_s: int = 0
+    """How often the list says that it changes, in seconds; 0 when it says nothing."""
+    visited_s: int = 0
+    """UTC seconds of its last visit since it is compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,13 @@ class SiteTrust:
     """Pages that are compared."""
     evidence: tuple[str, ...] = ()
     """The latest few, in words."""
+    often_right: int = 0
+    """Visits that found a page to change as often as its changefreq says."""
+    often_wrong: int = 0
+    """Visits that found it to change less often, or more."""
+    priorities: int = 0
+    """Entries that had a priority, the older ones counting less, and their mean."""
+    priority_mean: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,8 @@ class Done:
     """All links of the page, followed or not: its rank is shared among so many (R1)."""
     listing: str = ""
     """What kind of list it is (`ListKind`), if it is one: it comes round at a rhythm of its own (X3)."""
+    expected_s: int = 0
+    """How often it changes as its site says, where that is believed (X3): its interval until it has a history."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from nephila.interfaces.listings import Listings
 from nephila.interfaces.politeness import Politeness
 from nephila.model.listing import ListKind, ListNote
 from nephila.model.settings import SitemapSettings
+from nephila.pipeline.frequency import is_frequency_believed
 from nephila.pipeline.lists import GUESS
 from nephila.pipeline.trust import is_believed
 from nephila.urls import Address, Fingerprint, Identifier, origin_of
@@ -69,8 +70,13 @@ class ListTeller:
             lines[at] = ("found", told)
 
     def _trust(self, address: Address, lines: Lines, data: dict[str, object]) -> None:
-        """What the lastmod of its host has been worth, where anything is known of it."""
+        """What the words of its host have been worth, where anything is known of it."""
         site = self._listings.site(address.host)
+        if site.often_right or site.often_wrong:
+            believed = is_frequency_believed(site, self._settings)
+            figures = f"{site.often_right} right, {site.often_wrong} wrong"
+            lines.append(("changefreq", f"of {address.host}: {'believed' if believed else 'not believed'} ({figures})"))
+            data["changefreq"] = {"believed": believed, "right": site.often_right, "wrong": site.often_wrong}
         if not (site.right or site.false or site.missed):
             return
         believed = is_believed(site, self._settings)

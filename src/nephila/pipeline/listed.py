@@ -29,6 +29,7 @@ from nephila.model.settings import PrioritySettings
 from nephila.model.task import Candidate, Lease, PageTask, Refusal
 from nephila.urls import Address, Fingerprint, origin_of, registrable_domain
 
+from .frequency import EVERY_S, Priorities, finding_of, is_frequency_believed, weigh_frequency
 from .lists import DEPTH, Lists
 from .trust import after_reading, after_visit, is_believed, weigh
 
@@ -104,6 +105,7 @@ class ListClause:
             if stopped() and reading.counts["entries"] >= READ_OUT:
                 return False
             await self._admit(task, address, entries, beliefs, reading, now_s)
+        beliefs.keep_priorities()
         counts = reading.counts
         note = ListNote(kind, now_s, counts["entries"], before.added + counts["added"], before.seeds)
         listings.keep(task.fingerprint, note)
@@ -153,11 +155,17 @@ class ListClause:
                     candidates.append(candidate)
                     continue
                 trust = beliefs.trust(candidate.address.host)
-                bonus = candidate.bonus + self._points(entry, reading.kind, now_s, trust=trust)
+                bonus = candidate.bonus + self._points(entry, reading.kind, now_s)
+                if trust and entry.priority >= 0:
+                    said = beliefs.priorities(candidate.address.host)
+                    bonus += round(2 * said.above(entry.priority) * self.lists.settings.priority)
+                    said.heard(entry.priority)
                 candidates.append(candidate._replace(bonus=bonus))
                 lastmod_s = entry.lastmod_s
-                if not lastmod_s or lastmod_s > now_s + TOO_NEW_S:
-                    counts["in_the_future"] += bool(lastmod_s)
+                if lastmod_s > now_s + TOO_NEW_S:
+                    counts["in_the_future"] += 1
+                    lastmod_s, entry = 0, entry._replace(lastmod_s=0)
+                if not lastmod_s and not entry.changefreq:
                     continue
                 noted.append((candidate.address, entry))
                 if trust and lastmod_s > now_s - OLDEST_S:
@@ -209,13 +217,11 @@ class ListClause:
             reading.counts["elsewhere"] += len(others)
             yield self.lists.sieve.sift_listed([entry.url for entry in others], task.depth + 1), others, False
 
-    def _points(self, entry: Listed, kind: ListKind, now_s: int, *, trust: bool) -> int:
+    def _points(self, entry: Listed, kind: ListKind, now_s: int) -> int:
         """What being listed so is worth (R1)."""
         points = 0 if kind is ListKind.FEED else self._priority.sitemap
         if entry.published_s and 0 <= now_s - entry.published_s + TOO_NEW_S <= self.lists.settings.news_s + TOO_NEW_S:
             points += self._priority.news
-        if trust and entry.priority >= 0:
-            points += round((2 * entry.priority - 1) * self.lists.settings.priority)
         return points
 
     def _note(
@@ -228,6 +234,7 @@ class ListClause:
         """Remember what was said of the pages that are compared; what is due because of it is compared as well."""
         listings, limit = self.lists.listings, self.lists.settings.sampled
         for address, entry in noted:
+            every_s = EVERY_S.get(entry.changefreq, 0)
             site = listings.site(address.host)
             note = listings.listed(address.fingerprint)
             if note is None:
@@ -235,10 +242,11 @@ class ListClause:
                 if site.sampled >= limit * (1 + is_due):
                     continue
                 seen_s = entry.lastmod_s - 1 if is_due else 0
-                listings.keep(address.fingerprint, ListedNote(entry.lastmod_s, seen_s, b"", source))
+                fresh = ListedNote(entry.lastmod_s, seen_s, b"", source, every_s=every_s)
+                listings.keep(address.fingerprint, fresh)
                 listings.keep(address.host, replace(site, sampled=site.sampled + 1))
                 continue
-            after, finding = after_reading(note, entry.lastmod_s, source)
+            after, finding = after_reading(replace(note, every_s=every_s), entry.lastmod_s, source)
             if after != note:
                 listings.keep(address.fingerprint, after)
             if finding:
@@ -255,11 +263,32 @@ class ListClause:
             note = replace(note, text=text if same else b"?")
         source = listings.list_of(Fingerprint(note.source)) if note.source else None
         read_s = source.read_s if source is not None else 0
-        after, finding = after_visit(note, text, self._clock.wall_ms() // 1000, read_s, same=same)
-        if after != note:
-            listings.keep(task.fingerprint, after)
+        now_s = self._clock.wall_ms() // 1000
+        after, finding = after_visit(note, text, now_s, read_s, same=same)
+        listings.keep(task.fingerprint, replace(after, every_s=note.every_s, visited_s=now_s))
         if finding:
             self._weigh(lease.host, listings.site(lease.host), finding, task.url)
+        if often := finding_of(note, now_s, changed=not same and text != note.text):
+            self._weigh_frequency(lease.host, often, task.url)
+
+    def expected_s(self, host: str, fingerprint: Fingerprint) -> int:
+        """How often a page changes, as a list says whose site is believed in that; 0 where nothing is known."""
+        note = self.lists.listings.listed(fingerprint)
+        if note is None or not note.every_s:
+            return 0
+        return note.every_s if is_frequency_believed(self.lists.listings.site(host), self.lists.settings) else 0
+
+    def _weigh_frequency(self, host: str, finding: str, url: str) -> None:
+        settings, site = self.lists.settings, self.lists.listings.site(host)
+        before = is_frequency_believed(site, settings)
+        site = weigh_frequency(site, finding)
+        self.lists.listings.keep(host, site)
+        if before != is_frequency_believed(site, settings):
+            reason = "changefreq_lies" if before else "changefreq_believed"
+            word = f"the changefreq of {host} is {'no longer believed' if before else 'believed again'}"
+            counts = (("right", site.often_right), ("wrong", site.often_wrong))
+            event = Event(EventKind.WARNING, self._clock.wall_ms(), url, host=host, reason=reason)
+            self._events.emit(replace(event, detail=word, counts=counts))
 
     def _weigh(self, host: str, site: SiteTrust, finding: str, url: str) -> None:
         settings = self.lists.settings
@@ -300,6 +329,7 @@ class _Beliefs:
         self._directory = place[: place.rfind("/") + 1]
         self._origins: dict[str, bool] = {}
         self._trusted: dict[str, bool] = {}
+        self._said: dict[str, Priorities] = {}
 
     def speaks_for(self, url: str) -> bool:
         """Whether the protocol lets the list speak for a URL."""
@@ -333,6 +363,17 @@ class _Beliefs:
     def forget(self, host: str) -> None:
         """There is new evidence."""
         self._trusted.pop(host, None)
+
+    def priorities(self, host: str) -> Priorities:
+        """What a host has said of how much its pages matter."""
+        if host not in self._said:
+            self._said[host] = Priorities(self._lists.listings.site(host))
+        return self._said[host]
+
+    def keep_priorities(self) -> None:
+        """The list is read: remember what was said."""
+        for host, said in self._said.items():
+            self._lists.listings.keep(host, said.kept(self._lists.listings.site(host)))
 
 
 def _in_batches(pieces: Iterator[list[Listed]], size: int) -> Iterator[Sequence[Listed]]:

@@ -369,6 +369,9 @@ class Pipeline:
         )
         if self._conduct.deliver is None and (self._to.extensions is None or not self._to.extensions.wants_bodies):
             answer = answer.without_content()
+        if self._to.lists is not None and isinstance(outcome, Done) and outcome.page:
+            expected_s = self._to.lists.expected_s(lease.host, task.fingerprint)
+            outcome = replace(outcome, expected_s=expected_s) if expected_s else outcome
         settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
         try:
             settled = await self._to.frontier.settle(lease.token, [settlement], release)

@@ -71,6 +71,6 @@ def after_visit(note: ListedNote, text: bytes, now_s: int, list_read_s: int, *, 
         changed = not same and text != note.text
         if announced:
             finding = RIGHT if changed else FALSE
-        elif changed:
+        elif changed and note.lastmod_s:
             flagged_s = now_s
     return ListedNote(note.lastmod_s, note.lastmod_s, text or note.text, note.source, flagged_s), finding

@@ -16,7 +16,7 @@ from nephila.model.exchange import Fetched
 from nephila.model.listing import ListNote
 from nephila.model.outcome import OriginRules, RulesKind
 from nephila.model.settings import FrontierSettings, PolitenessSettings, RobotsSettings, SitemapSettings
-from nephila.model.task import Candidate
+from nephila.model.task import Candidate, Lease, Pace, Token
 from nephila.pipeline.listed import READ_OUT
 from nephila.politeness import StandardPoliteness
 
@@ -277,3 +277,45 @@ def test_a_stop_does_not_wait_for_a_long_list(tmp_path: Path) -> None:
     assert len(worker.ledger.disowned) == 1
     assert snapshot.hosts_leased == 0
     assert READ_OUT <= snapshot.urls - 1 < READ_OUT + 1000
+
+
+def test_changefreq_is_the_first_interval_until_it_proves_wrong(worker: Worker) -> None:
+    """X3, R2: as the list says, while the host is believed in that; a warning says when it is not any more."""
+    own, page = f"{SITE}/sitemap.xml", f"{SITE}/p"
+    worker.fetcher.script[f"{SITE}/robots.txt"] = [robots(f"Sitemap: {own}")]
+    worker.fetcher.script[own] = [served(own, urlset(f"<loc>{page}</loc><changefreq>hourly</changefreq>"))]
+    worker.fetcher.script[page] = [answer(page, body=b"<p>some text")]
+    (found,) = crawled(worker, f"{SITE}/", told=(page,))
+    assert found.interval_s == 3600
+    clause, task = worker.pipeline._to.lists, page_task(page)
+    assert clause is not None
+    lease = Lease(Token(1), "a.example", "a.example", (task,), 0, 0, Pace(0))
+    assert clause.expected_s("a.example", task.fingerprint) == 3600
+    for _ in range(SETTINGS.evidence + 1):
+        worker.clock.advance(7200.0)
+        clause.visited(lease, task, b"the same", same=True)
+    assert clause.expected_s("a.example", task.fingerprint) == 0
+    told = [event.reason for event in worker.recorder.events if event.kind is EventKind.WARNING]
+    assert told == ["changefreq_lies"]
+    assert worker.listings.site("a.example").missed == 0, "of dates nothing was said"
+
+
+def test_a_priority_counts_against_the_others_of_its_host(worker: Worker) -> None:
+    """X3, R1: a site that calls everything important gains nothing by it."""
+    own = f"{SITE}/sitemap.xml"
+    entries = [f"<loc>{SITE}/p{number}</loc><priority>1.0</priority>" for number in range(200)]
+    worker.fetcher.script[f"{SITE}/robots.txt"] = [robots(f"Sitemap: {own}")]
+    worker.fetcher.script[own] = [served(own, urlset(*entries))]
+    admitted: list[Candidate] = []
+    really = worker.frontier.admit
+
+    async def admit(candidates: Any, *rest: Any, **more: Any) -> Any:
+        admitted.extend(candidates)
+        return await really(candidates, *rest, **more)
+
+    worker.frontier.admit = admit  # type: ignore[method-assign]
+    crawled(worker, f"{SITE}/")
+    points = {one.address.url: one.bonus for one in admitted if "/p" in one.address.url}
+    assert points[f"{SITE}/p0"] == 20
+    assert points[f"{SITE}/p199"] == 15
+    assert worker.listings.site("a.example").priorities == 200

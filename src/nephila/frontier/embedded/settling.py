@@ -225,7 +225,9 @@ def _plan(book: Book, domain: DomainState, url_key: bytes, record: UrlRecord, do
         return
     policy, fate = book.policy_of(domain), fate_of(record)
     home = record.tail in {"s/", "h/"}
-    visit = Visit(book.wall_s, done.status, done.changed, home, policy.tier, policy.recrawl_s, done.listing)
+    visit = Visit(
+        book.wall_s, done.status, done.changed, home, policy.tier, policy.recrawl_s, done.listing, done.expected_s
+    )
     planned = book.policy.recrawl.plan(fate.history, visit)
     fate.history = planned.history
     book.totals.gone += planned.gone - fate.gone

@@ -184,7 +184,9 @@ class Settling(Admitting):
         if self.rules_of_crawl.recrawl is None:
             return
         policy, home = self.policy_of(host.domain), url.tail in {b"s/", b"h/"}
-        visit = Visit(self.wall_s, done.status, done.changed, home, policy.tier, policy.recrawl_s, done.listing)
+        visit = Visit(
+            self.wall_s, done.status, done.changed, home, policy.tier, policy.recrawl_s, done.listing, done.expected_s
+        )
         url.history, wait_s, url.gone = self.rules_of_crawl.recrawl.plan(url.history, visit)
         url.reason = GONE if url.gone else ""
         self.delay(url, self.now + wait_s * 1000, DeferReason.DUE)
