@@ -100,7 +100,7 @@ def run_suite(arguments: argparse.Namespace, root: Path) -> Result:
         told = processes.run(commands[:-1], arguments.processes)
         told += processes.run(commands[-1:], 1, len(told) + 1) if alone else []
         if arguments.measure:
-            write_durations(root / DURATIONS, known.alone, measured(reports))
+            write_durations(root / DURATIONS, known, measured(reports))
     seconds = time.monotonic() - started
     exit_code = max(one.exit_code for one in told) if all(one.exit_code >= 0 for one in told) else 1
     print("\n" + "\n".join(summary(told)))

@@ -1,13 +1,15 @@
 """The test files, shared out among processes so that all of them end at about the same time.
 
 `tests/durations.toml` remembers what files take, to the second; what is not named there is quick. `alone` names files
-whose tests measure the pace of real processes: they have the machine to themselves, after all others.
+whose tests measure the pace of real processes: they have the machine to themselves, after all others. `together` names
+files that share something which is costly to make, such as a whole crawl: one process runs them all.
 """
 
 from __future__ import annotations
 
+import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -19,7 +21,7 @@ LEAST_S = 1.0
 
 HEAD = """# What test files take, in seconds: `./nephila test` shares them out among its processes by this. Written by
 # `./nephila test --measure`; a file that is not named is quick. Those under `alone` measure the pace of real processes,
-# and have the machine to themselves at the end.
+# and have the machine to themselves at the end; those of a list under `together` share something that is costly to make.
 """
 
 
@@ -29,6 +31,15 @@ class Durations:
 
     alone: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
+    together: tuple[tuple[str, ...], ...] = ()
+
+    def units(self, files: Iterable[str]) -> list[list[str]]:
+        """The files in lists of those that belong together, the longest list first."""
+        first = {file: names[0] for names in self.together for file in names}
+        units: dict[str, list[str]] = {}
+        for file in files:
+            units.setdefault(first.get(file, file), []).append(file)
+        return sorted(units.values(), key=lambda unit: (-sum(map(self.of, unit)), unit))
 
     def of(self, file: str) -> float:
         """What a file takes."""
@@ -41,12 +52,14 @@ def read_durations(path: Path) -> Durations:
         kept = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Durations()
-    return Durations(tuple(kept.get("alone", ())), {name: float(took) for name, took in kept["seconds"].items()})
+    seconds = {name: float(took) for name, took in kept["seconds"].items()}
+    return Durations(tuple(kept.get("alone", ())), seconds, tuple(map(tuple, kept.get("together", ()))))
 
 
-def write_durations(path: Path, alone: Sequence[str], seconds: Mapping[str, float]) -> None:
-    """Remember what files take."""
-    lines = [HEAD, "alone = [", *(f'  "{name}",' for name in alone), "]", "", "[seconds]"]
+def write_durations(path: Path, known: Durations, seconds: Mapping[str, float]) -> None:
+    """Remember what files take; the rest stays as it is known."""
+    lines = [HEAD, "alone = [", *(f'  "{name}",' for name in known.alone), "]"]
+    lines += ["together = [", *(f"  {json.dumps(names)}," for names in known.together), "]", "", "[seconds]"]
     lines += [f'"{name}" = {took:.0f}' for name, took in sorted(seconds.items()) if took >= LEAST_S]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -75,8 +88,8 @@ def share_out(files: Iterable[str], durations: Durations, count: int) -> list[li
     """
     shares: list[list[str]] = [[] for _ in range(count)]
     loads = [0.0] * count
-    for file in sorted(files, key=lambda one: (-durations.of(one), one)):
+    for unit in durations.units(files):
         least = loads.index(min(loads))
-        shares[least].append(file)
-        loads[least] += durations.of(file)
+        shares[least] += unit
+        loads[least] += sum(map(durations.of, unit))
     return [sorted(share) for share in shares]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,12 @@ def test_every_file_is_run_once_and_the_shares_are_even(seconds: dict[str, float
     assert all(share == sorted(share) for share in shares)
 
 
+def test_files_that_share_what_is_costly_are_in_one_share() -> None:
+    """Else each process would make it anew."""
+    known = Durations((), {"a": 9.0, "b": 8.0, "c": 7.0, "d": 6.0}, (("a", "d"),))
+    assert share_out("abcd", known, 3) == [["a", "d"], ["b"], ["c"]]
+
+
 def test_what_was_measured_is_remembered(tmp_path: Path) -> None:
     """Quick files are not named, and what is alone stays so."""
     report = tmp_path / "1.xml"
@@ -37,9 +44,10 @@ def test_what_was_measured_is_remembered(tmp_path: Path) -> None:
     )
     took = measured([report, tmp_path / "never written.xml"])
     assert took == {"tests/unit/test_a.py": pytest.approx(3.6), "tests/unit/test_b.py": pytest.approx(0.2)}
-    write_durations(tmp_path / "durations.toml", ["tests/e2e/test_c.py"], took)
+    before = Durations(("tests/e2e/test_c.py",), {}, (("tests/a.py", "tests/b.py"),))
+    write_durations(tmp_path / "durations.toml", before, took)
     known = read_durations(tmp_path / "durations.toml")
-    assert known.alone == ("tests/e2e/test_c.py",)
+    assert (known.alone, known.together) == (before.alone, before.together)
     assert known.seconds == {"tests/unit/test_a.py": 4.0}
     assert known.of("tests/unit/test_b.py") == QUICK_S
 
@@ -47,7 +55,7 @@ def test_what_was_measured_is_remembered(tmp_path: Path) -> None:
 def test_the_durations_that_are_kept_name_files_that_exist() -> None:
     """A file that was moved would be taken for quick, or run beside others."""
     known, files = read_durations(run_tests.ROOT / run_tests.DURATIONS), files_of(run_tests.ROOT)
-    assert [name for name in (*known.alone, *known.seconds) if name not in files] == []
+    assert [name for name in (*known.alone, *known.seconds, *chain(*known.together)) if name not in files] == []
 
 
 def script(*lines: str, exit_code: int = 0) -> tuple[str, ...]:
