@@ -21,7 +21,7 @@ LEAST_S = 1.0
 
 HEAD = """# What test files take, in seconds: `./nephila test` shares them out among its processes by this. Written by
 # `./nephila test --measure`; a file that is not named is quick. Those under `alone` measure the pace of real processes,
-# and have the machine to themselves at the end; those of a list under `together` share something that is costly to make.
+# and have the machine to themselves at the end; those of a list under `together` share something costly.
 """
 
 
