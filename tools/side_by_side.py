@@ -22,6 +22,8 @@ OPENING = "test session starts"
 """The headline that every process begins with: progress follows it."""
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)")
 FAILED = ("FAILED ", "ERROR ")
+USUAL = (0, 1, 5)
+"""Exit codes of pytest that its own last lines explain: all fine, something failed, nothing to run."""
 
 
 @dataclass(slots=True)
@@ -120,5 +122,7 @@ def summary(told: Sequence[Told]) -> list[str]:
     for one in told:
         counts += one.counts
     lines = [line for one in told for line in one.failed]
-    lines += [f"process {one.number} ended with exit code {one.exit_code}" for one in told if one.exit_code > 1]
+    lines += [
+        f"process {one.number} ended with exit code {one.exit_code}" for one in told if one.exit_code not in USUAL
+    ]
     return [*lines, ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common()) or "no test ran"]
