@@ -15,6 +15,13 @@ _FILES = (
     "arithmetic", "policy", "shard", "urls", "queue", "returning", "hosts", "shelves", "traps", "admit", "settle",
     "lending", "promoting", "claim", "upkeep", "orders", "tell",
 )  # fmt: skip
+_GLOBALS = (
+    "local redis, math, string, table, struct, bit, cmsgpack, cjson = "
+    "redis, math, string, table, struct, bit, cmsgpack, cjson\n"
+    "local ipairs, pairs, tonumber, tostring, type, next, unpack, error = "
+    "ipairs, pairs, tonumber, tostring, type, next, unpack, error\n"
+)
+"""Looked up once: a global of a function is behind two guarded tables."""
 _WRITING = {
     "open": "Upkeep.open",
     "unpark": "Upkeep.unpark",
@@ -62,7 +69,7 @@ def library() -> Library:
     table = ", ".join(f"{name} = {value}" for name, value in calls.items())
     text = (
         f"{(folder / 'head.lua').read_text()}local CALLS\n"
-        f"local function begin()\n{body}CALLS = {{ {table} }}\nend\n"
+        f"local function begin()\n{_GLOBALS}{body}CALLS = {{ {table} }}\nend\n"
         "local function run(name, keys, args)\nif not CALLS then begin() end\nreturn CALLS[name](keys, args)\nend\n"
     )
     name = f"nephila_{sha256(text.encode()).hexdigest()[:12]}"

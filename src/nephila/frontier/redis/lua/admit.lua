@@ -14,19 +14,30 @@ function Admit.next()
   return value
 end
 
--- Candidates of one host: name, domain, tie of the name, how many, then each of them.
+-- A candidate as it is given: fingerprint, depth, class, hops, bonus, what breaks ties, its draw; then its tail.
+local GIVEN, TAIL_AT = '>c16BBBhc4I4', 30
+
+local function read_candidate(raw)
+  local fp, depth, level, hops, bonus, tie = struct.unpack(GIVEN, raw)
+  return {
+    fp = fp, depth = depth, level = level ~= NO_LEVEL and level or nil, hops = hops, bonus = bonus, tie = tie,
+    tail = raw:sub(TAIL_AT), rank = 0, admitted = X.wall_s, cycle = X.cycle, via = '', is_new = true,
+  }
+end
+
+function Admit.tail_of(raw)
+  return raw:sub(TAIL_AT)
+end
+
+-- Candidates of one host: name, domain, tie of the name, how many, then each of them, not yet taken apart.
 local function read_group()
-  local name, domain, tie, count = Admit.next(), Admit.next(), Admit.next(), tonumber(Admit.next())
-  local candidates = {}
-  for at = 1, count do
-    local raw = Admit.next()
-    local fp, depth, level, hops, bonus, own_tie, chance = struct.unpack('>c16BBBhc4I4', raw)
-    candidates[at] = {
-      fp = fp, depth = depth, level = level ~= NO_LEVEL and level or nil, hops = hops, bonus = bonus, tie = own_tie,
-      chance = chance, tail = raw:sub(30), host = name,
-    }
+  local args, at = X.args, X.at
+  local count, candidates = tonumber(args[at + 3]), {}
+  for position = 1, count do
+    candidates[position] = args[at + 3 + position]
   end
-  return { name = name, domain = domain, tie = tie, candidates = candidates }
+  X.at = at + 4 + count
+  return { name = args[at], domain = args[at + 1], tie = args[at + 2], candidates = candidates }
 end
 
 function Admit.read_groups(count)
@@ -49,10 +60,10 @@ end
 function Admit.lacks_patterns(groups)
   local lacking = false
   for _, group in ipairs(groups) do
-    local host = Shard.host(group.name)
+    local host = Shard.glance(group.name)
     if host and host.flagged > 0 then
       for _, candidate in ipairs(group.candidates) do
-        lacking = Traps.lacks(host, candidate.tail) or lacking
+        lacking = Traps.lacks(host, Admit.tail_of(candidate)) or lacking
       end
     end
   end
@@ -120,7 +131,8 @@ local function move(host, bundle, url, candidate)
     return
   end
   local taken = Queue.take(host, bundle, url.fp)
-  local tie = Arith.tie(host.name .. taken.tail, X.rules.tie_seed)
+  taken.rank = url.rank
+  local tie = taken.tail == candidate.tail and candidate.tie or Arith.tie(host.name .. taken.tail, X.rules.tie_seed)
   Hosts.wake(host, { Queue.enqueue(host, { taken }, new_lane, new_step, nearer, tie) })
 end
 
@@ -149,39 +161,41 @@ local function meet_record(host, record, candidate)
   return 0
 end
 
-local function meet_again(host, candidate, where, source)
-  local _, known_step = part_for(source, host.domain)
-  if where ~= '0' then
-    local bundle = Queue.load(host, where)
-    if #bundle.member > 13 then
-      if candidate.level == 0 then
-        Shelves.fetch(host, bundle, candidate.fp, 0, candidate.depth)
-      end
-      return 0
-    end
-    local url = Queue.find(bundle, candidate.fp)
-    local before = url.rank
-    if known_step then
-      url.rank = Policy.raised(known_step, url.rank, candidate.chance)
-      if url.rank ~= before then
-        Queue.set_rank(host, bundle, candidate.fp, url.rank)
-      end
-    end
-    local moved = math.floor(url.rank / BAND) ~= math.floor(before / BAND)
-    if moved or candidate.level or candidate.depth < url.depth then
-      move(host, bundle, url, candidate)
+local function meet_again(host, raw, note, known_step)
+  local kind, before, depth, number = Urls.read(note)
+  local fp, its_depth, level, _, _, _, chance = struct.unpack(GIVEN, raw)
+  if kind == Urls.ON_SHELF then
+    if level == 0 then
+      local candidate = read_candidate(raw)
+      host = Shard.host(host.name)
+      Shelves.fetch(host, Queue.load(host, string.format('%.0f', number)), candidate.fp, 0, candidate.depth)
     end
     return 0
   end
-  local record = Urls.record(host, candidate.fp)
+  local rank = before
   if known_step then
-    local rank = Policy.raised(known_step, record.rank, candidate.chance)
-    if rank ~= record.rank then
-      record.rank = rank
-      Urls.save(host, record)
+    rank = Policy.raised(known_step, rank, chance)
+    if rank ~= before then
+      Urls.note(host, fp, kind, rank, depth, number)
     end
   end
-  return meet_record(host, record, candidate)
+  if kind == Urls.IN_QUEUE then
+    if level ~= NO_LEVEL or its_depth < depth or math.floor(rank / BAND) ~= math.floor(before / BAND) then
+      host = Shard.host(host.name)
+      local bundle = Queue.load(host, string.format('%.0f', number))
+      local url = Queue.find(bundle, fp)
+      url.rank = rank
+      move(host, bundle, url, read_candidate(raw))
+    end
+    return 0
+  end
+  local state, cycle = math.floor(number / 16777216), number % 16777216
+  local returns = state >= Urls.DONE and cycle < X.cycle
+  if returns or level ~= NO_LEVEL or (state == Urls.QUEUED and its_depth < depth) then
+    host = Shard.host(host.name)
+    return meet_record(host, Urls.record(host, fp), read_candidate(raw))
+  end
+  return 0
 end
 
 -- What is new
@@ -231,12 +245,14 @@ local function admit_new(group, candidates, source)
   local allowed = without_forbidden(host, candidates, source)
   local rank, kinds, order = first_rank(host, source), {}, {}
   for _, one in ipairs(allowed) do
-    local like = one.depth .. ',' .. (one.level or '-') .. ',' .. one.hops .. ',' .. one.bonus
-    if kinds[like] == nil then
-      kinds[like] = {}
-      table.insert(order, like)
+    local like = one.depth + 256 * (one.level or NO_LEVEL) + 65536 * one.hops + 16777216 * (one.bonus + 32768)
+    local alike = kinds[like]
+    if alike == nil then
+      alike = {}
+      kinds[like] = alike
+      order[#order + 1] = like
     end
-    table.insert(kinds[like], one)
+    alike[#alike + 1] = one
   end
   local places = {}
   for _, like in ipairs(order) do
@@ -246,7 +262,7 @@ local function admit_new(group, candidates, source)
     local level = one.level or Policy.level_of(X.rules, points)
     local lane, step = Policy.lane_of(false, level), Policy.step_for(X.step, points)
     for _, url in ipairs(urls) do
-      url.rank, url.admitted, url.cycle, url.via, url.is_new = rank, X.wall_s, X.cycle, source.via, true
+      url.rank, url.via = rank, source.via
     end
     local wanted = Shelves.sort_out(host, urls, lane, step, depth)
     if #wanted > 0 then
@@ -268,11 +284,12 @@ local function count_referrer(group, source)
   if source.bit < 0 or group.domain == source.domain then
     return
   end
-  local host = Admit.host_for(group.name, group.domain, group.tie)
+  local host = Shard.glance(group.name) or Admit.host_for(group.name, group.domain, group.tie)
   local half, at = source.bit >= 32 and 'ref_hi' or 'ref_lo', source.bit % 32
   if Arith.has_bit(host[half], at) then
     return
   end
+  host = Shard.host(group.name)
   host[half] = Arith.with_bit(host[half], at)
   local domain = Shard.domain(host.domain)
   domain[half] = Arith.with_bit(domain[half], at)
@@ -285,20 +302,15 @@ end
 function Admit.all(groups, source)
   local added, known, cooling, news = 0, 0, 0, {}
   for at, group in ipairs(groups) do
-    local host = Shard.host(group.name)
-    local fingerprints, where, new = {}, {}, {}
-    if host then
-      for position, one in ipairs(group.candidates) do
-        fingerprints[position] = one.fp
-      end
-      where = Urls.where_all(host, fingerprints)
-    end
-    for _, one in ipairs(group.candidates) do
-      if where[one.fp] then
+    local host = Shard.glance(group.name)
+    local where, new = host and Urls.where_all(host, group.candidates) or {}, {}
+    local _, known_step = part_for(source, group.domain)
+    for position, raw in ipairs(group.candidates) do
+      if where[position] then
         known = known + 1
-        cooling = cooling + meet_again(host, one, where[one.fp], source)
+        cooling = cooling + meet_again(host, raw, where[position], known_step)
       else
-        table.insert(new, one)
+        new[#new + 1] = read_candidate(raw)
       end
     end
     news[at] = new
@@ -318,15 +330,15 @@ end
 local function renew(groups, changed)
   local renewed, at = {}, 0
   for _, group in ipairs(groups) do
-    for _, one in ipairs(group.candidates) do
+    for _, raw in ipairs(group.candidates) do
       at = at + 1
-      local said = changed[tostring(at)]
+      local said, fp = changed[tostring(at)], raw:sub(1, 16)
       local host = said and Shard.host(group.name)
-      if host and Urls.where(host, one.fp) == '0' then
-        local record = Urls.record(host, one.fp)
+      if host and Urls.has_record(host, fp) then
+        local record = Urls.record(host, fp)
         if record.state == Urls.DONE and record.settled < said and Urls.cooling_s(record) <= 0 then
           Hosts.wake(host, { Queue.requeue(host, record) })
-          table.insert(renewed, one.fp)
+          table.insert(renewed, fp)
         end
       end
     end

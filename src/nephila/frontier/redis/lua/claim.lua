@@ -132,10 +132,8 @@ end
 -- A URL of the queue ends unasked.
 local function drop(host, url, reason, detail)
   Queue.take(host, url.bundle, url.fp)
+  url.rank = Queue.rank_of(host, url)
   local record = url.asked and Urls.record(host, url.fp) or Urls.new_record(url)
-  if not url.asked then
-    Urls.put_all(host, { url.fp }, '0', false)
-  end
   Urls.enter(host, record, Urls.DROPPED)
   record.bundle, record.cycle, record.settled, record.reason, record.detail = 0, X.cycle, X.wall_s, reason, detail
   Urls.save(host, record)
@@ -308,7 +306,7 @@ local function lease_host(host, lane)
   end
   local tasks, fingerprints = {}, {}
   for at, url in ipairs(found) do
-    tasks[at], fingerprints[at] = Claim.page_task(url), url.fp
+    tasks[at], fingerprints[at] = Claim.page_task(host, url), url.fp
   end
   return Claim.make(host, tasks, '', fingerprints, known and known[2] or 0)
 end

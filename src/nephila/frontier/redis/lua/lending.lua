@@ -19,14 +19,14 @@ end
 
 -- What a caller is told of a lease
 
-function Claim.page_task(url)
+function Claim.page_task(host, url)
   local record = url.record
   local from = record or url
   local history = record and record.history or { 0, 0, 0, 0, 0, 0 }
   return {
     'p', url.fp, url.url, url.depth, record and record.level or url.level, from.hops, record and record.retries or 0, from.cycle,
     record and record.etag or '', record and record.last_modified or '', record and record.digest or '', from.via,
-    record and record.trail or {}, record and record.fetched or 0, history, from.rank,
+    record and record.trail or {}, record and record.fetched or 0, history, record and record.rank or Queue.rank_of(host, url),
     record and record.segment ~= '' and 1 or 0,
   }
 end
@@ -77,7 +77,7 @@ function Claim.told_again(worker, request)
       end
       for at, fingerprint in ipairs(lease[4]) do
         local url = Claim.url_at(host, fingerprint)
-        tasks[at] = Claim.page_task(url)
+        tasks[at] = Claim.page_task(host, url)
         local known = X.rules.robots and Settle.origin(Urls.origin(url.url))
         rules_at = known and known[2] or 0
       end
@@ -89,12 +89,13 @@ end
 
 -- A URL that waits in its host's queue, as a claim sees it.
 function Claim.url_at(host, fingerprint)
-  local where, record = Urls.where(host, fingerprint), nil
-  if where == '0' then
+  local kind, _, _, number = Urls.read(Urls.where(host, fingerprint))
+  local record = nil
+  if kind == Urls.HAS_RECORD then
     record = Urls.record(host, fingerprint)
-    where = string.format('%.0f', record.bundle)
+    number = record.bundle
   end
-  local url = Queue.find(Queue.load(host, where), fingerprint)
+  local url = Queue.find(Queue.load(host, string.format('%.0f', number)), fingerprint)
   url.record = record
   url.url = Urls.spell(host, record and record.tail or url.tail)
   return url

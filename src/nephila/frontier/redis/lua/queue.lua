@@ -1,8 +1,8 @@
 -- The queue of a host: bundles of URLs that were found together, sorted by their places.
 --
 -- A bundle is named by a number; the sorted set of the host holds place and number, the hash the URLs. What is parked
--- lies in the same two, under a key that begins with its shelf. An item is fingerprint (16), rank (1), length of the
--- tail (2), tail.
+-- lies in the same two, under a key that begins with its shelf. An item is fingerprint (16), length of the tail (2), tail;
+-- its rank is with what is noted of the URL (urls.lua).
 
 local MOST = 64 -- URLs in a bundle: one is written anew when a URL leaves it
 local PROBE_MARK = '\0\0\0'
@@ -73,19 +73,20 @@ local function forget(host, bundle)
 end
 
 local function item(url)
-  return url.fp .. string.char(url.rank) .. struct.pack('>I2', #url.tail) .. url.tail
+  return url.fp .. struct.pack('>I2', #url.tail) .. url.tail
 end
 
 -- The URL at a position of a bundle, and where the next one begins.
 function Queue.item_at(bundle, at)
   local items = bundle.items
-  local length = struct.unpack('>I2', items:sub(at + 17, at + 18))
+  local high, low = items:byte(at + 16, at + 17)
+  local length = high * 256 + low
   local lane, _, depth = Policy.read_place(place_in(bundle.member))
   return {
-    fp = items:sub(at, at + 15), rank = items:byte(at + 16), tail = items:sub(at + 19, at + 18 + length),
+    fp = items:sub(at, at + 15), tail = items:sub(at + 18, at + 17 + length),
     hops = bundle.hops, admitted = bundle.admitted, cycle = bundle.cycle, via = bundle.via,
     level = Policy.level_of_lane(lane), depth = depth, asked = bundle.asked == 1, bundle = bundle,
-  }, at + 19 + length
+  }, at + 18 + length
 end
 
 function Queue.items(bundle)
@@ -96,6 +97,12 @@ function Queue.items(bundle)
     table.insert(found, url)
   end
   return found
+end
+
+-- The rank of a URL in a bundle.
+function Queue.rank_of(host, url)
+  local _, rank = Urls.read(Urls.where(host, url.fp))
+  return rank
 end
 
 function Queue.find(bundle, fingerprint)
@@ -195,12 +202,18 @@ local function put(host, urls, prefix, place)
   for first = 1, #urls, MOST do
     local number = host.next_bundle
     host.next_bundle = number + 1
-    local parts, fingerprints = {}, {}
+    local parts, one = {}, urls[first]
+    local kind, depth = prefix == '' and Urls.IN_QUEUE or Urls.ON_SHELF, place:byte(5)
     for at = first, math.min(first + MOST - 1, #urls) do
-      parts[#parts + 1] = item(urls[at])
-      fingerprints[#fingerprints + 1] = urls[at].fp
+      local url = urls[at]
+      parts[#parts + 1] = item(url)
+      if not url.asked then
+        Urls.note(host, url.fp, kind, url.rank or Queue.rank_of(host, url), depth, number)
+      end
     end
-    local one = urls[first]
+    if one.is_new then
+      Urls.came(host, #parts)
+    end
     local bundle = {
       number = string.format('%.0f', number), member = prefix .. place .. struct.pack('>I4', number),
       asked = one.asked and 1 or 0, hops = one.hops, admitted = one.admitted, cycle = one.cycle, via = one.via,
@@ -209,9 +222,6 @@ local function put(host, urls, prefix, place)
     save(host, bundle)
     redis.call('ZADD', order_key(host), 0, bundle.member)
     count(host, bundle.member, #parts, one.admitted)
-    if not one.asked then
-      Urls.put_all(host, fingerprints, bundle.number, one.is_new)
-    end
     one.put_in = number
   end
 end
@@ -240,19 +250,13 @@ function Queue.take(host, bundle, fingerprint)
   if #bundle.member == 13 then
     count_sections(host, { url }, -1)
   end
-  bundle.items = bundle.items:sub(1, at - 1) .. bundle.items:sub(at + 19 + #url.tail)
+  bundle.items = bundle.items:sub(1, at - 1) .. bundle.items:sub(at + 18 + #url.tail)
   if bundle.items == '' then
     forget(host, bundle)
   else
     save(host, bundle)
   end
   return url
-end
-
-function Queue.set_rank(host, bundle, fingerprint, rank)
-  local _, at = Queue.find(bundle, fingerprint)
-  bundle.items = bundle.items:sub(1, at + 15) .. string.char(rank) .. bundle.items:sub(at + 17)
-  save(host, bundle)
 end
 
 -- Take all (or the first `most`) URLs out of a bundle.
@@ -284,7 +288,7 @@ end
 function Queue.enqueue_alone(host, record, points)
   local lane = Policy.lane_of(record.fetched > 0, record.level)
   local url = {
-    fp = record.fp, rank = 0, tail = '', asked = true, hops = 0, admitted = record.admitted, cycle = 0, via = '',
+    fp = record.fp, tail = '', asked = true, hops = 0, admitted = record.admitted, cycle = 0, via = '',
   }
   local tie = Arith.tie(host.name .. record.tail, X.rules.tie_seed)
   local place = Queue.enqueue(host, { url }, lane, Policy.step_for(X.step, points), record.depth, tie)

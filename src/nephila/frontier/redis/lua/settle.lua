@@ -180,8 +180,7 @@ local function end_page_task(host, settlement)
   if record.is_new then
     local bundle = record.bundle_of
     record.is_new, record.bundle_of = nil, nil
-    local url = Queue.take(host, bundle, record.fp)
-    Urls.put_all(host, { url.fp }, '0', false)
+    Queue.take(host, bundle, record.fp)
   else
     Queue.take_record(host, record)
   end
@@ -305,12 +304,13 @@ local function is_its_to_settle(host, lease, settlements)
       return false
     else
       left[one.fp] = nil
-      local where = Urls.where(host, one.fp)
-      if where == '0' then
+      local kind, rank, _, number = Urls.read(Urls.where(host, one.fp))
+      if kind == Urls.HAS_RECORD then
         one.record = Urls.record(host, one.fp)
       else
-        local bundle = Queue.load(host, where)
+        local bundle = Queue.load(host, string.format('%.0f', number))
         local url = Queue.find(bundle, one.fp)
+        url.rank = rank
         one.record = Urls.new_record(url)
         one.record.is_new, one.record.bundle_of = true, bundle
       end
@@ -335,7 +335,7 @@ local function lacks_patterns(host, settlements)
         if Traps.needs_links(host, one.seen) then
           for _, group in ipairs(one.groups) do
             for _, candidate in ipairs(group.name == host.name and group.candidates or {}) do
-              lacking = Traps.lacks(host, candidate.tail) or lacking
+              lacking = Traps.lacks(host, Admit.tail_of(candidate)) or lacking
             end
           end
         end

@@ -5,7 +5,7 @@
 --   meta           hash: rules, version, cycle, sweep, mean rank, draws, tokens, clock
 --   count          hash: counters
 --   hosts, domains hash: name -> packed record
---   u:HOST:N       hash: 8 bytes of a fingerprint -> number of the bundle it waits in, 0 when it has a record of its own
+--   u:HOST:N       hash: 8 bytes of a fingerprint -> what is noted of the URL (7 bytes, see urls.lua)
 --   q:HOST         hash: number -> bundle: URLs that were found together, packed
 --   z:HOST         sorted set (all of one score): place (or shelf and place) and number of each bundle
 --   r:HOST         hash: fingerprint -> record of a URL that was asked for
@@ -20,33 +20,59 @@
 -- What must stay true: nothing is written before everything that could be refused was looked at, because an error in
 -- the middle of a function takes nothing back.
 
-local HOST_FIELDS = {
-  'domain', 'tie', 'token', 'standing', 'next_at', 'reason', 'free_at', 'released_at', 'slept_ms', 'delay_ms',
-  'crawl_delay_ms', 'fetched', 'cycle', 'fetched_in_cycle', 'lied_in', 'work_since', 'admitted', 'fresh', 'ref_hi',
-  'ref_lo', 'trap_at', 'over', 'urls', 'buckets', 'next_bundle', 'lanes', 'robots', 'flagged', 'shelved', 'settles',
-  'ready', 'sections', 'elapsed_ms',
-}
-local DOMAIN_FIELDS = {
-  'pages', 'hosts', 'hosts_over', 'useful', 'ref_hi', 'ref_lo', 'looked_for', 'paused_until', 'window',
-  'errors_in_row', 'lowered', 'successes',
-}
-
 local rules_cache = {}
 
-local function named(fields, raw)
-  local values, record = cmsgpack.unpack(raw), {}
-  for at, field in ipairs(fields) do
-    record[field] = values[at]
-  end
-  return record
+-- Records are packed arrays: of a host two, since every link asks for the first. They are taken apart field by field, in
+-- one constructor each: a table that grows while it is filled costs several times as much.
+
+local function glance_of(name, first)
+  return {
+    name = name,
+    domain = first[1], buckets = first[2], urls = first[3], flagged = first[4], ref_hi = first[5], ref_lo =
+    first[6],
+  }
 end
 
-local function packed(fields, record)
-  local values = {}
-  for at, field in ipairs(fields) do
-    values[at] = record[field]
-  end
-  return cmsgpack.pack(values)
+local function host_of(name, raw, first, rest)
+  return {
+    name = name, raw = raw, was_reason = false, was_put_off = 0,
+    domain = first[1], buckets = first[2], urls = first[3], flagged = first[4], ref_hi = first[5], ref_lo =
+    first[6],
+    tie = rest[1], token = rest[2], standing = rest[3], next_at = rest[4], reason = rest[5], free_at = rest[6],
+    released_at = rest[7], slept_ms = rest[8], delay_ms = rest[9], crawl_delay_ms = rest[10], fetched =
+    rest[11], cycle = rest[12], fetched_in_cycle = rest[13], lied_in = rest[14], work_since = rest[15], admitted
+    = rest[16], fresh = rest[17], trap_at = rest[18], over = rest[19], next_bundle = rest[20], lanes = rest[21],
+    robots = rest[22], shelved = rest[23], settles = rest[24], ready = rest[25], sections = rest[26], elapsed_ms
+    = rest[27],
+  }
+end
+
+local function pack_host(host)
+  return cmsgpack.pack({
+    host.domain, host.buckets, host.urls, host.flagged, host.ref_hi, host.ref_lo,
+  }, {
+    host.tie, host.token, host.standing, host.next_at, host.reason, host.free_at, host.released_at,
+    host.slept_ms, host.delay_ms, host.crawl_delay_ms, host.fetched, host.cycle, host.fetched_in_cycle,
+    host.lied_in, host.work_since, host.admitted, host.fresh, host.trap_at, host.over, host.next_bundle,
+    host.lanes, host.robots, host.shelved, host.settles, host.ready, host.sections, host.elapsed_ms,
+  })
+end
+
+local function domain_of(name, raw, values)
+  return {
+    name = name, raw = raw,
+    pages = values[1], hosts = values[2], hosts_over = values[3], useful = values[4], ref_hi = values[5], ref_lo
+    = values[6], looked_for = values[7], paused_until = values[8], window = values[9], errors_in_row =
+    values[10], lowered = values[11], successes = values[12],
+  }
+end
+
+local function pack_domain(domain)
+  return cmsgpack.pack({
+    domain.pages, domain.hosts, domain.hosts_over, domain.useful, domain.ref_hi, domain.ref_lo,
+    domain.looked_for, domain.paused_until, domain.window, domain.errors_in_row, domain.lowered,
+    domain.successes,
+  })
 end
 
 -- Begin: `clock` is empty (the engine's own time counts), or "now,wall_ms,rebooted_at,slept_ms,anchor".
@@ -57,7 +83,8 @@ function Shard.open(name, clock)
     'policies', 'blocks'
   )
   X = {
-    P = P, hosts = {}, domains = {}, counts = {}, scores = {}, policy = {}, meta = {},
+    P = P, hosts = {}, domains = {}, counts = {}, scores = {}, policy = {}, meta = {}, notes = {},
+    pends = {}, raws = {}, glances = {},
     cycle = tonumber(got[2] or 1), sweep = got[3] or false, mean = tonumber(got[4] or Policy.FIRST_MEAN),
     draws = tonumber(got[5] or 0), tokens = tonumber(got[6] or 0), last = tonumber(got[7] or 0),
     rebooted_at = tonumber(got[8] or 0), slept_ms = 0, covered = got[9] == '1',
@@ -101,11 +128,29 @@ local function put_off(host)
   if host.token == 0 and host.reason ~= '' then
     return host.reason, math.max(1, Queue.length(host))
   end
-  return nil, 0
+  return false, 0
 end
 
+-- A host, to be changed; nil when it is not known.
 function Shard.host(name)
   local host = X.hosts[name]
+  if host ~= nil then
+    return host
+  end
+  local raw = X.raws[name] or redis.call('HGET', X.P .. 'hosts', name)
+  if not raw then
+    return nil
+  end
+  local first, rest = cmsgpack.unpack(raw)
+  host = host_of(name, raw, first, rest)
+  host.was_reason, host.was_put_off = put_off(host)
+  X.hosts[name] = host
+  return host
+end
+
+-- What every link asks of a host: only to look at.
+function Shard.glance(name)
+  local host = X.hosts[name] or X.glances[name]
   if host ~= nil then
     return host
   end
@@ -113,10 +158,9 @@ function Shard.host(name)
   if not raw then
     return nil
   end
-  host = named(HOST_FIELDS, raw)
-  host.name, host.raw = name, raw
-  host.was_reason, host.was_put_off = put_off(host)
-  X.hosts[name] = host
+  local _, first = cmsgpack.unpack_one(raw)
+  host = glance_of(name, first)
+  X.raws[name], X.glances[name] = raw, host
   return host
 end
 
@@ -126,7 +170,7 @@ function Shard.new_host(name, domain, tie)
     released_at = 0, slept_ms = 0, delay_ms = -1, crawl_delay_ms = 0, fetched = 0, cycle = 0, fetched_in_cycle = 0,
     lied_in = 0, work_since = 0, admitted = 0, fresh = 0, ref_hi = 0, ref_lo = 0, trap_at = 0, over = 0, urls = 0,
     buckets = 1, next_bundle = 1, lanes = { 0, 0, 0, 0, 0, 0, 0 }, robots = 0, flagged = 0, shelved = { 0, 0, 0 },
-    settles = '', ready = {}, sections = 0, elapsed_ms = 0, was_put_off = 0,
+    settles = '', ready = {}, sections = 0, elapsed_ms = 0, was_put_off = 0, was_reason = false,
   }
   X.hosts[name] = host
   Shard.count('hosts', 1)
@@ -140,15 +184,13 @@ function Shard.domain(name)
   end
   local raw = redis.call('HGET', X.P .. 'domains', name)
   if raw then
-    domain = named(DOMAIN_FIELDS, raw)
-    domain.raw = raw
+    domain = domain_of(name, raw, cmsgpack.unpack(raw))
   else
     domain = {
       pages = 0, hosts = 0, hosts_over = 0, useful = 0, ref_hi = 0, ref_lo = 0, looked_for = 0, paused_until = 0,
-      window = '', errors_in_row = 0, lowered = 0, successes = 0,
+      window = '', errors_in_row = 0, lowered = 0, successes = 0, name = name,
     }
   end
-  domain.name = name
   X.domains[name] = domain
   return domain
 end
@@ -206,30 +248,24 @@ function Shard.block_of_url(url)
   return nil
 end
 
--- Write back what has changed.
-function Shard.close()
+function Shard.write_host(name, host)
+  local reason, much = put_off(host)
+  if reason ~= host.was_reason or much ~= host.was_put_off then
+    if host.was_reason then
+      Shard.count('off:' .. host.was_reason, -host.was_put_off)
+    end
+    if reason then
+      Shard.count('off:' .. reason, much)
+    end
+  end
+  local raw = pack_host(host)
+  if raw ~= host.raw then
+    redis.call('HSET', X.P .. 'hosts', name, raw)
+  end
+end
+
+function Shard.write_counts()
   local P = X.P
-  for name, host in pairs(X.hosts) do
-    local reason, much = put_off(host)
-    if reason ~= host.was_reason or much ~= host.was_put_off then
-      if host.was_reason then
-        Shard.count('off:' .. host.was_reason, -host.was_put_off)
-      end
-      if reason then
-        Shard.count('off:' .. reason, much)
-      end
-    end
-    local raw = packed(HOST_FIELDS, host)
-    if raw ~= host.raw then
-      redis.call('HSET', P .. 'hosts', name, raw)
-    end
-  end
-  for name, domain in pairs(X.domains) do
-    local raw = packed(DOMAIN_FIELDS, domain)
-    if raw ~= domain.raw then
-      redis.call('HSET', P .. 'domains', name, raw)
-    end
-  end
   for name, by in pairs(X.counts) do
     if by ~= 0 then
       redis.call('HINCRBY', P .. 'count', name, by)
@@ -245,4 +281,22 @@ function Shard.close()
     table.insert(meta, type(value) == 'number' and string.format('%.0f', value) or value)
   end
   redis.call(unpack(meta))
+end
+
+-- Write back what has changed.
+function Shard.close()
+  local P = X.P
+  for name, notes in pairs(X.notes) do
+    Urls.write_notes(X.hosts[name] or X.glances[name], notes)
+  end
+  for name, host in pairs(X.hosts) do
+    Shard.write_host(name, host)
+  end
+  for name, domain in pairs(X.domains) do
+    local raw = pack_domain(domain)
+    if raw ~= domain.raw then
+      redis.call('HSET', P .. 'domains', name, raw)
+    end
+  end
+  Shard.write_counts()
 end

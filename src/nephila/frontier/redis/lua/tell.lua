@@ -30,19 +30,21 @@ local NAMES = { [0] = 'queued', 'delayed', 'completed', 'dropped', 'dead_letter'
 
 -- What is known of a URL: an array, empty when it was never met.
 local function story(host, fingerprint)
-  local where = Urls.where(host, fingerprint)
-  if not where then
+  local note = Urls.where(host, fingerprint)
+  if not note then
     return nil
   end
+  local kind, rank, _, number = Urls.read(note)
   local record, url, place, shelf, evidence = nil, nil, '', '', {}
-  if where == '0' then
+  if kind == Urls.HAS_RECORD then
     record = Urls.record(host, fingerprint)
     if record.bundle ~= 0 then
       place = Queue.place_in(Queue.load(host, string.format('%.0f', record.bundle)).member)
     end
   else
-    local bundle = Queue.load(host, where)
+    local bundle = Queue.load(host, string.format('%.0f', number))
     url = Queue.find(bundle, fingerprint)
+    url.rank = rank
     place = Queue.place_in(bundle.member)
     record = Urls.new_record(url)
     if #bundle.member > 13 then
@@ -59,7 +61,7 @@ local function story(host, fingerprint)
   local state = shelf ~= '' and 'parked' or NAMES[record.state]
   if shelf == '' and Claim.is_leased(host, fingerprint) then
     state = 'in_progress'
-  elseif record.state == Urls.DONE and record.pending == 1 then
+  elseif record.state == Urls.DONE and Urls.is_pending(host, record) then
     state = 'stored_pending'
   end
   local reason = shelf ~= '' and shelf or record.reason

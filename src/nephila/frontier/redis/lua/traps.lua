@@ -4,10 +4,6 @@
 -- by spelling, each as {pattern, group}. Where some are needed and were not given, a verb asks for them before it has
 -- written anything of the host in question, and is called again with them (`Traps.lacks`).
 
-local FIELDS = {
-  'state', 'barren', 'fetched', 'fresh', 'duplicates', 'repeats', 'errors', 'since_s', 'not_before_s', 'released',
-  'poured', 'poured_hour', 'flagged_s', 'example', 'texts', 'shapes', 'hopes', 'group',
-}
 local RING, HASH = 128, 4
 local PATIENCE = { 1.0, 1.2, 2.5 }
 local ESTABLISHED, TRIED, STUMBLES, HOPES, PROVEN_FACTOR = 5, 10, 2, 20, 10
@@ -50,11 +46,14 @@ end
 Traps.patterns_of = patterns_of
 
 local function read(pattern, raw)
-  local values, tally = cmsgpack.unpack(raw), { pattern = pattern }
-  for at, field in ipairs(FIELDS) do
-    tally[field] = values[at]
-  end
-  return tally
+  local values = cmsgpack.unpack(raw)
+  return {
+    pattern = pattern,
+    state = values[1], barren = values[2], fetched = values[3], fresh = values[4], duplicates = values[5],
+    repeats = values[6], errors = values[7], since_s = values[8], not_before_s = values[9], released =
+    values[10], poured = values[11], poured_hour = values[12], flagged_s = values[13], example = values[14],
+    texts = values[15], shapes = values[16], hopes = values[17], group = values[18],
+  }
 end
 
 local function find(host, pattern)
@@ -63,11 +62,11 @@ local function find(host, pattern)
 end
 
 local function save(host, tally, was)
-  local values = {}
-  for at, field in ipairs(FIELDS) do
-    values[at] = tally[field]
-  end
-  redis.call('HSET', key_of(host), tally.pattern, cmsgpack.pack(values))
+  redis.call('HSET', key_of(host), tally.pattern, cmsgpack.pack({
+    tally.state, tally.barren, tally.fetched, tally.fresh, tally.duplicates, tally.repeats, tally.errors,
+    tally.since_s, tally.not_before_s, tally.released, tally.poured, tally.poured_hour, tally.flagged_s,
+    tally.example, tally.texts, tally.shapes, tally.hopes, tally.group,
+  }))
   local change = (tally.state ~= NORMAL and 1 or 0) - (was ~= NORMAL and 1 or 0)
   host.flagged = host.flagged + change
   Shard.count('traps', change)

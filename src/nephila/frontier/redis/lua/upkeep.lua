@@ -68,15 +68,9 @@ end
 -- Bytes of a segment before `upto` are durable. ARGV: clock, segment, upto
 function Upkeep.confirm(keys, args)
   Shard.open(keys[1], args[1])
-  local key, done = X.P .. 'pend:' .. args[2], 0
-  local members = redis.call('ZRANGEBYSCORE', key, '-inf', args[3])
-  for _, member in ipairs(members) do
-    local host = { name = member:sub(1, -18) }
-    local record = Urls.record(host, member:sub(-16))
-    Urls.end_pending(host, record)
-    Urls.save(host, record)
-    done = done + 1
-  end
+  local key = X.P .. 'pend:' .. args[2]
+  local done = redis.call('ZREMRANGEBYSCORE', key, '-inf', args[3])
+  Shard.count('pending', -done)
   redis.call('HSET', X.P .. 'marks', args[2], args[3])
   if redis.call('EXISTS', key) == 0 then
     redis.call('SREM', X.P .. 'pends', args[2])

@@ -5,16 +5,15 @@
 
 local LOAD = 48 -- URLs to a bucket, on average; at most 128 may lie in one for it to stay packed
 
-local FIELDS = {
-  'state', 'tail', 'rank', 'level', 'depth', 'hops', 'retries', 'cycle', 'admitted', 'via', 'settled', 'reason',
-  'detail', 'due_at', 'due_reason', 'fetched', 'bundle', 'status', 'segment', 'offset', 'finish', 'digest', 'etag',
-  'last_modified', 'page', 'changed_at', 'pending', 'trail', 'history', 'gone',
-}
 Urls.QUEUED, Urls.DELAYED, Urls.DONE, Urls.DROPPED, Urls.DEAD = 0, 1, 2, 3, 4
 Urls.COUNTERS = { [2] = 'done', [3] = 'dropped', [4] = 'dead' }
 
 local function bucket_number(host, fingerprint)
-  local hash, size = struct.unpack('>I4', fingerprint:sub(5, 8)), 1
+  if host.buckets == 1 then
+    return 0
+  end
+  local b1, b2, b3, b4 = fingerprint:byte(5, 8)
+  local hash, size = ((b1 * 256 + b2) * 256 + b3) * 256 + b4, 1
   while size * 2 <= host.buckets do
     size = size * 2
   end
@@ -26,27 +25,64 @@ local function key_of(host, number)
   return X.P .. 'u:' .. host.name .. ':' .. number
 end
 
--- Where a URL is: nil when it is not known, '0' when it has a record, else the number of its bundle.
-function Urls.where(host, fingerprint)
-  return redis.call('HGET', key_of(host, bucket_number(host, fingerprint)), fingerprint:sub(1, 8)) or nil
+-- What is noted of a URL: kind (0 queued, 1 parked, 2 it has a record), rank, depth, and the number of its bundle, or
+-- state and cycle of its record. So most links to what is known are dealt with by looking here.
+Urls.IN_QUEUE, Urls.ON_SHELF, Urls.HAS_RECORD = 0, 1, 2
+local NOTE = '>BBBI4'
+
+local function noted(host)
+  local notes = X.notes[host.name]
+  if notes == nil then
+    notes = {}
+    X.notes[host.name] = notes
+  end
+  return notes
 end
 
--- The same for many, bucket by bucket; answers a table by fingerprint.
-function Urls.where_all(host, fingerprints)
-  local by_bucket, found = {}, {}
-  for _, fingerprint in ipairs(fingerprints) do
-    local number = bucket_number(host, fingerprint)
-    by_bucket[number] = by_bucket[number] or {}
-    table.insert(by_bucket[number], fingerprint)
-  end
-  for number, some in pairs(by_bucket) do
-    local fields = {}
-    for at, fingerprint in ipairs(some) do
-      fields[at] = fingerprint:sub(1, 8)
+-- kind, rank, depth, number
+function Urls.read(note)
+  return struct.unpack(NOTE, note)
+end
+
+function Urls.note(host, fingerprint, kind, rank, depth, number)
+  noted(host)[fingerprint:sub(1, 8)] = struct.pack(NOTE, kind, rank, math.min(depth, 255), number)
+end
+
+-- What is noted of a URL; nil when it is not known.
+function Urls.where(host, fingerprint)
+  local name = fingerprint:sub(1, 8)
+  local note = X.notes[host.name] and X.notes[host.name][name]
+  return note or redis.call('HGET', key_of(host, bucket_number(host, fingerprint)), name) or nil
+end
+
+function Urls.has_record(host, fingerprint)
+  local note = Urls.where(host, fingerprint)
+  return note and note:byte(1) == Urls.HAS_RECORD
+end
+
+-- The same for many candidates, bucket by bucket; answers a table by their position.
+function Urls.where_all(host, candidates)
+  local buckets, positions, found, notes = {}, {}, {}, X.notes[host.name]
+  for at = 1, #candidates do
+    local name = candidates[at]:sub(1, 8)
+    if notes and notes[name] then
+      found[at] = notes[name]
+    else
+      local number = bucket_number(host, name)
+      local fields = buckets[number]
+      if fields == nil then
+        fields = { 'HMGET', key_of(host, number) }
+        buckets[number], positions[number] = fields, {}
+      end
+      local some = positions[number]
+      fields[#fields + 1], some[#some + 1] = name, at
     end
-    for first = 1, #fields, 1000 do
-      local last = math.min(first + 999, #fields)
-      local values = redis.call('HMGET', key_of(host, number), unpack(fields, first, last))
+  end
+  for number, fields in pairs(buckets) do
+    local some = positions[number]
+    for first = 1, #some, 1000 do
+      local last = math.min(first + 999, #some)
+      local values = redis.call('HMGET', fields[2], unpack(fields, first + 2, last + 2))
       for at = first, last do
         found[some[at]] = values[at - first + 1] or nil
       end
@@ -76,25 +112,32 @@ local function split(host)
   host.buckets = host.buckets + 1
 end
 
--- Note where URLs are; `new` counts those that were not known.
-function Urls.put_all(host, fingerprints, bundle, new)
-  if new then
-    host.urls = host.urls + #fingerprints
-    Shard.count('urls', #fingerprints)
-    while host.urls > host.buckets * LOAD do
-      split(host)
+function Urls.came(host, count)
+  host.urls = host.urls + count
+  Shard.count('urls', count)
+end
+
+-- Write what was noted of a host's URLs, bucket by bucket.
+function Urls.write_notes(host, notes)
+  while host.urls > host.buckets * LOAD do
+    split(host)
+  end
+  local buckets = {}
+  for name, note in pairs(notes) do
+    local number = bucket_number(host, name)
+    local fields = buckets[number]
+    if fields == nil or #fields > 1000 then
+      if fields then
+        redis.call(unpack(fields))
+      end
+      fields = { 'HSET', key_of(host, number) }
+      buckets[number] = fields
     end
+    local size = #fields
+    fields[size + 1], fields[size + 2] = name, note
   end
-  local by_bucket = {}
-  for _, fingerprint in ipairs(fingerprints) do
-    local number = bucket_number(host, fingerprint)
-    local pairs_of = by_bucket[number] or {}
-    by_bucket[number] = pairs_of
-    table.insert(pairs_of, fingerprint:sub(1, 8))
-    table.insert(pairs_of, bundle)
-  end
-  for number, pairs_of in pairs(by_bucket) do
-    redis.call('HSET', key_of(host, number), unpack(pairs_of))
+  for _, fields in pairs(buckets) do
+    redis.call(unpack(fields))
   end
 end
 
@@ -117,23 +160,27 @@ end
 -- Records
 
 function Urls.record(host, fingerprint)
-  local raw = redis.call('HGET', X.P .. 'r:' .. host.name, fingerprint)
-  if not raw then
-    return nil
-  end
-  local values, record = cmsgpack.unpack(raw), { asked = true, fp = fingerprint }
-  for at, field in ipairs(FIELDS) do
-    record[field] = values[at]
-  end
-  return record
+  local values = cmsgpack.unpack(redis.call('HGET', X.P .. 'r:' .. host.name, fingerprint))
+  local _, rank = Urls.read(Urls.where(host, fingerprint))
+  return {
+    asked = true, fp = fingerprint, rank = rank,
+    state = values[1], tail = values[2], level = values[3], depth = values[4], hops = values[5], retries =
+    values[6], cycle = values[7], admitted = values[8], via = values[9], settled = values[10], reason =
+    values[11], detail = values[12], due_at = values[13], due_reason = values[14], fetched = values[15], bundle
+    = values[16], status = values[17], segment = values[18], offset = values[19], finish = values[20], digest =
+    values[21], etag = values[22], last_modified = values[23], page = values[24], changed_at = values[25], trail
+    = values[26], history = values[27], gone = values[28],
+  }
 end
 
 function Urls.save(host, record)
-  local values = {}
-  for at, field in ipairs(FIELDS) do
-    values[at] = record[field]
-  end
-  redis.call('HSET', X.P .. 'r:' .. host.name, record.fp, cmsgpack.pack(values))
+  redis.call('HSET', X.P .. 'r:' .. host.name, record.fp, cmsgpack.pack({
+    record.state, record.tail, record.level, record.depth, record.hops, record.retries, record.cycle,
+    record.admitted, record.via, record.settled, record.reason, record.detail, record.due_at, record.due_reason,
+    record.fetched, record.bundle, record.status, record.segment, record.offset, record.finish, record.digest,
+    record.etag, record.last_modified, record.page, record.changed_at, record.trail, record.history, record.gone,
+  }))
+  Urls.note(host, record.fp, Urls.HAS_RECORD, record.rank, record.depth, record.state * 16777216 + record.cycle % 16777216)
 end
 
 -- A record for a URL that is in a bundle until now.
@@ -143,7 +190,7 @@ function Urls.new_record(url)
     depth = url.depth, hops = url.hops, retries = 0, cycle = url.cycle, admitted = url.admitted, via = url.via,
     settled = 0, reason = '', detail = '', due_at = 0, due_reason = '', fetched = 0, bundle = 0, status = 0,
     segment = '', offset = -1, finish = 0, digest = '', etag = '', last_modified = '', page = 0, changed_at = 0,
-    pending = 0, trail = {}, history = { 0, 0, 0, 0, 0, 0 }, gone = 0,
+    trail = {}, history = { 0, 0, 0, 0, 0, 0 }, gone = 0,
   }
 end
 
@@ -185,20 +232,25 @@ end
 
 -- Captures
 
+-- A page is pending while its segment's set names it, and not a moment longer: nothing else says so.
+
 function Urls.hold_pending(host, record)
-  record.pending = 1
   Shard.count('pending', 1)
   local key = X.P .. 'pend:' .. record.segment
   redis.call('ZADD', key, string.format('%.0f', record.finish), name_of(host, record))
-  redis.call('SADD', X.P .. 'pends', record.segment)
+  if not X.pends[record.segment] then
+    X.pends[record.segment] = true
+    redis.call('SADD', X.P .. 'pends', record.segment)
+  end
+end
+
+function Urls.is_pending(host, record)
+  return record.segment ~= '' and redis.call('ZSCORE', X.P .. 'pend:' .. record.segment, name_of(host, record)) ~= false
 end
 
 function Urls.end_pending(host, record)
-  if record.pending == 1 then
-    record.pending = 0
-    Shard.count('pending', -1)
-    redis.call('ZREM', X.P .. 'pend:' .. record.segment, name_of(host, record))
-  end
+  Shard.count('pending', -1)
+  redis.call('ZREM', X.P .. 'pend:' .. record.segment, name_of(host, record))
 end
 
 function Urls.forget_capture(record)
@@ -209,7 +261,7 @@ end
 -- A URL leaves the state it is in. A capture that may never become durable is forgotten.
 function Urls.end_state(host, record)
   Urls.end_delay(host, record)
-  if record.state == Urls.DONE and record.pending == 1 then
+  if record.state == Urls.DONE and Urls.is_pending(host, record) then
     Urls.end_pending(host, record)
     Urls.forget_capture(record)
   end
