@@ -88,6 +88,26 @@ def test_a_crawl_with_its_catalogue_in_postgres(tmp_path: Path, door: Gate, serv
     assert PASSWORD.encode() not in files
 
 
+def test_takedowns_reach_the_catalogue_there(tmp_path: Path, door: Gate, server: Postgres) -> None:
+    """K2, W3: a page and a domain are taken out of it, and of what is counted; the rest agrees with the archives."""
+    spec, arguments = plain_web(45, hosts=4, pages=40)
+    out = tmp_path / "crawl"
+    with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "50") as web:
+        crawl_json(web, out, *into(door, "purged"), "--delay", "0.05")
+        pages = json.loads(run("pages", out, "--json", "--limit", "99").stdout)["pages"]
+    page, other = (
+        pages[0]["url"],
+        next(one["url"] for one in pages if one["url"].split("/")[2] != pages[0]["url"].split("/")[2]),
+    )
+    host = other.split("/")[2].partition(":")[0]
+    run("purge", out, page, host, "--reason", "they asked us to")
+    left = [one["url"] for one in json.loads(run("pages", out, "--json", "--limit", "99").stdout)["pages"]]
+    assert left
+    assert page not in left
+    assert not [url for url in left if f"//{host}:" in url]
+    check_catalogue(server, "purged", out)
+
+
 def test_a_server_that_restarts_and_a_crawler_that_is_killed(
     tmp_path: Path, server: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:

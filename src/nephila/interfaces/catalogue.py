@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from nephila.model.noun import noun
 from nephila.model.record import SegmentId
+
+from .removal import CatalogueRemoval
 
 _NOT_MODIFIED = 304
 
@@ -218,5 +220,13 @@ class CatalogueSights(Protocol):
         """Last visit, pages, requests, mean milliseconds and robots.txt of a registrable domain."""
 
 
-class WholeCatalogue(Catalogue, CatalogueReports, CatalogueSights, Protocol):
+@runtime_checkable
+class RemovableCatalogue(Catalogue, Protocol):
+    """A catalogue that something can be taken out of (K2)."""
+
+    def removal(self) -> CatalogueRemoval:
+        """What takes captures out."""
+
+
+class WholeCatalogue(RemovableCatalogue, CatalogueReports, CatalogueSights, Protocol):
     """A catalogue with all that is read of one."""

@@ -33,6 +33,7 @@ from nephila.frontier.schedule import SimpleRecrawl
 from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.frontier.sieve import ScopeSieve
 from nephila.interfaces.addresses import AddressLedger
+from nephila.interfaces.catalogue import RemovableCatalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.network import Dialer, Resolver
@@ -61,7 +62,7 @@ from nephila.pipeline import (
     Stages,
 )
 from nephila.politeness import StandardPoliteness, address_ledger
-from nephila.store import Disk, LocalArchive, LocalDisk, SpooledArchive, SqliteCatalogue, Trail
+from nephila.store import Disk, LocalArchive, LocalDisk, SpooledArchive, Trail
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
 
 from .allowance import PageAllowance
@@ -398,8 +399,8 @@ def _takedowns(
     sink: JsonlEventSink,
     identifier: Identifier,
 ) -> TakedownKeeper | None:
-    """Who carries out takedowns; nobody where archive or catalogue are not in the crawl's directory (`check_order`)."""
-    if not isinstance(kept.archive, LocalArchive) or not isinstance(books.catalogue, SqliteCatalogue):
+    """Who carries out takedowns; nobody where archive or frontier are not in the crawl's directory (`check_order`)."""
+    if not isinstance(kept.archive, LocalArchive) or not isinstance(books.catalogue, RemovableCatalogue):
         return None
     if not isinstance(books.frontier, LmdbFrontier):
         return None

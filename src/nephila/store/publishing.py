@@ -23,6 +23,7 @@ from nephila.interfaces.catalogue import (
     PageRow,
     WholeCatalogue,
 )
+from nephila.interfaces.removal import CatalogueRemoval
 from nephila.interfaces.stream import Message, MessageStream
 from nephila.model.errors import StreamAwayError
 from nephila.model.record import SegmentId
@@ -202,6 +203,10 @@ class PublishingCatalogue:
     def errors_since(self, at: int, limit: int) -> dict[str, int]:
         """As the interface."""
         return self._catalogue.errors_since(at, limit)
+
+    def removal(self) -> CatalogueRemoval:
+        """What takes captures out of it (K2); what was told of them is others' by now."""
+        return self._catalogue.removal()
 
     def domain(self, name: str) -> tuple[int, int, int, float, str] | None:
         """As the interface."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any
 
-from nephila.model.record import SegmentId
+from nephila.interfaces.removal import ListedCapture
 
 BATCH = 5_000
 
@@ -32,28 +32,8 @@ UPDATE domains SET total_requests = max(0, total_requests - ?), total_pages = ma
 """
 
 
-class ListedCapture(NamedTuple):
-    """What deciding takes of a row."""
-
-    number: int
-    """Of the segment, as the catalogue counts them."""
-    offset: int
-    segment: SegmentId
-    fingerprint: bytes
-    url: str
-    host: str
-    domain: str
-    kind: str
-    robots: bool
-    content_hash: bytes
-    simhash: int | None
-    duplicate_of: str
-    near_duplicate_of: str
-    status: int
-
-
 class Removal:
-    """Works on a catalogue that is open for writing, or (but for `remove`) for reading."""
+    """Implements `interfaces.removal.CatalogueRemoval`."""
 
     def __init__(
         self,

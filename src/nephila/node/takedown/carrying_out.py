@@ -25,9 +25,11 @@ from typing import TypeVar
 import msgspec
 
 from nephila.frontier.embedded import LmdbFrontier
+from nephila.interfaces.catalogue import RemovableCatalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.near_duplicates import NearIndex
+from nephila.interfaces.removal import ListedCapture
 from nephila.model.errors import StorageError
 from nephila.model.likeness import Likeness
 from nephila.model.record import SegmentId
@@ -35,11 +37,10 @@ from nephila.model.task import Level
 from nephila.node.directory import CrawlDirectory
 from nephila.observe.eventfile import event_files
 from nephila.observe.redaction import masked_line
-from nephila.store import Disk, LocalArchive, LocalDisk, SqliteCatalogue, Trail
+from nephila.store import Disk, LocalArchive, LocalDisk, Trail
 from nephila.store.metadata import MetadataFields
 from nephila.store.reader import WarcRecord
 from nephila.store.receipt import check_sealed, replace_sealed
-from nephila.store.removal import ListedCapture
 from nephila.store.rewriting import DRAFT_SUFFIX, Rewriting, unit_at, write_draft
 from nephila.store.tombstone import is_tombstone
 from nephila.store.trail import ARCHIVES, EVENTS, FIRST
@@ -63,7 +64,7 @@ class Parts:
     disk: Disk
     clock: Clock
     frontier: LmdbFrontier
-    catalogue: SqliteCatalogue
+    catalogue: RemovableCatalogue
     duplicates: DigestIndex
     near: NearIndex | None
     archive: LocalArchive

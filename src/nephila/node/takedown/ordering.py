@@ -13,12 +13,12 @@ from pathlib import Path
 
 from nephila.frontier.embedded import LmdbFrontierView
 from nephila.model.errors import CrawlDirectoryError, StorageError
+from nephila.node.cataloguing import read_catalogue
 from nephila.node.clock import SystemClock
 from nephila.node.desk import Desk, is_held
 from nephila.node.inspect import begun
 from nephila.node.operating import CrawlOperator
 from nephila.node.wiring import identifier_of
-from nephila.store import SqliteCatalogue
 from nephila.urls import Address
 
 from .carrying_out import plan_of
@@ -81,11 +81,8 @@ class Purge:
             target = Target(order, self._identify(view.secret))
         finally:
             view.close()
-        catalogue = SqliteCatalogue(self._directory.catalogue, read_only=True)
-        try:
+        with read_catalogue(self._directory, self._settings) as catalogue:
             plan = plan_of(target, catalogue.removal().rows(), lambda _segment: True)
-        finally:
-            catalogue.close()
         pages = {row.fingerprint for row in plan.gone if row.fingerprint}
         return Foreseen(len(plan.gone), len(pages), len(plan.files), len(plan.emptied))
 

@@ -26,11 +26,6 @@ def check_order(order: Order, identify: Identify, settings: Settings) -> Order:
             f"the archive of this crawl is in {settings.archive.url}, where objects are never overwritten",
             hint="`nephila block` keeps it from being fetched; what is stored there is yours to delete",
         )
-    if settings.catalogue.url:
-        raise UsageError(
-            "the catalogue of this crawl is in PostgreSQL, out of which nothing is taken yet",
-            hint="`nephila block` keeps it from being fetched; what is stored is yours to delete",
-        )
     reason = " ".join(order.reason.split())
     if not reason:
         raise UsageError("a takedown needs a reason", "it is kept in the record and told by `why`")

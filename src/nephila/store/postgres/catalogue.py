@@ -21,6 +21,7 @@ from nephila.model.settings import CatalogueSettings
 from . import staging
 from . import statements as sql
 from .migrating import check, known_migrations, migrate, schema_of
+from .removal import PostgresRemoval
 
 READ_BATCH = 1_000
 FIGURES_BATCH = 10_000
@@ -177,6 +178,10 @@ class PostgresCatalogue:
         """As the interface."""
         found: list[Any] = self._rows(sql.SELECT_DOMAIN, name)
         return found[0] if found else None
+
+    def removal(self) -> PostgresRemoval:
+        """What takes captures out (K2)."""
+        return PostgresRemoval(self._atomically, self._rows)
 
     # Parts
 

@@ -257,6 +257,41 @@ def check_what_watchers_see(open_catalogue: OpenCatalogue) -> None:
     assert catalogue.errors_since(sample_row(9).at + 1, 99) == {}
 
 
+def check_what_is_taken_out_is_gone(open_catalogue: OpenCatalogue) -> None:
+    """K2: rows, the standing of pages, and what was counted of them; once, however often it is repeated."""
+    catalogue = open_catalogue()
+    rows = [
+        sample_row(0),
+        sample_row(1, "https://spiders.example/0"),
+        replace(sample_row(2), duplicate_of="https://spiders.example/0", near_duplicate_of="https://other.example/"),
+        replace(sample_row(3), robots=True),
+    ]
+    catalogue.record(rows, [sample_error(0, dead=True), sample_error(2)])
+    removal = catalogue.removal()
+    listed = list(removal.rows())
+    assert [(one.segment, one.offset, one.url) for one in listed] == [
+        (row.segment, row.offset, row.url) for row in rows
+    ]
+    assert [one.robots for one in listed] == [False, False, False, True]
+    gone = [one for one in listed if one.fingerprint == rows[0].fingerprint]
+    for _ in range(2):
+        removal.unname([(listed[2], True, False)])
+        removal.remove(gone)
+        removal.forget_failures([rows[0].fingerprint])
+    removal.make_durable()
+    assert list(catalogue.captures(SEGMENT)) == [replace(rows[2], duplicate_of=""), rows[3]]
+    assert [page.url for page in catalogue.pages()] == [rows[2].url]
+    assert (catalogue.capture_count(), catalogue.wire_bytes()) == (2, 2 * 1_700)
+    found = catalogue.domain("spiders.example")
+    assert found is not None
+    assert found[1:3] == (1, 2)
+    assert catalogue.errors_since(0, 9) == {"timeout": 1}
+    assert catalogue.upto(SEGMENT) == 4_000, "the mark never goes back"
+    removal.forget_failures((), "example")
+    assert catalogue.errors_since(0, 9) == {}
+    assert catalogue.domain("spiders.example") is None
+
+
 CHECKS: tuple[Callable[[OpenCatalogue], None], ...] = (
     check_rows_come_back_as_they_were,
     check_recording_twice_changes_nothing,
@@ -272,4 +307,5 @@ CHECKS: tuple[Callable[[OpenCatalogue], None], ...] = (
     check_domains_follow_from_captures,
     check_figures_of_every_capture_and_error,
     check_what_watchers_see,
+    check_what_is_taken_out_is_gone,
 )
