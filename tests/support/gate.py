@@ -16,6 +16,8 @@ class Gate:
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._listener: socket.socket | None = None
+        self._flow = threading.Event()
+        self._flow.set()
         self.passed = 0
         """Connections so far."""
         self.port = 0
@@ -46,6 +48,14 @@ class Gate:
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
 
+    def hold(self) -> None:
+        """Nothing passes any more, and nobody is told: as when a network has swallowed a server."""
+        self._flow.clear()
+
+    def let_go(self) -> None:
+        """What was held passes."""
+        self._flow.set()
+
     def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
@@ -62,6 +72,7 @@ class Gate:
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
+                self._flow.wait()
                 target.sendall(data)
         for one in (source, target):
             with contextlib.suppress(OSError):
@@ -78,4 +89,5 @@ def gate(behind: int) -> Iterator[Gate]:
     try:
         yield made
     finally:
+        made.let_go()
         made.shut()

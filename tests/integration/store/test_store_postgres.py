@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from gate import gate
 from postgres import DATABASE, PASSWORD, USER, Postgres, running
 from secured_front import SecuredFront
 
@@ -361,6 +362,29 @@ def _until(true: Callable[[], bool]) -> None:
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+def test_a_server_that_a_network_has_swallowed(server: Postgres) -> None:
+    """N4: a batch that gets no answer is given up after its time and written again; a hurry ends that, too."""
+    told: list[str] = []
+    with gate(server.port) as door:
+        url = f"postgresql://{USER}@127.0.0.1:{door.port}/{DATABASE}"
+        settings = replace(server.settings, url=url, timeout_s=0.3, connect_timeout_s=0.3)
+        catalogue = PostgresCatalogue(settings, "hang", server.environ, tell=lambda word, _: told.append(word))
+        catalogue.record([sample_row(1)], ())
+        with ThreadPoolExecutor(1) as pool:
+            door.hold()
+            writing = pool.submit(catalogue.record, [sample_row(2)], ())
+            _until(lambda: told == ["database_away"])
+            door.let_go()
+            writing.result(30)
+            assert catalogue.capture_count() == 2
+            door.hold()
+            writing = pool.submit(catalogue.record, [sample_row(3)], ())
+            catalogue.hurry(0.1)
+            with pytest.raises(DatabaseAwayError, match="in time"):
+                writing.result(30)
+        catalogue.close()
 
 
 def test_a_server_that_stays_away_is_given_up_when_the_end_has_come() -> None:

@@ -21,6 +21,7 @@ import nats as nats_client
 import pytest
 import redis
 import trustme
+from gate import gate
 from secured_front import SecuredFront
 from stream_servers import StreamServer, free_port, nats, running, valkey
 
@@ -237,6 +238,24 @@ def test_publishing_goes_on_when_the_stream_comes_back(served: Place) -> None:
     found = [name for name, _ in served.read()]
     assert set(found) == {f"abc/{SEGMENT}#{1_000 * number}" for number in range(sent)}
     assert len(found) - sent <= 3 * 20
+
+
+def test_a_stream_that_a_network_has_swallowed(served: Place) -> None:
+    """N4, W7: a batch that is not acknowledged in its time is sent again."""
+    assert served.server is not None
+    told: list[str] = []
+    with gate(served.server.port) as door, ThreadPoolExecutor(1) as pool:
+        url = f"{served.settings.url.partition(':')[0]}://127.0.0.1:{door.port}"
+        settings = replace(served.settings, url=url, timeout_s=0.4, open_s=30)
+        publisher = Publisher(open_stream(settings, {}), settings, "news", "abc", lambda word, _: told.append(word))
+        publisher.open()
+        door.hold()
+        sending = pool.submit(publisher.publish, [sample_row(1)])
+        _until(lambda: told == ["stream_away"])
+        door.let_go()
+        sending.result(30)
+        publisher.close()
+    assert {name for name, _ in served.read()} == {f"abc/{SEGMENT}#1000"}
 
 
 def test_the_end_of_a_crawl_does_not_wait_for_a_stream(served: Place) -> None:

@@ -14,7 +14,8 @@ WHERE NOT EXISTS (SELECT 1 FROM segments WHERE segments.name = name.name) ORDER 
 FORGET_RECORDED = """
 DELETE FROM staged s USING segments g
 WHERE g.id = s.segment AND s."offset" <= g.upto AND EXISTS (
-  SELECT 1 FROM captures c WHERE c.segment = s.segment AND c."offset" = s."offset" AND c.at = s.at)
+  SELECT 1 FROM captures c
+  WHERE c.segment = s.segment AND c."offset" = s."offset" AND c.at BETWEEN g.first_at AND g.last_at)
 """
 
 SELECT_PAGES = (
