@@ -14,7 +14,7 @@ from nephila.model.errors import UsageError
 
 ROOT = Path(nephila.__file__).parents[2]
 
-NAMES = ("api", "audit", "catalogue", "compare", "frontier", "pages", "polite", "sitemaps", "slo", "tls")
+NAMES = ("api", "audit", "catalogue", "compare", "frontier", "pages", "polite", "sitemaps", "slo", "streams", "tls")
 """Benches that take `--json` and `--quick`; what `compare` needs beside nephila it installs for itself."""
 
 

@@ -16,6 +16,7 @@ from nats import errors as nats_errors
 from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js import errors as stream_errors
+from nats.js.api import PubAck
 
 from nephila.interfaces.stream import Message
 from nephila.model.errors import StreamAwayError, StreamRefusedError
@@ -59,7 +60,8 @@ class NatsStream:
         try:
             async with asyncio.timeout(self._settings.timeout_s):
                 stream = await self._connected()
-                await asyncio.gather(*(self._send(stream, message) for message in messages))
+                sent = [await self._send(stream, message) for message in messages]
+                await asyncio.gather(*sent)
         except ssl.SSLCertVerificationError as error:
             await self._disconnect()
             raise StreamRefusedError(
@@ -70,9 +72,10 @@ class NatsStream:
             await self._disconnect()
             raise self._judged(error) from error
 
-    async def _send(self, stream: JetStreamContext, message: Message) -> None:
+    async def _send(self, stream: JetStreamContext, message: Message) -> asyncio.Future[PubAck]:
+        """Send one; the acknowledgement is to be awaited."""
         headers = {"Nats-Msg-Id": message.id}
-        await stream.publish(self._settings.name, message.body, timeout=self._settings.timeout_s, headers=headers)
+        return await stream.publish_async(self._settings.name, message.body, headers=headers)
 
     async def _connected(self) -> JetStreamContext:
         if self._client is not None and self._stream is not None and self._client.is_connected:

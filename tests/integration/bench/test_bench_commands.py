@@ -75,6 +75,13 @@ def test_what_the_api_costs_a_busy_crawl_is_measured() -> None:
     assert 0.5 < report["busy"]["ratio"] < 2
 
 
+def test_streams_tell_what_a_message_costs() -> None:
+    """W7: made, and brought to each kind of stream."""
+    report = document("streams", "--json", "--messages", "1000")
+    assert [row["what"] for row in report["costs"]] == ["made", "valkey", "nats", "kafka (mock)", "file"]
+    assert all(row["cpu_us"] > 0 for row in report["costs"])
+
+
 def test_pages_tell_what_they_cost() -> None:
     """Q1: one row a size and kind of connection, counted by the server."""
     report = document("pages", "--quick", "--json", "--sizes", "3", "--pages", "150", "--tls", "on")
