@@ -5,8 +5,10 @@ and a robots.txt that forbids the pages themselves, so that nothing is measured 
 one, on disk, in this process; a task beside it asks for the time every five milliseconds, and the longest it had to
 wait is the longest that any exchange could have been held up. How long that is when there is nothing to do was measured
 right before; and how much the loop's own thread worked between two answers is told beside it, for on a machine that is
-shared the rest is waiting for a processor. Memory is this process's own (anonymous) at its peak and before the crawl;
-the resident one has the mapped pages of the frontier in it.
+shared the rest is waiting for a processor. Memory is this process's own (anonymous) before the crawl, at its peak, and
+at its peak in each fifth of the tree, by the entries that were read: bounded is what does not grow with the tree. The
+resident one has the mapped pages of the frontier in it. Exit code 1 where the last fifth needs more than the budget
+allows against the first.
 
     nephila bench sitemaps [--json] [--quick] [--sitemaps N]
 """
@@ -37,6 +39,9 @@ PER_SITEMAP = 50_000
 PLAIN_BYTES = 50_000_000
 TICK_S = 0.005
 IDLE_S = 5.0
+FIFTHS = 5
+GROWTH, GROWTH_BYTES = 1.25, 20_000_000
+"""Q3: the peak of the last fifth against that of the first, at most; and what may come on top."""
 
 
 def urlset(origin: str, number: int, *, least_bytes: int = 0) -> bytes:
@@ -95,20 +100,29 @@ def _serve(pipe: Pipe, sitemaps: int) -> None:
 class _Watch:
     """The longest that the loop did not answer, and the most memory of its own that the process had."""
 
-    def __init__(self) -> None:
+    def __init__(self, entries: int = 1) -> None:
         self.longest_s = 0.0
         self.longest_work_s = 0.0
         self.anonymous_bytes = 0
+        self.by_fifth = [0] * FIFTHS
+        self._entries = entries
 
     async def __call__(self, crawl: Running | None = None, ticks: int = 1 << 62) -> None:
-        del crawl
         for tick in range(ticks):
             asked, worked = time.perf_counter(), time.thread_time()
             await asyncio.sleep(TICK_S)
             self.longest_work_s = max(self.longest_work_s, time.thread_time() - worked)
             self.longest_s = max(self.longest_s, time.perf_counter() - asked - TICK_S)
             if tick % 10 == 0:
-                self.anonymous_bytes = max(self.anonymous_bytes, anonymous_bytes())
+                self._weigh(crawl)
+
+    def _weigh(self, crawl: Running | None) -> None:
+        now = anonymous_bytes()
+        self.anonymous_bytes = max(self.anonymous_bytes, now)
+        if crawl is not None:
+            read = crawl.snapshot().listed
+            fifth = min(FIFTHS - 1, read * FIFTHS // self._entries)
+            self.by_fifth[fifth] = max(self.by_fifth[fifth], now)
 
 
 def anonymous_bytes() -> int:
@@ -124,7 +138,7 @@ def measure(sitemaps: int) -> dict[str, object]:
     server.start()
     try:
         origin, plain_bytes = ours.recv()
-        idle, watch = _Watch(), _Watch()
+        idle, watch = _Watch(), _Watch(sitemaps * PER_SITEMAP)
         uvloop.run(idle(ticks=round(IDLE_S / TICK_S)))
         before, cpu = anonymous_bytes(), time.process_time()
         settings = (
@@ -148,6 +162,8 @@ def measure(sitemaps: int) -> dict[str, object]:
             "us_per_url": round((time.process_time() - cpu) / max(1, lists["entries"]) * 1e6, 1),
             "anonymous_before_bytes": before,
             "anonymous_peak_bytes": watch.anonymous_bytes,
+            "anonymous_by_fifth_bytes": watch.by_fifth,
+            "is_bounded": watch.by_fifth[-1] <= GROWTH * watch.by_fifth[0] + GROWTH_BYTES,
             "resident_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "longest_stall_ms": round(watch.longest_s * 1000, 1),
             "longest_work_on_loop_ms": round(watch.longest_work_s * 1000, 1),
@@ -172,8 +188,9 @@ def main() -> int:
         sys.stdout.write(json.dumps(report) + "\n")
     else:
         for name, value in report.items():
-            sys.stdout.write(f"{name:22} {value:,}\n")
-    return 0
+            told = ", ".join(f"{one:,}" for one in value) if isinstance(value, list) else f"{value:,}"
+            sys.stdout.write(f"{name:24} {told}\n")
+    return 0 if report["is_bounded"] else 1
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from browser import opened
@@ -199,6 +200,25 @@ def test_the_story_of_a_url_is_found(page: Page, watched: Watched) -> None:
     expect(page.locator("main")).to_contain_text("fetched and stored")
     expect(page.locator("main table tbody tr")).to_have_count(1)
     shot(page, "dashboard-story")
+
+
+def test_a_page_is_taken_down_from_its_story(page: Page, watched: Watched) -> None:
+    """C3, K2: after a question that wants a reason; it is blocked at once, and gone when that was carried out."""
+    url = watched.api("pages?limit=1")["pages"][0]["url"]
+    page.keyboard.press("/")
+    page.keyboard.type(url)
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Take down").click()
+    page.get_by_label("Why? It is kept with the record.").fill("they asked us")
+    page.get_by_role("button", name="Take it down").click()
+    expect(page.locator("#notices")).to_contain_text("is on record")
+    number = watched.api("takedowns")["takedowns"][0]["id"]
+    ended = time.monotonic() + 60
+    while watched.api(f"takedowns/{number}")["state"] != "done":
+        assert time.monotonic() < ended, "it is not carried out"
+        time.sleep(0.2)
+    assert watched.api(f"pages?url={quote(url, safe='')}")["pages"] == []
+    expect(page.locator("main")).to_contain_text("taken down", timeout=15_000)
 
 
 def test_a_policy_is_changed_and_taken_back(page: Page, watched: Watched) -> None:

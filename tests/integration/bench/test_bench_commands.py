@@ -194,3 +194,6 @@ def test_a_tree_of_sitemaps_is_streamed_in_bounded_memory() -> None:
     assert report["urls_known"] >= 3 * 50_000
     assert report["largest_bytes"] > 48_000_000
     assert report["anonymous_peak_bytes"] - report["anonymous_before_bytes"] < 300_000_000
+    assert len(report["anonymous_by_fifth_bytes"]) == 5
+    assert report["anonymous_by_fifth_bytes"][0] > 0
+    assert report["anonymous_by_fifth_bytes"][-1] > 0
