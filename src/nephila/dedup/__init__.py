@@ -10,6 +10,7 @@ from .listings import LmdbListings, MemoryListings
 from .near import LmdbNearIndex
 from .near_memory import MemoryNearIndex
 from .near_rule import NearRule
+from .shared_digests import SharedDigestIndex
 
 __all__ = [
     "LearnedAliases",
@@ -26,4 +27,5 @@ __all__ = [
     "MemoryListings",
     "MemoryNearIndex",
     "NearRule",
+    "SharedDigestIndex",
 ]

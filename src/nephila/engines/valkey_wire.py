@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import Any
+from typing import Any, cast
 
 import hiredis
 
@@ -93,9 +93,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is open."""
-        if not isinstance(transport, asyncio.Transport):
-            raise TypeError(transport)
-        self._transport, self.is_open = transport, True
+        self._transport = cast("asyncio.Transport", transport)  # what uvloop gives is one in all but its class
+        self.is_open = True
 
     def data_received(self, data: bytes) -> None:
         """Part of an answer, or several."""

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from itertools import cycle, islice
 
 from nephila.interfaces.clock import Clock
-from nephila.interfaces.network import Resolved, Unresolved
+from nephila.interfaces.network import Resolved, SharedNames, Unresolved
 from nephila.model.exchange import FailureKind
 from nephila.model.settings import DnsSettings
 
@@ -44,11 +44,16 @@ class DnsResolver:
         clock: Clock,
         system: SystemNames | None = None,
         draw_id: Callable[[], int] = _random_id,
+        shared: SharedNames | None = None,
     ) -> None:
-        """`system` stands in for the machine's own files. Raises `UsageError` for a resolver that is no address."""
+        """`system` stands in for the machine's own files; `shared` knows what other workers have learned.
+
+        Raises `UsageError` for a resolver that is no address.
+        """
         self._settings = settings
         self._clock = clock
         self._draw_id = draw_id
+        self._shared = shared
         self._system = system or (SystemNames() if settings.resolvers else read_system_names())
         own = tuple(read_name_server(text) for text in settings.resolvers)
         self._consult_system = not own
@@ -85,7 +90,10 @@ class DnsResolver:
         local = self._system.find(name) if self._consult_system else ()
         if local:
             return Resolved(local, self._settings.min_ttl_s)
-        answer = await self._ask_servers(name)
+        known_elsewhere = await self._shared.find(name) if self._shared is not None else None
+        answer = known_elsewhere or await self._ask_servers(name)
+        if self._shared is not None and known_elsewhere is None and isinstance(answer, Resolved):
+            await self._shared.keep(name, answer)
         if isinstance(answer, Unresolved) and answer.kind is FailureKind.DNS:
             known = self._cache.last_good(name, self._clock.steady_ms())
             if known is not None:

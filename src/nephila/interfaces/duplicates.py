@@ -27,3 +27,10 @@ class DigestIndex(Protocol):
 
     def close(self) -> None:
         """Flush and close."""
+
+
+class SharedDigests(DigestIndex, Protocol):
+    """One that others, on other machines, add to as well."""
+
+    async def ask(self, digest: bytes) -> None:
+        """Look whether others have stored that content, so that `find` knows it. Never raises for a server away."""

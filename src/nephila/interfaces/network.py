@@ -38,6 +38,16 @@ class Resolver(Protocol):
         """Addresses of an ASCII host name. Literals never reach it."""
 
 
+class SharedNames(Protocol):
+    """Addresses that workers on several machines tell each other."""
+
+    async def find(self, name: str) -> Resolved | None:
+        """What another worker has learned, for as long as it still holds. Never raises for a server away."""
+
+    async def keep(self, name: str, answer: Resolved) -> None:
+        """Tell the others; one that is stale is not told."""
+
+
 class Dialer(Protocol):
     """Opens connections to addresses that were already judged. Raises OSError or ssl.SSLError as asyncio does."""
 

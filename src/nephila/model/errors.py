@@ -75,3 +75,11 @@ class StreamAwayError(StorageError):
 
 class StreamRefusedError(StorageError):
     """It refuses, and will until somebody changes something: credentials, permissions, a name that is taken."""
+
+
+class EngineAwayError(NephilaError):
+    """A server that the workers of a fleet share does not answer, or cannot just now: the same may work later."""
+
+
+class EngineRefusedError(NephilaError):
+    """It refuses, and will until somebody changes something: credentials, permissions, a setting of its own."""

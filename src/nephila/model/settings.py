@@ -451,6 +451,45 @@ class StreamSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """Workers on several machines that share a crawl (N1-N8). Passwords are no settings: see `password_file`."""
+
+    crawl: str = setting("", "name of the crawl on its engines; several crawls share them, each under its name")
+    servers: tuple[str, ...] = setting(
+        (), "Valkey or Redis for the frontier, each as redis://HOST:PORT or rediss://HOST:PORT; some nodes of a cluster"
+    )
+    username: str = setting("", "user there; the default one when empty")
+    password_file: str = setting("", "file whose first line is the password; else REDISCLI_AUTH")
+    tls: str = setting(
+        "verified",
+        "how a line to a rediss:// server is secured: its certificate is verified, or not",
+        choices=("verified", "unverified"),
+    )
+    authorities: str = setting("", "PEM file of certificate authorities to trust beside the usual ones")
+    shards: int = setting(256, "parts that the frontier is divided into, for good at its beginning", low=1, high=256)
+    wait_replicas: int = setting(
+        0,
+        "replicas that must have a claim or a settle before it counts; where the engine may lose its last second",
+        low=0,
+        high=10,
+    )
+    directory: str = setting("nephila-worker", "directory of a worker's own: spool, events, what it learned of sites")
+    worker: str = setting("", "name of a worker, for people; that of its machine when empty")
+    group: str = setting("", "the group of workers that a worker belongs to (N6)")
+    regions: tuple[str, ...] = setting(
+        (), "domains that one group alone may ask, each as GROUP=NAME,NAME: top-level or registrable domains"
+    )
+    beat_s: float = setting(2.0, "seconds between two signs of life of a worker", low=0.1, high=60)
+    silent_s: float = setting(30.0, "a worker that was silent for so long counts as away", low=1)
+    lost_s: float = setting(
+        86_400.0,
+        "and one that was silent for so long as lost, with what waited in its spool: its pages are fetched again",
+        low=10,
+    )
+    dns_ttl_s: float = setting(86_400.0, "seconds that a name's addresses are shared at most (H4)", low=0, high=86_400)
+
+
+@dataclass(frozen=True, slots=True)
 class ObserveSettings:
     """Events (O1)."""
 
@@ -547,6 +586,7 @@ class Settings:
     spool: SpoolSettings = SpoolSettings()
     catalogue: CatalogueSettings = CatalogueSettings()
     stream: StreamSettings = StreamSettings()
+    fleet: FleetSettings = FleetSettings()
     observe: ObserveSettings = ObserveSettings()
     alerts: AlertSettings = AlertSettings()
     pdf: PdfSettings = PdfSettings()

@@ -118,7 +118,7 @@ def _bounded(bookkeeper: Bookkeeper, settings: Settings) -> Bookkeeper:
 def _outbound(directory: CrawlDirectory, settings: Settings, medium: Medium, writer: Writer) -> Outbound:
     """A local archive as the spool, and the way from there to the store."""
     place = ArchivePlace.parse(settings.archive.url)
-    objects = medium.objects or _s3(place, settings, medium.clock)
+    objects = medium.objects or object_store(settings, medium.clock)
     hourly = settings.archive.layout == "domain-hour"
     age_s = settings.archive.max_age_s if hourly else settings.spool.segment_age_s
     rolled = replace(settings.archive, max_bytes=settings.spool.segment_bytes, max_age_s=age_s)
@@ -165,7 +165,9 @@ def _decoder(settings: Settings) -> Callable[[bytes, bytes], bytes]:
     return decode
 
 
-def _s3(place: ArchivePlace, settings: Settings, clock: Clock) -> ObjectStore:
+def object_store(settings: Settings, clock: Clock) -> ObjectStore:
+    """The store that `archive.url` names."""
     from nephila.store.s3 import CredentialChain, S3ObjectStore  # noqa: PLC0415 - only where it is asked for
 
+    place = ArchivePlace.parse(settings.archive.url)
     return S3ObjectStore(place.bucket, settings.s3, CredentialChain(os.environ, clock.wall_ms), clock.wall_ms)

@@ -15,9 +15,10 @@ from __future__ import annotations
 import asyncio
 import math
 import resource
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from nephila.interfaces.events import EventSink
 from nephila.model.errors import NephilaError, StorageError
@@ -129,7 +130,7 @@ class Crawl:
         background: list[asyncio.Task[None]] = []
         try:
             await begin_shipping(machinery)
-            self.recovered = await machinery.recovery.run()
+            self.recovered = await self._recover()
             if machinery.takedowns is not None:
                 await machinery.takedowns.block_pending()
             if new_cycle and not await machinery.frontier.begin_cycle():
@@ -140,6 +141,7 @@ class Crawl:
                 asyncio.create_task(self._crew.keep_books(), name="books"),
                 asyncio.create_task(self._keep_leases(), name="leases"),
                 *([asyncio.create_task(machinery.takedowns.run(), name="takedowns")] if machinery.takedowns else []),
+                *(asyncio.create_task(doing, name=name) for name, doing in self._beside()),
                 asyncio.create_task(self._sow(seeds), name="seeds"),
             ]
             for task in background:
@@ -160,6 +162,14 @@ class Crawl:
             cpu_s=usage.ru_utime + usage.ru_stime,
             peak_rss_bytes=usage.ru_maxrss * 1024,
         )
+
+    async def _recover(self) -> Recovered:
+        """Go on from what an earlier run left."""
+        return await self._m.recovery.run()
+
+    def _beside(self) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
+        """What else is to be done while it runs, by its name."""
+        return ()
 
     def _background_ended(self, task: asyncio.Task[None]) -> None:
         """What breaks beside the crawl must not break in silence."""
@@ -189,7 +199,7 @@ class Crawl:
             leases = await self._crew.claim(free) if free > 0 and not self._paused else []
             if leases and self._free() > 0:
                 continue
-            if not leases and not self._crew and sowing.done() and not self._paused and self._is_over():
+            if not leases and not self._crew and sowing.done() and not self._paused and await self._is_over():
                 await self._m.frontier.end_cycle()
                 self.stop(StoppedBy.DONE)
                 return
@@ -199,7 +209,7 @@ class Crawl:
         left = self._m.allowance.left
         return self._crew.places if left is None else min(self._crew.places, left)
 
-    def _is_over(self) -> bool:
+    async def _is_over(self) -> bool:
         """Whether nothing can run within --max-wait."""
         if math.isinf(self._m.settings.limits.max_wait_s):
             return False

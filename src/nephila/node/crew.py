@@ -51,6 +51,8 @@ class Crew:
         """Claim up to so many hosts and start on each; what was claimed."""
         try:
             leases = await self._m.frontier.claim(hosts, self._m.settings.frontier.lease_s)
+            if leases and self._m.before_work is not None:
+                await self._m.before_work()
         except NephilaError as error:
             self._fail(error)
             return []

@@ -34,7 +34,9 @@ from nephila.urls import Address, Identifier
 from .cataloguing import read_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
+from .engines import policy_of
 from .extending import documents_of, plugin_counts
+from .frontiers import embedded_of
 from .inspect import WhyAnswer, begun
 from .logbook import Figures, FiguresFile
 from .machinery import Machinery
@@ -44,7 +46,7 @@ from .scopefile import ScopeFollower
 from .sowing import Sower
 from .standing import CrawlStatus, Stored, standing
 from .story import StoryTeller
-from .wiring import aliases_of, identifier_of, policy_of
+from .wiring import aliases_of, identifier_of
 
 T = TypeVar("T")
 
@@ -187,7 +189,7 @@ def desk_inside(machinery: Machinery, figures: Callable[[], Figures], nudge: Cal
         directory=directory,
         settings=settings,
         clock=machinery.clock,
-        frontier=machinery.frontier,
+        frontier=embedded_of(machinery.frontier),
         identifier=machinery.identifier,
         scope=machinery.scope,
         sower=machinery.sower,
@@ -197,7 +199,7 @@ def desk_inside(machinery: Machinery, figures: Callable[[], Figures], nudge: Cal
         nudge=nudge,
         follow_scope=ScopeFollower(directory, machinery.scope),
         emit=machinery.events.emit,
-        roster=Roster(Census(machinery.frontier.view)),
+        roster=Roster(Census(embedded_of(machinery.frontier).view)),
         crawls=True,
         take_up=_nothing if machinery.takedowns is None else machinery.takedowns.wake,
     )

@@ -27,12 +27,13 @@ from nephila.urls import Address, origin_of
 from .cataloguing import has_catalogue, open_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
+from .engines import policy_of
 from .extending import documents_of, plugin_counts
 from .listings import ListTeller
 from .reasons import REASONS
 from .standing import CrawlStatus, Stored, standing
 from .story import StoryTeller
-from .wiring import aliases_of, identifier_of, policy_of
+from .wiring import aliases_of, identifier_of
 
 DEAD_AT_ONCE = 1000
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nephila.dedup import LearnedAliases
-from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.scope import Scope
 from nephila.interfaces.clock import Clock
 from nephila.model.settings import Settings
@@ -21,6 +20,7 @@ from nephila.urls import Identifier
 from .allowance import PageAllowance
 from .bookkeeper import Bookkeeper
 from .cataloguing import identity_of
+from .frontiers import NodeFrontier
 from .recovery import Recovery
 from .shipping import Shipper
 from .sowing import Sower
@@ -34,7 +34,7 @@ class Machinery:
     out: Path
     settings: Settings
     clock: Clock
-    frontier: LmdbFrontier
+    frontier: NodeFrontier
     pipeline: Pipeline
     bookkeeper: Bookkeeper
     recovery: Recovery
@@ -61,6 +61,8 @@ class Machinery:
     """Carries out takedowns; None where the archive is elsewhere, and in workers of a supervisor."""
     look_for_roll: Callable[[], None] = lambda: None
     """Closes the files of this process where a takedown asks for it."""
+    before_work: Callable[[], Awaitable[None]] | None = None
+    """Awaited when something was claimed, before work on it begins: what others have decided must be known by then."""
 
 
 async def begin_shipping(machinery: Machinery) -> None:

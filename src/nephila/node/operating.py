@@ -24,8 +24,9 @@ from nephila.seeds import SeedUrl, spell
 from nephila.urls import Address, registrable_domain
 
 from .clock import SystemClock
+from .engines import policy_of
 from .inspect import begun
-from .wiring import aliases_of, identifier_of, policy_of
+from .wiring import aliases_of, identifier_of
 
 T = TypeVar("T")
 

@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.catalogue import CaptureRow, Catalogue
 from nephila.model.listing import ListKind
 from nephila.model.outcome import Done, OriginRules
@@ -36,6 +35,7 @@ from nephila.store import LocalArchive, SpooledArchive, writer_of
 from nephila.urls import Address, Identifier, origin_of, registrable_domain
 
 from .bookkeeper import Bookkeeper
+from .frontiers import NodeFrontier, embedded_of
 
 ROWS_AT_ONCE = 5_000
 """Captures that are listed in one transaction when a catalogue is built anew."""
@@ -71,7 +71,7 @@ class Recovery:
 
     def __init__(
         self,
-        frontier: LmdbFrontier,
+        frontier: NodeFrontier,
         archive: LocalArchive | SpooledArchive,
         catalogue: Catalogue,
         pipeline: Pipeline,
@@ -122,7 +122,22 @@ class Recovery:
         for segment in self._archive.unfinished():
             if writer_of(segment) == writer:
                 total = total.and_then(await self._segment(segment, marks.get(segment, 0)))
-        return replace(total, reaped=await self._frontier.reap_holder(writer))
+        return replace(total, reaped=await embedded_of(self._frontier).reap_holder(writer))
+
+    async def of_spool(self) -> Recovered:
+        """Recover what lies in the spool of this worker, whatever else the frontier knows of (N3)."""
+        marks = self._frontier.view.marks()
+        total = Recovered()
+        for segment in self._archive.unfinished():
+            total = total.and_then(await self._segment(segment, marks.get(segment, 0)))
+        return total
+
+    async def of_store(self, segment: SegmentId) -> bool:
+        """Go through a segment of a worker that is lost, if it had arrived in the store; False where it had not."""
+        if not isinstance(self._archive, SpooledArchive) or not self._archive.recall(segment):
+            return False
+        await self._segment(segment, 0)
+        return True
 
     async def _segment(self, segment: SegmentId, confirmed: int) -> Recovered:
         kept = self._bookkeeper.looked_at(segment)

@@ -71,8 +71,9 @@ class Sower:
         *,
         listings: Listings | None = None,
         threaded: bool = True,
+        keep_twin: Callable[[str, str], None] | None = None,
     ) -> None:
-        """`listings` remembers which seeds are lists of seeds.
+        """`listings` remembers which seeds are lists of seeds; `keep_twin` is told of bare ones, for others.
 
         `threaded`: sources may block, so they are read in a thread; not under virtual time.
         """
@@ -83,6 +84,7 @@ class Sower:
         self._save_scope = save_scope
         self._bare: dict[int, str] = {}
         self._listings = listings
+        self._keep_twin = keep_twin
 
     async def sow(self, sources: Sequence[SeedSource], wake: Callable[[], object]) -> SeedReport:
         """Read all sources to their end; `wake` is called after each batch."""
@@ -151,6 +153,9 @@ class Sower:
         if seed.bare:
             origin = origin_of(seed.address.url)
             path = seed.address.url[len(origin) :]
+            if self._keep_twin is not None:
+                self._keep_twin(origin, path)
+                return
             known = self._bare.get(hash(origin))
             self._bare[hash(origin)] = path if known is None else f"{known} {path}"
 

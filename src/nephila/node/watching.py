@@ -25,6 +25,7 @@ from .alarms import judge
 from .cataloguing import read_catalogue
 from .conscience import Conscience, Sent
 from .directory import CrawlDirectory
+from .frontiers import embedded_of
 from .logbook import Alert, Figures, Logbook
 from .machine import process_figures
 from .machinery import Machinery
@@ -98,7 +99,7 @@ class Watch:
         self._warn = warn
         self._overhearing = overhearing
         self._settings: Settings = machinery.settings
-        self._census = Census(machinery.frontier.view)
+        self._census = Census(embedded_of(machinery.frontier).view)
         self._directory = CrawlDirectory(machinery.out)
         self._logbook = Logbook(self._directory.figures, machinery.clock.wall_ms())
         self._logbook.figures.present.workers = workers
@@ -134,7 +135,7 @@ class Watch:
         present.longest_wait_s = self._census.longest_wait_s()
         present.busy_hosts = self._overhearing.busy_hosts(present.at)
         self._sample()
-        known = self._m.frontier.view.policies()
+        known = embedded_of(self._m.frontier).view.policies()
         self._delays.append({domain: one.delay_s for domain, one in known.items() if one.delay_s is not None})
         await asyncio.to_thread(self._look_at_exchanges)
         present.violations = self._conscience.violations

@@ -13,7 +13,6 @@ from nephila.dedup import (
     LearningRules,
     LmdbAbsences,
     LmdbAliasStorage,
-    LmdbDigestIndex,
     LmdbListings,
     LmdbNearIndex,
     NearRule,
@@ -27,9 +26,7 @@ from nephila.fetch import (
     read_authorities,
 )
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.embedded.book import Policy
 from nephila.frontier.embedded.sharing import Sharing
-from nephila.frontier.schedule import SimpleRecrawl
 from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.frontier.sieve import ScopeSieve
 from nephila.interfaces.addresses import AddressLedger
@@ -68,9 +65,10 @@ from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrabl
 from .allowance import PageAllowance
 from .archiving import Archiving, Books, Medium, Writer, archiving
 from .bookkeeper import Bookkeeper
-from .cataloguing import open_catalogue, warnings_of
+from .cataloguing import warnings_of
 from .crawl import Crawl
 from .directory import CrawlDirectory
+from .engines import Engines, embedded_engines
 from .extending import PluginBooks, documents_of, extensions_of, fetched_types, read_by, seeds_by, start_plugins
 from .heartbeat import Heartbeat
 from .machinery import Machinery
@@ -163,9 +161,13 @@ class Seat:
     sharing: Sharing | None = None
     supervises: bool = False
     addresses: AddressLedger | None = None
-    """The ledger that the processes share."""
+    """The ledger that the processes share; that of a fleet's worker."""
     twins: Callable[[str, FailureKind], Sequence[Candidate]] | None = None
     """Stands in for the sower's, who is in another process."""
+    keep_twin: Callable[[str, str], None] | None = None
+    """Told of bare seeds, where another process may find that they do not answer."""
+    engines: Engines | None = None
+    """Where the crawl keeps its state; None for its directory."""
 
     @property
     def number(self) -> int:
@@ -174,27 +176,6 @@ class Seat:
 
 
 ALONE = Seat()
-
-
-def policy_of(settings: Settings, sharing: Sharing | None = None) -> Policy:
-    """What the frontier needs to know of a crawl."""
-    return Policy(
-        settings=settings.frontier,
-        base_delay_ms=int(settings.politeness.delay_s * 1000),
-        max_pages_per_host=settings.limits.max_pages_per_host,
-        robots=settings.robots.obey,
-        random_seed=settings.random_seed,
-        verify_every=settings.fetch.verify_unchanged_every,
-        ordered=settings.fetch.concurrency == 1 and sharing is None,
-        ordered_wait_ms=int(min(settings.limits.max_wait_s, 120) * 1000),
-        priority=settings.priority,
-        budget=settings.budget,
-        traps=settings.traps,
-        politeness=settings.politeness,
-        recrawl=SimpleRecrawl(settings.recrawl) if settings.recrawl.enabled else None,
-        target_domains=settings.limits.target_domains,
-        sharing=sharing,
-    )
 
 
 def _learned(
@@ -272,25 +253,30 @@ def assemble(
     events = Fanout([sink, tally, *listeners])
     extensions = extensions_of(settings, ground.plugins, clock, threaded=ground.threaded)
     start_plugins(extensions, PluginBooks(directory.plugins, seat.number, clock), events, stack)
-    policy = policy_of(settings, seat.sharing)
-    frontier = LmdbFrontier(directory.frontier, clock, policy, threaded=ground.threaded, joining=joining)
-    stack.push_async_callback(frontier.close)
+    engines = seat.engines or embedded_engines(
+        directory,
+        settings,
+        clock,
+        stack,
+        sharing=seat.sharing,
+        threaded=ground.threaded,
+        tell=warnings_of(events, clock),
+    )
+    frontier, catalogue, duplicates = engines.frontier, engines.catalogue, engines.duplicates
     identifier = identifier_of(settings, frontier.secret)
-    duplicates = LmdbDigestIndex(directory.duplicates, clock.boot_id(), joining=joining)
-    stack.callback(duplicates.close)
     near = _near_index(directory, settings.dedup, clock.boot_id())
     if near is not None:
         stack.callback(near.close)
-    catalogue = open_catalogue(directory, settings, secret=frontier.secret, tell=warnings_of(events, clock))
-    stack.callback(catalogue.close)
     aliases, absences, listings = _learned(directory, settings, identifier, clock, stack, seat.number)
     medium = Medium(clock, ground.disk or LocalDisk(), ground.objects)
-    writer = Writer(seat.number, frontier.secret, joining, frontier.view.marks, events, fail, trail)
+    writer = Writer(engines.writer or seat.number, frontier.secret, joining, engines.known, events, fail, trail)
     books = Books(frontier, catalogue, duplicates, near, (aliases, absences, listings))
     kept = archiving(directory, settings, medium, writer, books, stack)
     resumed_at = clock.steady_ms() if frontier.snapshot().hosts else None
-    addresses = seat.addresses if joining else address_ledger(settings.politeness, resumed_at)
-    resolver = ground.resolver or DnsResolver(settings.dns, clock)
+    addresses = seat.addresses
+    if addresses is None and not joining:
+        addresses = address_ledger(settings.politeness, resumed_at)
+    resolver = ground.resolver or DnsResolver(settings.dns, clock, shared=engines.names)
     fetcher = _fetcher(settings, ground, resolver, addresses)
     stack.push_async_callback(fetcher.close)
     politeness = StandardPoliteness(
@@ -316,7 +302,15 @@ def assemble(
         missing,
         lists if settings.sitemaps.follow else None,
     )
-    sower = Sower(frontier, identifier, scope, save_scope, listings=listings, threaded=ground.threaded)
+    sower = Sower(
+        frontier,
+        identifier,
+        scope,
+        save_scope,
+        listings=listings,
+        threaded=ground.threaded,
+        keep_twin=seat.keep_twin,
+    )
     allowance = PageAllowance(replace(settings.limits, max_pages=0) if joining else settings.limits)
     expiries: dict[Token, int] = {}
 
@@ -338,6 +332,7 @@ def assemble(
         Learning(aliases, missing, clock),
         clause if settings.sitemaps.follow else None,
         extensions,
+        engines.shared,
     )
     conduct = Conduct(
         fetch_limit_ms=int(settings.fetch.timeout_s * 1000),
@@ -368,7 +363,7 @@ def assemble(
         tally=tally,
         events=events,
         expiries=expiries,
-        bytes_before=catalogue.wire_bytes() if settings.limits.max_total_bytes else 0,
+        bytes_before=engines.wire_bytes() if settings.limits.max_total_bytes else 0,
         identifier=identifier,
         scope=scope,
         aliases=aliases,

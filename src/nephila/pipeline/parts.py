@@ -8,7 +8,7 @@ from typing import Protocol
 
 from nephila.interfaces.archive import Archive
 from nephila.interfaces.clock import Clock
-from nephila.interfaces.duplicates import DigestIndex
+from nephila.interfaces.duplicates import DigestIndex, SharedDigests
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.extensions import Extensions
 from nephila.interfaces.fetcher import Fetcher
@@ -70,6 +70,8 @@ class Stages:
     """Who reads sitemaps and feeds; None for nobody."""
     extensions: Extensions | None = None
     """The plugins; None where there are none, and then nothing is asked of anybody."""
+    shared: SharedDigests | None = None
+    """`duplicates`, where workers on other machines add to them: asked before an answer is judged."""
 
 
 @dataclass(frozen=True, slots=True)

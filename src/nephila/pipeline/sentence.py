@@ -147,6 +147,8 @@ class Pipeline:
                 if verdict is not None:
                     await self._settle(lease, task, verdict, self._unsent(under_way) if last else None, links=links)
                     continue
+                if self._to.shared is not None and task.digest:  # whether it can be asked for conditionally
+                    await self._to.shared.ask(task.digest)
             if not await self._interruptibly(self._turn(lease, under_way.not_before)):
                 await self._give_back(lease, under_way)
                 return
@@ -318,6 +320,9 @@ class Pipeline:
             answer = self._to.lists.lists.sorted_out(answer, self._conduct.wanted)
         loop, large = asyncio.get_running_loop(), len(answer.body) >= LARGE_BYTES
         digest = await loop.run_in_executor(None, _digest, answer.body) if large else b""
+        if self._to.shared is not None and answer.body:
+            digest = digest or _digest(answer.body)
+            await self._to.shared.ask(digest)
         if self._to.extensions is None:
             judged = self._to.judge.judge(task, answer, digest)
         else:

@@ -51,6 +51,12 @@ class AddressLimits:
         read = [read_range(text) for text in ranges]
         self._ranges = sorted(read, key=lambda entry: entry[0].prefixlen, reverse=True)
         self._known: dict[str, Counted] = {}
+        self._among = 1
+
+    def share_among(self, workers: int) -> None:
+        """From now on so many workers ask beside each other: each has its part of every limit, one at once at least."""
+        self._among = max(1, workers)
+        self._known.clear()
 
     def of(self, address: str) -> Counted:
         """How an address literal is counted; text that is no address is counted by itself."""
@@ -62,6 +68,11 @@ class AddressLimits:
         return counted
 
     def _count(self, address: str) -> Counted:
+        counted, among = self._counted_whole(address), self._among
+        limit = AddressLimit(max(1, counted.limit.concurrency // among), counted.limit.rate / among)
+        return counted if among == 1 else Counted(counted.key, limit)
+
+    def _counted_whole(self, address: str) -> Counted:
         try:
             found = _unwrapped(ip_address(address.partition("%")[0]))
         except ValueError:

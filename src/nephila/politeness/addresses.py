@@ -79,10 +79,16 @@ class MemoryAddressLedger:
         self._sweep_at = SWEEP_FROM
         self._granted = self._refused = 0
 
+    def share_among(self, workers: int) -> None:
+        """So many workers ask beside each other, each by a ledger of its own: each has its part of every limit."""
+        self._limits.share_among(workers)
+
     def ask(self, address: str, host: str, now_ms: int) -> AddressPermit | AddressBusy:
         """Whether `host` may send one request to `address` now."""
         counted = self._limits.of(address)
         server = self._servers.get(counted.key)
+        if server is not None and server.limit != counted.limit:
+            server.change(counted.limit)
         if server is None:
             self._sweep(now_ms)
             server = self._servers[counted.key] = Server(counted.limit, self._resumed_at)
@@ -136,9 +142,7 @@ class Server:
 
     def __init__(self, limit: AddressLimit, spent_at: int | None, most: int | None = None) -> None:
         """`most`: no more grants than this are remembered; a higher rate is counted over a shorter span instead."""
-        self.limit = limit
-        self._burst = min(math.ceil(limit.rate), most or math.ceil(limit.rate))
-        self._span_ms = 1000 * self._burst / limit.rate
+        self.change(limit, most)
         self._recent: deque[int] = deque() if spent_at is None else deque([spent_at] * self._burst)
         """When the permits of the last span were granted."""
         self._noticing: list[int] = []
@@ -155,6 +159,12 @@ class Server:
         self.in_flight = 0
         self.turns: OrderedDict[str, int] = OrderedDict()
         """The turn of each host that was refused, in order."""
+
+    def change(self, limit: AddressLimit, most: int | None = None) -> None:
+        """Let another limit hold from now on; what was granted counts under it."""
+        self.limit = limit
+        self._burst = min(math.ceil(limit.rate), most or math.ceil(limit.rate))
+        self._span_ms = 1000 * self._burst / limit.rate
 
     def ask(self, host: str, now_ms: int) -> int:
         """0 when the request may leave, else the milliseconds until the host's turn."""

@@ -33,6 +33,7 @@ from nephila.node.allowance import Used
 from nephila.node.closing import ended_by, stopped_by, summary_of
 from nephila.node.crawl import READERS_EVERY, REAP_S
 from nephila.node.crew import keep_books
+from nephila.node.frontiers import embedded_of
 from nephila.node.machinery import Machinery, begin_shipping
 from nephila.node.memory import failure_of
 from nephila.node.recovery import Recovered
@@ -65,6 +66,7 @@ class Supervisor:
         rhythm: Rhythm = USUAL,
     ) -> None:
         self._m = machinery
+        self._frontier = embedded_of(machinery.frontier)
         self._rhythm = rhythm
         self._workforce = workforce
         self._heard = Fanout(listeners)
@@ -190,7 +192,7 @@ class Supervisor:
             except StorageError as error:
                 self.fail(error)
                 return
-            known = self._m.frontier.refresh()
+            known = self._frontier.refresh()
             if (reached := self._m.allowance.reached(self._used(known))) is not None:
                 self.stop(reached)
             elif sowing.done() and self._is_over(known) and await self._have_all_confirmed():
@@ -218,7 +220,7 @@ class Supervisor:
                 while self._stopped_by is None and not self._workforce.have_answered(self._pings):
                     self._woken.clear()
                     await self._woken.wait()
-        return self._workforce.have_answered(self._pings) and self._is_over(self._m.frontier.refresh())
+        return self._workforce.have_answered(self._pings) and self._is_over(self._frontier.refresh())
 
     async def _keep_leases(self) -> None:
         """Kill workers that have let a lease expire: only then may it be returned (DESIGN section 11).
@@ -229,7 +231,7 @@ class Supervisor:
         silent_s = max(LEAST_SILENCE_S, self._m.settings.frontier.lease_s)
         while True:
             await asyncio.sleep(min(REAP_S, self._m.settings.frontier.lease_s / 6))
-            overdue = self._m.frontier.view.overdue()
+            overdue = self._frontier.view.overdue()
             for number in overdue:
                 self._workforce.kill(number)
             if OUTSIDE in overdue and self._returning.done():
@@ -238,10 +240,10 @@ class Supervisor:
                 self._returning.add_done_callback(self._background_ended)
             self._workforce.kill_silent(silent_s)
             if (beats := beats + 1) % READERS_EVERY == 0:
-                self._m.frontier.check_readers()
+                self._frontier.check_readers()
 
     async def _return_lent(self) -> None:
-        await self._m.frontier.reap_lent()
+        await self._frontier.reap_lent()
 
     async def _keep_books(self) -> None:
         await keep_books(self._m, self.fail, lambda: self._books_closed)
@@ -279,7 +281,7 @@ class Supervisor:
         ended = child.ended
         if ended is None:
             self.warn("worker", f"worker {child.number} (process {child.pid}) {death_of(code)}; nothing is lost by it")
-            self._m.frontier.check_readers()
+            self._frontier.check_readers()
             await self._m.recovery.of_writer(child.number)
         elif ended.failure:
             kind = StorageError if ended.storage else NephilaError
@@ -312,7 +314,7 @@ class Supervisor:
             await self._m.bookkeeper.finish()
             if self._m.takedowns is not None and self._failure is None:
                 await self._m.takedowns.finish()
-            self._m.frontier.refresh()
+            self._frontier.refresh()
         except NephilaError as error:
             self.fail(error)
         self._tell(EventKind.CRAWL_END)

@@ -25,6 +25,7 @@ from nephila.model.task import Candidate
 from nephila.node.clock import SystemClock
 from nephila.node.crew import Crew
 from nephila.node.directory import CrawlDirectory
+from nephila.node.frontiers import embedded_of
 from nephila.node.machinery import Machinery
 from nephila.node.memory import failure_of
 from nephila.node.shipping import HURRY_S
@@ -144,7 +145,7 @@ class Worker:
             async with asyncio.timeout(wait_s):
                 await self._crew.woken.wait()
         except TimeoutError:
-            self._m.frontier.refresh()
+            embedded_of(self._m.frontier).refresh()
 
     async def _keep_leases(self) -> None:
         try:

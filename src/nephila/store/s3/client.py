@@ -82,6 +82,10 @@ class S3ObjectStore:
         """As the interface."""
         return await self._in_thread(lambda: self._abort_unfinished(prefix))
 
+    async def remove(self, key: str) -> bool:
+        """Remove an object; False where that is not allowed. Crawls never do: only a check takes back what it made."""
+        return await self._in_thread(lambda: self._ask("DELETE", key).status in {200, 204})
+
     async def close(self) -> None:
         """As the interface."""
         self._wire.abort()

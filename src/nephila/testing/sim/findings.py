@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.model.summary import CrawlSummary, StoppedBy
-from nephila.node.wiring import policy_of
+from nephila.node.engines import policy_of
 from nephila.testing.loop import run_virtual
 from nephila.testing.recount import check_tables
 from nephila.testing.web import Violation, ViolationKind

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar, cast
 from nephila.interfaces.events import EventSink
 from nephila.model.errors import NephilaError
 from nephila.node.directory import CrawlDirectory
+from nephila.node.frontiers import embedded_of
 from nephila.node.processes.child import Child, Hear
 from nephila.node.processes.share import Rhythm
 from nephila.node.processes.supervisor import Supervisor
@@ -220,7 +221,7 @@ class Staff:
 
     async def _reap(self) -> None:
         """Return leases that have expired, whoever holds them."""
-        frontier = self._supervisor._m.frontier if self._supervisor is not None else None
+        frontier = embedded_of(self._supervisor._m.frontier) if self._supervisor is not None else None
         while frontier is not None:
             await asyncio.sleep(self._scenario.settings.frontier.lease_s / 6)
             if frontier.view.overdue():

@@ -1,0 +1,52 @@
+"""`nephila check`: tests the engines of a fleet before a worker depends on them, and says what to change (N2, N4)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nephila.config import load
+
+from .backend import backend_of
+from .looking import json_option
+from .output import print_json, printable
+from .worker import config_option, set_option
+
+if TYPE_CHECKING:
+    from nephila.node.fleet.findings import Finding
+
+MARKS = {"ok": "ok  ", "warning": "WARN", "failed": "FAIL"}
+
+
+@click.command("check", short_help="Test the engines of a fleet: connections, versions, settings.")
+@config_option
+@click.option("--read-only", is_flag=True, help="Write nothing anywhere: rights to write are not tested then.")
+@set_option
+@json_option
+@click.pass_context
+def check(ctx: click.Context, *, file: Path, read_only: bool, assignments: tuple[str, ...], as_json: bool) -> None:
+    """Test every engine that FILE names.
+
+    Can it be reached, is it new enough, may we do what we must, is it set up so that nothing is lost? One line each,
+    and what to change where something is wrong; ends with 1 then.
+    """
+    environ = backend_of(ctx).environ
+    configured = load(file=file, environ=environ, assignments=assignments)
+    from nephila.node.fleet.checking import check_engines  # noqa: PLC0415 - start-up
+
+    findings = check_engines(configured.settings, environ, read_only=read_only)
+    failed = [one for one in findings if one.verdict == "failed"]
+    if as_json:
+        print_json({"passed": not failed, "findings": findings})
+    else:
+        for one in findings:
+            click.echo(_line(one))
+        click.echo(f"{len(findings) - len(failed)} of {len(findings)} are well." if failed else "All is well.")
+    ctx.exit(1 if failed else 0)
+
+
+def _line(one: Finding) -> str:
+    text = f"{MARKS[one.verdict]} {one.engine:<9} {one.subject}: {one.text}"
+    return printable(text + (f" -> {one.advice}" if one.advice else ""))

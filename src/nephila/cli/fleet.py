@@ -1,0 +1,123 @@
+"""`nephila fleet`: who works on a crawl, and sending a worker home (N3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nephila.config import Configured, load
+
+from .backend import backend_of
+from .looking import json_option, print_labelled
+from .output import print_json, printable
+from .worker import config_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nephila.interfaces.frontier import FrontierSnapshot
+    from nephila.node.fleet.registry import Roll, Standing
+
+
+@click.group("fleet", short_help="Show a fleet's workers, or send one home.")
+def fleet() -> None:
+    """Show a fleet's workers, or send one home."""
+
+
+@fleet.command("status")
+@config_option
+@json_option
+@click.pass_context
+def status(ctx: click.Context, *, file: Path, as_json: bool) -> None:
+    """Show who works on the crawl that FILE describes, and what there is to do."""
+    from nephila.node.fleet.run import fleet_standing  # noqa: PLC0415 - start-up
+
+    configured = _configured(ctx, file)
+    roll, known = fleet_standing(configured)
+    silent_ms = configured.settings.fleet.silent_s * 1000
+    if as_json:
+        print_json(
+            {
+                "crawl": configured.settings.fleet.crawl,
+                "workers": [_document(one, silent_ms) for one in roll.workers],
+                "given_up": list(roll.lost),
+                "frontier": known,
+            }
+        )
+        return
+    print_labelled(_lines(configured, roll, known, silent_ms))
+
+
+@fleet.command("drain")
+@click.argument("name", metavar="WORKER")
+@config_option
+@click.pass_context
+def drain(ctx: click.Context, *, name: str, file: Path) -> None:
+    """Have WORKER (its name or id) take nothing more, end what it has, upload it, and leave."""
+    from nephila.node.fleet.run import drain_worker  # noqa: PLC0415 - start-up
+
+    found = drain_worker(_configured(ctx, file), name)
+    click.echo(printable(f"{found.member.name} leaves when it has ended what it works on."))
+
+
+@fleet.command("forget")
+@click.argument("name", metavar="WORKER")
+@config_option
+@click.pass_context
+def forget(ctx: click.Context, *, name: str, file: Path) -> None:
+    """Do not wait for WORKER any more, whose machine is lost: what lay in its spool is fetched again."""
+    from nephila.node.fleet.run import forget_worker  # noqa: PLC0415 - start-up
+
+    found = forget_worker(_configured(ctx, file), name)
+    click.echo(printable(f"{found.member.name} counts as lost; other workers fetch again what it had not uploaded."))
+
+
+def _configured(ctx: click.Context, file: Path) -> Configured:
+    return load(file=file, environ=backend_of(ctx).environ)
+
+
+def _lines(configured: Configured, roll: Roll, known: FrontierSnapshot, silent_ms: float) -> Iterator[tuple[str, str]]:
+    queued = sum(known.queued.values())
+    waiting = sum(known.delayed.values())
+    yield "crawl", configured.settings.fleet.crawl
+    yield "pages", f"{known.pages:,} stored, {known.states['pending']:,} of them not yet final"
+    yield "queue", f"{queued:,} URLs, {waiting:,} more wait for a time"
+    yield "hosts", f"{known.hosts:,}: {known.hosts_ready:,} ready, {known.hosts_leased:,} at work"
+    yield "workers", str(len(roll.workers)) if roll.workers else "none"
+    for one in roll.workers:
+        yield f"  {one.member.name}", ", ".join(_said(one, silent_ms))
+    if roll.lost:
+        yield "lost", f"{len(roll.lost)} runs of workers that are given up; their pages are being put in order"
+
+
+def _said(one: Standing, silent_ms: float) -> Iterator[str]:
+    figures = one.figures
+    if one.silent_ms >= silent_ms:
+        yield f"silent for {one.silent_ms / 1000:.0f} s"
+    elif one.draining:
+        yield "leaving"
+    else:
+        yield "at work" if figures.in_flight else "idle"
+    yield f"{figures.pages:,} pages ({figures.pages_per_s:.1f}/s)"
+    if figures.spool_segments:
+        yield f"{figures.spool_segments} files wait for their upload"
+    if one.member.group:
+        yield f"group {one.member.group}"
+    if figures.waits_for:
+        yield figures.waits_for
+
+
+def _document(one: Standing, silent_ms: float) -> dict[str, object]:
+    figures = {name: getattr(one.figures, name) for name in one.figures.__struct_fields__}
+    return {
+        "name": one.member.name,
+        "id": one.member.id,
+        "group": one.member.group,
+        "version": one.member.version,
+        "silent_s": round(one.silent_ms / 1000, 1),
+        "away": one.silent_ms >= silent_ms,
+        "draining": one.draining,
+        **figures,
+    }

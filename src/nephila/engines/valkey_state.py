@@ -1,0 +1,76 @@
+"""Valkey or Redis as `interfaces.shared.SharedState`, over the client that the frontier uses, too.
+
+That client waits for a server that is away for as long as it takes; here nobody waits so long: what is not answered in
+time is an `EngineAwayError`, and what waiting does not mend an `EngineRefusedError`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from nephila.interfaces.shared import Argument
+from nephila.model.errors import EngineAwayError, EngineRefusedError
+
+from .valkey import Valkey
+from .valkey_servers import ValkeyServers
+from .valkey_wire import EngineError
+
+ANSWER_S = 20.0
+"""Longer than a fail-over takes that goes well."""
+START_S = 60.0
+
+
+class ValkeyState:
+    """Implements `SharedState`. Made by `open`."""
+
+    def __init__(self, valkey: Valkey, places: str) -> None:
+        self._valkey = valkey
+        self._places = places
+
+    @classmethod
+    async def open(cls, servers: ValkeyServers, patience_s: float = START_S) -> ValkeyState:
+        """Connect, and find out whether the servers are a cluster; those that are away are waited for."""
+        places = ", ".join(map(str, servers.addresses))
+        valkey = Valkey(servers)
+        try:
+            await valkey.start(patience_s)
+        except EngineError as error:
+            await valkey.close()
+            if "does not answer" in str(error):
+                raise EngineAwayError(str(error), error.hint) from error
+            raise _refused(error) from error
+        return cls(valkey, places)
+
+    async def call(self, command: str, key: str, *arguments: Argument) -> Any:  # noqa: ANN401 - as the interface
+        """As the interface."""
+        return await self._do(key, command, key, *arguments)
+
+    async def run(self, script: str, keys: Sequence[str], arguments: Sequence[Argument] = ()) -> Any:  # noqa: ANN401 - as the interface
+        """As the interface."""
+        return await self._do(keys[0], "EVAL", script, len(keys), *keys, *arguments)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._valkey.close()
+
+    async def _do(self, key: str, *command: Argument) -> Any:  # noqa: ANN401 - as above
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await self._valkey.do(key, *command)
+        except TimeoutError as error:
+            raise EngineAwayError(
+                f"{self._places} does not answer", "see that the servers run and can be reached"
+            ) from error
+        except EngineError as error:
+            raise _refused(error) from error
+
+
+def _refused(error: EngineError) -> EngineRefusedError:
+    hint = "see fleet.username, fleet.password_file and REDISCLI_AUTH" if _is_access(error) else error.hint
+    return EngineRefusedError(str(error), hint or "`nephila check --config FILE` tells what to change")
+
+
+def _is_access(error: EngineError) -> bool:
+    return any(word in str(error) for word in ("NOAUTH", "WRONGPASS", "NOPERM"))

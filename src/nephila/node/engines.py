@@ -1,0 +1,88 @@
+"""Where a crawl keeps its state: frontier, catalogue, contents seen. Here: all of it in the crawl directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from nephila.dedup import LmdbDigestIndex
+from nephila.frontier.embedded import LmdbFrontier
+from nephila.frontier.embedded.book import Policy
+from nephila.frontier.embedded.sharing import Sharing
+from nephila.frontier.schedule import SimpleRecrawl
+from nephila.interfaces.catalogue import Catalogue
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.duplicates import DigestIndex, SharedDigests
+from nephila.interfaces.network import SharedNames
+from nephila.model.record import SegmentId
+from nephila.model.settings import Settings
+
+from .cataloguing import open_catalogue
+from .directory import CrawlDirectory
+from .frontiers import NodeFrontier
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """Where a crawl keeps its state: in its directory, or on the servers of a fleet."""
+
+    frontier: NodeFrontier
+    catalogue: Catalogue
+    duplicates: DigestIndex
+    known: Callable[[], Iterable[SegmentId]]
+    """Segments that were confirmed: new ones are named otherwise."""
+    wire_bytes: Callable[[], int]
+    """Bytes that were fetched so far."""
+    shared: SharedDigests | None = None
+    """`duplicates`, where workers on other machines add to them."""
+    names: SharedNames | None = None
+    """Addresses that workers on other machines have learned."""
+    writer: int = 0
+    """The number that segments are named by, where that is not the seat's."""
+
+
+def embedded_engines(
+    directory: CrawlDirectory,
+    settings: Settings,
+    clock: Clock,
+    stack: AsyncExitStack,
+    *,
+    sharing: Sharing | None,
+    threaded: bool,
+    tell: Callable[[str, str], None] | None = None,
+) -> Engines:
+    """Everything in the crawl directory, but for a catalogue that the settings have elsewhere; closed by `stack`.
+
+    `tell` hears of a database that goes away and comes back.
+    """
+    joining = sharing is not None
+    policy = policy_of(settings, sharing)
+    frontier = LmdbFrontier(directory.frontier, clock, policy, threaded=threaded, joining=joining)
+    stack.push_async_callback(frontier.close)
+    duplicates = LmdbDigestIndex(directory.duplicates, clock.boot_id(), joining=joining)
+    stack.callback(duplicates.close)
+    catalogue = open_catalogue(directory, settings, secret=frontier.secret, tell=tell)
+    stack.callback(catalogue.close)
+    return Engines(frontier, catalogue, duplicates, frontier.view.marks, catalogue.wire_bytes)
+
+
+def policy_of(settings: Settings, sharing: Sharing | None = None) -> Policy:
+    """What the frontier needs to know of a crawl."""
+    return Policy(
+        settings=settings.frontier,
+        base_delay_ms=int(settings.politeness.delay_s * 1000),
+        max_pages_per_host=settings.limits.max_pages_per_host,
+        robots=settings.robots.obey,
+        random_seed=settings.random_seed,
+        verify_every=settings.fetch.verify_unchanged_every,
+        ordered=settings.fetch.concurrency == 1 and sharing is None,
+        ordered_wait_ms=int(min(settings.limits.max_wait_s, 120) * 1000),
+        priority=settings.priority,
+        budget=settings.budget,
+        traps=settings.traps,
+        politeness=settings.politeness,
+        recrawl=SimpleRecrawl(settings.recrawl) if settings.recrawl.enabled else None,
+        target_domains=settings.limits.target_domains,
+        sharing=sharing,
+    )

@@ -1,0 +1,192 @@
+"""A worker of a fleet, from joining to leaving.
+
+It conducts like a crawl on one machine (`node.crawl`), with these differences: what an earlier run left is what lies in
+its own spool; others bring work as well, so it looks again while it has places free; it gives signs of life, and learns
+by them that it is to leave. A worker that is drained claims nothing more, ends what it has, waits for its uploads and
+leaves. It ends by itself when nothing can run anywhere within --max-wait.
+
+Engines that are away are waited for by whoever asks them; meanwhile nothing is claimed, and what is held is not sent
+when its lease could end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from nephila.dedup import SharedDigestIndex
+from nephila.model.errors import EngineAwayError, NephilaError
+from nephila.model.record import SegmentId
+from nephila.model.summary import CrawlSummary
+from nephila.node.crawl import Crawl
+from nephila.node.machinery import Machinery
+from nephila.node.recovery import Recovered
+from nephila.seeds import SeedSource
+
+from .identity import WorkerDirectory
+from .lost import LostWorkers
+from .registry import Figures, Member, Registry
+
+LOOK_S = 0.25
+"""How long an idle worker waits before it looks for work that others have brought; as much again at random."""
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A worker's place in the fleet."""
+
+    registry: Registry
+    member: Member
+    writer: int
+    directory: WorkerDirectory
+    contents: SharedDigestIndex
+    pending: Callable[[], Awaitable[set[SegmentId]]]
+    """Segments on which pages wait, of all workers."""
+    refresh: Callable[[], Awaitable[object]]
+    """Bring the figures of the frontier up to date."""
+    draw: random.Random
+    share_addresses: Callable[[int], None]
+    """So many workers are at work: each has its part of what one address may be asked."""
+
+
+class FleetCrawl(Crawl):
+    """One worker."""
+
+    def __init__(self, machinery: Machinery, post: Post) -> None:
+        super().__init__(machinery)
+        self._post = post
+        self._lost = LostWorkers(post.registry, machinery.frontier, machinery.recovery, machinery.settings.fleet.lost_s)
+        self.drained = False
+        """Whether it was told to leave."""
+        self._writers: set[int] = set()
+        self._away = ""
+        self._forgotten = asyncio.Event()
+        """A person has given a worker up."""
+
+    async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
+        """Work until there is nothing left to do anywhere, it is told to leave, or somebody stops it."""
+        beats = asyncio.create_task(self._keep_beating(), name="beats")
+        beats.add_done_callback(self._background_ended)
+        try:
+            summary = await super().run(seeds, new_cycle=new_cycle)
+        finally:
+            beats.cancel()
+            await asyncio.gather(beats, return_exceptions=True)
+            await self._leave()
+        return summary
+
+    async def _recover(self) -> Recovered:
+        """What lies in its spool; who wrote that is dead, for this one holds the directory."""
+        return await self._m.recovery.of_spool()
+
+    def _beside(self) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
+        return (("lost", self._look_for_lost()), ("contents", self._share_contents()))
+
+    # Conducting
+
+    def _free(self) -> int:
+        return 0 if self.drained else super()._free()
+
+    async def _is_over(self) -> bool:
+        if self.drained:
+            return True
+        await self._post.refresh()
+        return await super()._is_over()
+
+    async def _sleep(self) -> None:
+        """As ever, and no longer than it takes others to bring work."""
+        if self._free() <= 0 and not self.drained:
+            await super()._sleep()
+            return
+        try:
+            async with asyncio.timeout(LOOK_S * self._post.draw.uniform(1.0, 2.0)):
+                await super()._sleep()
+        except TimeoutError:
+            if len(self._crew):
+                await self._post.refresh()
+
+    # Signs of life
+
+    async def _keep_beating(self) -> None:
+        beat_s = self._m.settings.fleet.beat_s
+        while True:
+            self._post.directory.show_life()
+            await self._beat()
+            await asyncio.sleep(beat_s * self._post.draw.uniform(0.8, 1.0))
+
+    async def _beat(self) -> None:
+        writers = await asyncio.to_thread(self._post.directory.spooled_writers)
+        self._writers |= {self._post.writer, *writers}
+        try:
+            orders = await self._post.registry.beat(
+                self._post.member, self._figures(), sorted(self._writers), self._m.settings.fleet.silent_s
+            )
+        except EngineAwayError as error:
+            if not self._away:
+                self.warn("engine_away", f"{error}; it is waited for")
+            self._away = str(error)
+            return
+        if self._away:
+            self._away = ""
+            self.warn("engine_back", "the servers that the workers share answer again")
+        self._post.share_addresses(orders.alive)
+        if orders.forgotten:
+            self._forgotten.set()
+        if orders.leave and not self.drained:
+            self.drained = True
+            self.warn("drained", "this worker was told to leave: it ends what it has and takes nothing more")
+            self.nudge()
+
+    def _figures(self) -> Figures:
+        now = self.snapshot()
+        spool = now.spool
+        return Figures(
+            pages=now.pages,
+            errors=sum(now.errors.values()),
+            in_flight=now.in_flight,
+            pages_per_s=round(now.pages_per_s, 2),
+            spool_segments=spool.segments if spool is not None else 0,
+            spool_bytes=spool.bytes if spool is not None else 0,
+            waits_for=spool.away if spool is not None else "",
+        )
+
+    async def _leave(self) -> None:
+        """Off the register, unless something stays behind in the spool."""
+        left = await asyncio.to_thread(self._post.directory.spooled_writers)
+        if left:
+            return
+        try:
+            await self._post.registry.leave(self._post.member.id, sorted(self._writers))
+        except EngineAwayError as error:
+            self.warn("engine_away", f"this worker could not take its leave: {error}")
+
+    # Beside the work
+
+    async def _look_for_lost(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._lost.every_s * self._post.draw.uniform(0.5, 1.0)):
+                    await self._forgotten.wait()
+            self._forgotten.clear()
+            try:
+                arrived, lost = await self._lost.look(await self._post.pending())
+            except EngineAwayError:
+                continue
+            except NephilaError as error:
+                self.fail(error)
+                return
+            if arrived or lost:
+                self.warn(
+                    "worker_lost",
+                    f"a worker is lost: {arrived} file(s) of its archive had arrived, {lost} page(s) are queued again",
+                )
+                self.nudge()
+
+    async def _share_contents(self) -> None:
+        while True:
+            await asyncio.sleep(self._m.settings.fleet.beat_s)
+            await self._post.contents.share()

@@ -1,0 +1,101 @@
+"""A worker's own directory: who it is, and what it may lose.
+
+It is laid out as a crawl directory without frontier and catalogue. Its id is drawn when it is made, so that what lies
+in its spool is known to be its own after a restart, under whatever name. The scope in it is a copy of the one that all
+workers share: made anew at every start, and widened from either side.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from nephila.model.errors import CrawlDirectoryError
+from nephila.model.record import SegmentId
+from nephila.node.directory import CrawlDirectory
+from nephila.store import index_name, writer_of
+from nephila.store.journal import JOURNAL_SUFFIX
+from nephila.store.rotation import WARC_SUFFIX
+
+from .untold import Untold
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What the directory says of its worker."""
+
+    id: str
+    crawl: str
+
+
+class WorkerDirectory(CrawlDirectory):
+    """Paths of a worker's directory."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.identity_file = root / "worker.json"
+        self.alive = root / "alive"
+        self.given_up = root / "given-up"
+        """Segments that came back too late: their pages were fetched again."""
+        self.untold: Untold | None = None
+        """Where what is let into the scope here is kept for the others."""
+
+    def identity(self, crawl: str) -> Identity:
+        """Who this is, drawn the first time; the directory of a worker of another crawl is refused."""
+        try:
+            known = msgspec.json.decode(self.identity_file.read_bytes(), type=Identity)
+        except FileNotFoundError:
+            known = Identity(secrets.token_hex(8), crawl)
+            draft = self.identity_file.with_suffix(".new")
+            draft.write_bytes(msgspec.json.encode(known))
+            draft.replace(self.identity_file)
+        except (OSError, msgspec.DecodeError) as error:
+            raise CrawlDirectoryError(
+                f"{self.identity_file} cannot be read: {error}", "mend it, or begin a new directory"
+            ) from error
+        if known.crawl != crawl:
+            raise CrawlDirectoryError(
+                f"{self.root} is the directory of a worker of the crawl {known.crawl}, not of {crawl}",
+                "choose another fleet.directory",
+            )
+        return known
+
+    def show_life(self) -> None:
+        """Touch a file, for whoever looks after the process from outside: a worker that waits for engines lives."""
+        self.alive.touch()
+
+    def spooled_writers(self) -> dict[int, list[SegmentId]]:
+        """Segments in the spool by who wrote them."""
+        found: dict[int, list[SegmentId]] = {}
+        names = sorted(path.name for path in self.spool.iterdir()) if self.spool.is_dir() else []
+        for name in names:
+            if name.endswith(WARC_SUFFIX):
+                found.setdefault(writer_of(SegmentId(name)), []).append(SegmentId(name))
+        return found
+
+    def set_aside(self, segments: Iterable[SegmentId]) -> None:
+        """Take segments out of the spool that do not count any more, with all that belongs to them."""
+        self.given_up.mkdir(exist_ok=True)
+        for segment in segments:
+            for name in (segment, index_name(segment), segment + JOURNAL_SUFFIX):
+                if (self.spool / name).exists():
+                    (self.spool / name).replace(self.given_up / name)
+
+    # The scope
+
+    def begin_scope(self) -> None:
+        """Forget what an earlier run knew: the shared one is read from its beginning."""
+        self.scope.unlink(missing_ok=True)
+
+    def add_to_scope(self, unsaved: Callable[[], bytes]) -> None:
+        """As ever; the others are told before anything is admitted because of it."""
+        lines = unsaved()
+        if self.untold is not None:
+            self.untold.add_to_scope(lambda: lines)
+        super().add_to_scope(lambda: lines)
+
+    def learn_scope(self, lines: bytes) -> None:
+        """What others have let in."""
+        super().add_to_scope(lambda: lines)

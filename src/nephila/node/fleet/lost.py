@@ -1,0 +1,48 @@
+"""When a worker is lost for good, with its disk: the pages that waited in its spool go back into their queues.
+
+Each worker looks from time to time, so no one is in charge; what is done twice does no harm. A writer is given up first
+(`Registry.give_up`), which is never taken back, and only then is looked what became of its segments: one that had
+arrived in the store of objects is gone through as after a crash; the pages of one that had not are queued again.
+"""
+
+from __future__ import annotations
+
+from nephila.model.record import SegmentId
+from nephila.node.frontiers import NodeFrontier
+from nephila.node.recovery import Recovery
+from nephila.store import writer_of
+
+from .registry import Registry
+
+
+class LostWorkers:
+    """Looks for workers that will not come back."""
+
+    def __init__(self, registry: Registry, frontier: NodeFrontier, recovery: Recovery, lost_s: float) -> None:
+        self._registry = registry
+        self._frontier = frontier
+        self._recovery = recovery
+        self._lost_s = lost_s
+
+    @property
+    def every_s(self) -> float:
+        """How often to look: often enough that it does not matter beside the time after which one is lost."""
+        return min(60.0, self._lost_s / 4)
+
+    async def look(self, pending: set[SegmentId]) -> tuple[int, int]:
+        """Put in order what the lost have left; how many of their segments were there, and how many pages go back.
+
+        `pending` are the segments on which pages wait.
+        """
+        by_writer: dict[int, list[SegmentId]] = {}
+        for segment in pending:
+            by_writer.setdefault(writer_of(segment), []).append(segment)
+        arrived = lost = 0
+        for writer in await self._registry.give_up(self._lost_s, by_writer):
+            for segment in by_writer.get(writer, ()):
+                if await self._recovery.of_store(segment):
+                    arrived += 1
+                else:
+                    lost += await self._frontier.lose(segment, 0)
+            await self._registry.in_order(writer)
+        return arrived, lost

@@ -1,0 +1,167 @@
+"""Joining a fleet: the engines, the register, the worker's directory, and the parts that work.
+
+The order: the directory is held, so that whoever wrote what lies in it is dead; the worker registers, so that it counts
+as alive with all of that; what was given up meanwhile is set aside; only then is anything opened that would bring it to
+the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+from nephila import VERSION
+from nephila.config import Configured
+from nephila.dedup import LmdbDigestIndex, SharedDigestIndex
+from nephila.fetch.dns_shared import SharedAddresses
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.events import EventSink
+from nephila.interfaces.objects import ObjectStore
+from nephila.model.errors import NephilaError, UsageError
+from nephila.model.events import Event, EventKind
+from nephila.model.settings import Settings
+from nephila.node.archiving import object_store
+from nephila.node.engines import Engines
+from nephila.node.opening import sized
+from nephila.node.wiring import Ground, Seat, assemble
+from nephila.observe import Fanout
+from nephila.politeness import address_ledger
+from nephila.store import ArchivePlace
+
+from .access import check_fleet
+from .arrived import ArrivedCatalogue
+from .crawl import FleetCrawl, Post
+from .fallback import Fallback
+from .frontier import FleetFrontier
+from .gate import GatedObjects
+from .identity import WorkerDirectory
+from .registry import Figures, Member, Registry, draw_writer
+from .scoping import SharedScope
+from .servers import OpenServers
+from .untold import Untold
+
+
+@asynccontextmanager
+async def joined(
+    configured: Configured,
+    ground: Ground,
+    open_servers: OpenServers,
+    *,
+    listeners: Sequence[EventSink] = (),
+) -> AsyncIterator[FleetCrawl]:
+    """A worker of the fleet that the settings name; everything is closed at the end."""
+    crawl_name = check_fleet(configured.settings)
+    settings, warning = sized(configured.settings)
+    directory = WorkerDirectory(Path(settings.fleet.directory))
+    worker: FleetCrawl | None = None
+
+    def tell(reason: str, detail: str) -> None:
+        event = Event(EventKind.WARNING, ground.clock.wall_ms(), reason=reason, detail=detail)
+        (heard if worker is None else worker.machinery.events).emit(event)
+
+    def fail(error: NephilaError) -> None:
+        if worker is not None:
+            worker.fail(error)
+
+    heard = Fanout(listeners)
+    with directory.held():
+        async with AsyncExitStack() as stack:
+            identity = directory.identity(crawl_name)
+            servers = await open_servers(settings, ground.clock, identity.id, stack, tell)
+            registry = Registry(servers.state, crawl_name)
+            await agree(registry, settings)
+            member = _member(identity.id, settings, ground.clock)
+            objects = GatedObjects(
+                ground.objects or object_store(settings, ground.clock), partial(registry.may_upload, member.id)
+            )
+            writer = draw_writer()
+            await _register(registry, member, writer, directory, objects, settings)
+            await servers.frontier.reap_holder(member.id)
+            untold = directory.untold = Untold(registry)
+            scope = SharedScope(registry, directory)
+            directory.begin_scope()
+            await scope.follow()
+            own = LmdbDigestIndex(directory.duplicates, ground.clock.boot_id())
+            stack.callback(own.close)
+            contents = SharedDigestIndex(own, servers.state, crawl_name)
+            frontier = FleetFrontier(servers.frontier, untold.tell)
+            fallback = Fallback(registry, frontier)
+            # Whoever was here a moment ago, or is elsewhere, may have asked an address just now.
+            addresses = address_ledger(settings.politeness, ground.clock.steady_ms())
+            engines = Engines(
+                frontier,
+                ArrivedCatalogue(servers.catalogue, contents),
+                contents,
+                known=tuple,
+                wire_bytes=servers.catalogue.wire_bytes,
+                shared=contents,
+                names=SharedAddresses(servers.state, crawl_name, settings.fleet.dns_ttl_s, settings.dns.min_ttl_s),
+                writer=writer,
+            )
+            machinery = assemble(
+                directory,
+                settings,
+                replace(ground, objects=objects),
+                stack,
+                fail,
+                seat=Seat(engines=engines, addresses=addresses, twins=fallback, keep_twin=untold.keep_twin),
+                listeners=listeners,
+            )
+            fallback.identifier = machinery.identifier
+            share = addresses.share_among if addresses is not None else _nothing
+            draw = random.Random(writer)  # noqa: S311 - jitter
+            post = Post(
+                registry, member, writer, directory, contents, servers.pending, servers.frontier.look, draw, share
+            )
+            worker = FleetCrawl(replace(machinery, before_work=scope.follow), post)
+            if warning:
+                worker.warn("descriptors", warning)
+            yield worker
+
+
+def _nothing(_workers: int) -> None:
+    """Addresses have no limits."""
+
+
+async def agree(registry: Registry, settings: Settings) -> None:
+    """The form of URLs, and where the archive is, are the same for all workers and for ever."""
+    urls = settings.urls
+    told = f"{urls!r} {settings.archive.url.rstrip('/')}"
+    if not await registry.same_terms(sha256(told.encode()).hexdigest()):
+        raise UsageError(
+            f"urls.* or archive.url differ from those that the crawl {settings.fleet.crawl} was begun with",
+            "leave them as they were, or begin a crawl of another name (fleet.crawl)",
+        )
+
+
+def _member(worker_id: str, settings: Settings, clock: Clock) -> Member:
+    name = settings.fleet.worker or f"{socket.gethostname()}-{worker_id[:4]}"
+    return Member(worker_id, name, settings.fleet.group, os.getpid(), VERSION, clock.wall_ms())
+
+
+async def _register(
+    registry: Registry,
+    member: Member,
+    writer: int,
+    directory: WorkerDirectory,
+    objects: ObjectStore,
+    settings: Settings,
+) -> None:
+    """Count as alive with all that lies in the spool, and set aside what the others have given up before."""
+    spooled = directory.spooled_writers()
+    await registry.beat(member, Figures(), [writer, *spooled])
+    place = ArchivePlace.parse(settings.archive.url)
+    for earlier, segments in spooled.items():
+        if await registry.may_upload(member.id, earlier):
+            continue
+        # What is in the store all the same was gone through by whoever gave it up, and may be gone through again.
+        gone = [segment for segment in segments if await objects.look(place.key(segment)) is None]
+        await asyncio.to_thread(directory.set_aside, gone)

@@ -1,0 +1,288 @@
+"""Who works on a crawl: signs of life, who writes under which number, who is to leave, and what the seeds allow.
+
+A worker is its directory: an id that is drawn when the directory is made. A *writer* is one run of it: a number that is
+drawn at its start and stands in the name of every segment it writes. So for any segment it is known whose spool it lies
+in, without a word of the worker.
+
+Every decision is one script on keys that lie together, by the server's clock. What a fail-over may lose (the last
+second) is said again with the next sign of life.
+
+A writer is given up when its worker has been silent for too long; that is never taken back. Who is about to upload asks
+first, which is a sign of life as well: whoever was allowed to upload is not given up for the next `lost_s`.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from nephila.interfaces.shared import Argument, SharedState
+from nephila.model.errors import UsageError
+
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,54}")
+"""As a schema in PostgreSQL can be called, too."""
+WRITERS = 10**12
+"""Writers' numbers are drawn below this: two of a fleet that draws one each second for a year meet once in 10^4 years
+of such fleets, and the store of objects would refuse the second of two segments of one name."""
+_PARTS = ("workers", "beats", "writers", "given", "drains", "figures")
+
+_NOW = "local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
+
+_BEAT = (
+    _NOW
+    + """
+local id, info, figures = ARGV[1], ARGV[2], ARGV[3]
+redis.call('HSET', KEYS[1], id, info)
+redis.call('ZADD', KEYS[2], now, id)
+redis.call('HSET', KEYS[6], id, figures)
+for i = 5, #ARGV do redis.call('HSET', KEYS[3], ARGV[i], id) end
+return {redis.call('SISMEMBER', KEYS[5], id), redis.call('ZCOUNT', KEYS[2], now - tonumber(ARGV[4]), '+inf'),
+        redis.call('ZCOUNT', KEYS[2], 0, 0)}
+"""
+)
+
+_MAY_UPLOAD = (
+    _NOW
+    + """
+redis.call('ZADD', KEYS[2], now, ARGV[1])
+if redis.call('HEXISTS', KEYS[4], ARGV[2]) == 1 then return 0 end
+redis.call('HSET', KEYS[3], ARGV[2], ARGV[1])
+return 1
+"""
+)
+
+_GIVE_UP = (
+    _NOW
+    + """
+for i = 2, #ARGV do
+  if redis.call('HEXISTS', KEYS[3], ARGV[i]) == 0 and redis.call('HEXISTS', KEYS[4], ARGV[i]) == 0 then
+    redis.call('HSET', KEYS[3], ARGV[i], '?' .. ARGV[i])
+    redis.call('ZADD', KEYS[2], now, '?' .. ARGV[i])
+  end
+end
+local lost = {}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now - tonumber(ARGV[1]))) do lost[id] = true end
+local writers = redis.call('HGETALL', KEYS[3])
+for i = 1, #writers, 2 do
+  if lost[writers[i + 1]] then
+    redis.call('HSETNX', KEYS[4], writers[i], 'lost')
+    redis.call('HDEL', KEYS[3], writers[i])
+  end
+end
+for id, _ in pairs(lost) do
+  redis.call('ZREM', KEYS[2], id)
+  redis.call('HDEL', KEYS[1], id)
+  redis.call('HDEL', KEYS[6], id)
+  redis.call('SREM', KEYS[5], id)
+end
+local open = {}
+local given = redis.call('HGETALL', KEYS[4])
+for i = 1, #given, 2 do
+  if given[i + 1] == 'lost' then open[#open + 1] = given[i] end
+end
+return open
+"""
+)
+
+_LEAVE = """
+for i = 2, #ARGV do redis.call('HDEL', KEYS[3], ARGV[i]); redis.call('HDEL', KEYS[4], ARGV[i]) end
+redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('HDEL', KEYS[1], ARGV[1])
+redis.call('HDEL', KEYS[6], ARGV[1])
+redis.call('SREM', KEYS[5], ARGV[1])
+return 1
+"""
+
+_LIST = (
+    _NOW
+    + """
+return {redis.call('HGETALL', KEYS[1]), redis.call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES'),
+        redis.call('HGETALL', KEYS[6]), redis.call('SMEMBERS', KEYS[5]),
+        redis.call('HGETALL', KEYS[3]), redis.call('HGETALL', KEYS[4]), now}
+"""
+)
+
+_TAKE = "local found = redis.call('HGET', KEYS[1], ARGV[1]); redis.call('HDEL', KEYS[1], ARGV[1]); return found or ''"
+
+_SAME = "redis.call('SETNX', KEYS[1], ARGV[1]); return redis.call('GET', KEYS[1])"
+
+
+class Member(msgspec.Struct, frozen=True):
+    """What a worker says of itself."""
+
+    id: str
+    name: str
+    group: str = ""
+    pid: int = 0
+    version: str = ""
+    since_ms: int = 0
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """And of its work."""
+
+    pages: int = 0
+    errors: int = 0
+    in_flight: int = 0
+    pages_per_s: float = 0.0
+    spool_segments: int = 0
+    spool_bytes: int = 0
+    waits_for: str = ""
+    """What it cannot go on without, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a worker learns when it gives a sign of life."""
+
+    leave: bool
+    """It is drained: to take nothing more, and to leave."""
+    alive: int
+    """Workers that are at work, itself included."""
+    forgotten: bool = False
+    """A person has said that a worker will not come back: its pages are to be put in order now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A worker as the others see it."""
+
+    member: Member
+    silent_ms: int
+    figures: Figures = field(default_factory=Figures)
+    draining: bool = False
+    writers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """All of them, and the writers that were given up and not yet put in order."""
+
+    workers: tuple[Standing, ...]
+    lost: tuple[int, ...]
+
+
+def draw_writer() -> int:
+    """A number for a run that nobody else has."""
+    return 1 + secrets.randbelow(WRITERS - 1)
+
+
+def check_crawl_name(name: str) -> str:
+    """The name of a crawl on its engines; raises `UsageError` for one that cannot be."""
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is no name for a crawl" if name else "the crawl has no name on its engines",
+            "set fleet.crawl: a small letter, then small letters, digits, - and _, 55 at most",
+        )
+    return name
+
+
+class Registry:
+    """The register of one crawl."""
+
+    def __init__(self, state: SharedState, crawl: str) -> None:
+        self._state = state
+        tag = f"nephila:{{{check_crawl_name(crawl)}}}:fleet"
+        self._keys = [f"{tag}:{part}" for part in _PARTS]
+        self._scope = f"{tag}:scope"
+        self._terms = f"{tag}:terms"
+        self._twins = f"{tag}:twins"
+
+    async def beat(self, member: Member, figures: Figures, writers: Iterable[int], silent_s: float = 30.0) -> Orders:
+        """A sign of life, with the writers whose segments lie in this worker's spool; what it learns by it.
+
+        Others count as alive that were heard of within `silent_s`.
+        """
+        encode = msgspec.json.encode
+        told: list[Argument] = [member.id, encode(member), encode(figures), int(silent_s * 1000), *map(str, writers)]
+        leave, alive, forgotten = await self._state.run(_BEAT, self._keys, told)
+        return Orders(bool(leave), max(1, int(alive)), bool(forgotten))
+
+    async def may_upload(self, member_id: str, writer: int) -> bool:
+        """Whether a segment of that writer, in this worker's spool, still counts; a sign of life as well."""
+        return bool(await self._state.run(_MAY_UPLOAD, self._keys, [member_id, str(writer)]))
+
+    async def give_up(self, lost_s: float, pending: Iterable[int]) -> list[int]:
+        """Give up the writers of workers that were silent for so long; all whose pages are to be put in order.
+
+        `pending` are writers on whose segments pages wait: one that nobody knows counts from now on.
+        """
+        answer = await self._state.run(_GIVE_UP, self._keys, [int(lost_s * 1000), *map(str, pending)])
+        return sorted(map(int, answer))
+
+    async def in_order(self, writer: int) -> None:
+        """Nothing waits for the segments of a writer that was given up any more. That it was, stays known."""
+        await self._state.call("HSET", self._keys[3], str(writer), "done")
+
+    async def leave(self, member_id: str, writers: Iterable[int]) -> None:
+        """A worker ends, and nothing is left in its spool of these writers."""
+        await self._state.run(_LEAVE, self._keys, [member_id, *map(str, writers)])
+
+    async def drain(self, member_id: str) -> None:
+        """Have a worker end its work and leave."""
+        await self._state.call("SADD", self._keys[4], member_id)
+
+    async def forget(self, member_id: str) -> None:
+        """Its machine will not come back: it counts as silent since ever."""
+        await self._state.call("ZADD", self._keys[1], "XX", 0, member_id)
+
+    async def roll(self) -> Roll:
+        """Everybody."""
+        members, beats, figures, drains, writers, given, now = await self._state.run(_LIST, self._keys)
+        said = _pairs(figures)
+        owned: dict[bytes, list[int]] = {}
+        for number, owner in _pairs(writers).items():
+            owned.setdefault(owner, []).append(int(number))
+        known = _pairs(members)
+        found = [
+            Standing(
+                _member(known.get(name), name),
+                max(0, int(now) - int(float(at))),
+                msgspec.json.decode(said[name], type=Figures) if name in said else Figures(),
+                name in drains,
+                tuple(sorted(owned.get(name, ()))),
+            )
+            for name, at in _pairs(beats).items()
+        ]
+        lost = tuple(sorted(int(number) for number, state in _pairs(given).items() if state == b"lost"))
+        return Roll(tuple(sorted(found, key=lambda one: one.member.name)), lost)
+
+    # What holds for all workers
+
+    async def same_terms(self, terms: str) -> bool:
+        """Whether these are the terms that the crawl was begun with; the first who asks decides."""
+        return bool(await self._state.run(_SAME, [self._terms], [terms]) == terms.encode())
+
+    async def keep_twins(self, twins: Mapping[str, str]) -> None:
+        """Seeds that named no scheme: by their https origin the paths to try over http, should it not answer (S1)."""
+        flat = [part for pair in twins.items() for part in pair]
+        await self._state.call("HSET", self._twins, *flat)
+
+    async def take_twin(self, origin: str) -> str:
+        """The paths of seeds under an origin that does not answer, to one who asks."""
+        return bytes(await self._state.run(_TAKE, [self._twins], [origin])).decode()
+
+    async def add_to_scope(self, lines: bytes) -> None:
+        """What seeds let in, for all workers; before they are admitted."""
+        await self._state.call("RPUSH", self._scope, lines)
+
+    async def scope(self, start: int, count: int) -> list[bytes]:
+        """What was let in, from that entry on."""
+        return list(await self._state.call("LRANGE", self._scope, start, start + count - 1))
+
+
+def _pairs(flat: Sequence[Any] | Mapping[Any, Any]) -> dict[bytes, bytes]:
+    if isinstance(flat, Mapping):
+        return dict(flat)
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _member(raw: bytes | None, name: bytes) -> Member:
+    if raw is None:
+        return Member(name.decode(errors="replace"), "unknown")
+    return msgspec.json.decode(raw, type=Member)

@@ -1,0 +1,148 @@
+"""A worker as a process runs it, and what people do to a fleet: seeds, its standing, sending a worker home."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from typing import Any, TypeVar
+
+import uvloop
+
+from nephila.config import Configured
+from nephila.engines.valkey_state import ValkeyState
+from nephila.frontier.scope import Scope, ScopeSeeds
+from nephila.interfaces.events import EventSink
+from nephila.interfaces.frontier import FrontierSnapshot
+from nephila.model.errors import UsageError
+from nephila.model.settings import Settings
+from nephila.model.summary import CrawlSummary
+from nephila.node.clock import SystemClock
+from nephila.node.collector import calm_collector
+from nephila.node.extending import documents_of
+from nephila.node.memory import threads
+from nephila.node.run import obey_signals
+from nephila.node.sowing import Sower
+from nephila.node.wiring import Ground, identifier_of
+from nephila.seeds import SeedReport, SeedSource
+
+from .access import check_fleet, valkey_servers
+from .crawl import FleetCrawl
+from .frontier import FleetFrontier
+from .opening import agree, joined
+from .registry import Registry, Roll, Standing
+from .servers import open_frontier, open_servers
+from .untold import Untold
+
+T = TypeVar("T")
+View = Callable[[FleetCrawl], Coroutine[Any, Any, None]]
+
+
+def run_worker(
+    configured: Configured,
+    seeds: Sequence[SeedSource] = (),
+    *,
+    listeners: Sequence[EventSink] = (),
+    view: View | None = None,
+) -> CrawlSummary:
+    """Work for a fleet until it ends; the first signal stops cleanly, a second at once."""
+    calm_collector()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, threads(runner.get_loop()):
+        return runner.run(_work(configured, seeds, listeners, view))
+
+
+async def _work(
+    configured: Configured, seeds: Sequence[SeedSource], listeners: Sequence[EventSink], view: View | None
+) -> CrawlSummary:
+    async with joined(configured, Ground(SystemClock()), open_servers, listeners=listeners) as worker:
+        obey_signals(worker)
+        viewing = asyncio.create_task(view(worker), name="view") if view is not None else None
+        try:
+            return await worker.run(seeds)
+        finally:
+            if viewing is not None:
+                viewing.cancel()
+                with suppress(asyncio.CancelledError):
+                    await viewing
+
+
+def run_seed(configured: Configured, seeds: Sequence[SeedSource]) -> SeedReport:
+    """Admit seeds to a fleet's crawl, whether workers run or not."""
+    return asyncio.run(_sow(configured.settings, seeds))
+
+
+async def _sow(settings: Settings, seeds: Sequence[SeedSource]) -> SeedReport:
+    crawl, clock = check_fleet(settings), SystemClock()
+    async with AsyncExitStack() as stack:
+        state, inner = await open_frontier(settings, clock, f"seed-{os.getpid()}", stack)
+        registry = Registry(state, crawl)
+        await agree(registry, settings)
+        scope = Scope(
+            settings.scope,
+            settings.limits.max_depth,
+            ScopeSeeds(),
+            repeated_segments=settings.traps.repeated_segments,
+            documents=documents_of(settings),
+        )
+        untold = Untold(registry)
+        frontier = FleetFrontier(inner, untold.tell)
+        identifier = identifier_of(settings, inner.secret)
+        save = partial(untold.add_to_scope, scope.unsaved)
+        sower = Sower(frontier, identifier, scope, save, keep_twin=untold.keep_twin)
+        return await sower.sow(seeds, lambda: None)
+
+
+# The fleet as a whole
+
+
+def fleet_standing(configured: Configured) -> tuple[Roll, FrontierSnapshot]:
+    """Who works, and what there is to do."""
+
+    async def look() -> tuple[Roll, FrontierSnapshot]:
+        async with AsyncExitStack() as stack:
+            state, frontier = await open_frontier(configured.settings, SystemClock(), "status", stack)
+            roll = await Registry(state, check_fleet(configured.settings)).roll()
+            return roll, await frontier.look()
+
+    return asyncio.run(look())
+
+
+def drain_worker(configured: Configured, name: str) -> Standing:
+    """Have a worker leave, by its name or id."""
+    return _with_one(configured, name, lambda registry, found: registry.drain(found.member.id))
+
+
+def forget_worker(configured: Configured, name: str) -> Standing:
+    """A worker's machine will not come back: its pages are fetched again without waiting for `fleet.lost_s`."""
+
+    async def forget(registry: Registry, found: Standing) -> None:
+        if found.silent_ms < configured.settings.fleet.silent_s * 1000:
+            raise UsageError(
+                f"{found.member.name} is alive: it was heard of {found.silent_ms / 1000:.0f} s ago",
+                "`nephila fleet drain` has it leave",
+            )
+        await registry.forget(found.member.id)
+
+    return _with_one(configured, name, forget)
+
+
+def _with_one(configured: Configured, name: str, act: Callable[[Registry, Standing], Awaitable[None]]) -> Standing:
+    async def run() -> Standing:
+        crawl = check_fleet(configured.settings)
+        state = await ValkeyState.open(valkey_servers(configured.settings, os.environ))
+        try:
+            registry = Registry(state, crawl)
+            roll = await registry.roll()
+            found = [one for one in roll.workers if name in (one.member.name, one.member.id)]
+            if len(found) != 1:
+                names = ", ".join(one.member.name for one in roll.workers[:8]) or "none"
+                which = f"{len(found)} workers are called {name!r}" if found else f"no worker is called {name!r}"
+                raise UsageError(f"{which} in the crawl {crawl}", f"there are: {names}; ids name one surely")
+            await act(registry, found[0])
+            return found[0]
+        finally:
+            await state.close()
+
+    return asyncio.run(run())

@@ -1,0 +1,76 @@
+"""The engines of a fleet, connected: Valkey for the frontier and what workers share, PostgreSQL for the catalogue."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from nephila.engines.valkey_state import ValkeyState
+from nephila.frontier.redis import RedisFrontier
+from nephila.frontier.redis.opening import Opening
+from nephila.interfaces.catalogue import WholeCatalogue
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.shared import SharedState
+from nephila.model.record import SegmentId
+from nephila.model.settings import Settings
+from nephila.node.cataloguing import identity_of
+from nephila.node.engines import policy_of
+from nephila.store.postgres import PostgresCatalogue
+
+from .access import check_fleet, valkey_servers
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """The engines. Whoever opened them closes them."""
+
+    state: SharedState
+    frontier: RedisFrontier
+    catalogue: WholeCatalogue
+
+    async def pending(self) -> set[SegmentId]:
+        """Segments on which pages wait, of all workers. Asked in a thread: every shard answers."""
+        return await asyncio.to_thread(self.frontier.view.pending_segments)
+
+
+Tell = Callable[[str, str], None]
+OpenServers = Callable[[Settings, Clock, str, AsyncExitStack, Tell], Awaitable[Servers]]
+
+
+async def open_frontier(
+    settings: Settings, clock: Clock, worker: str, stack: AsyncExitStack
+) -> tuple[ValkeyState, RedisFrontier]:
+    """What workers share, and the frontier, for a worker of this id or for somebody who looks; closed by `stack`."""
+    where = valkey_servers(settings, os.environ)
+    state = await ValkeyState.open(where)
+    stack.push_async_callback(state.close)
+    frontier = await RedisFrontier.open(
+        where,
+        check_fleet(settings),
+        policy_of(settings),
+        worker=worker,
+        clock=clock,
+        options=Opening(shards=settings.fleet.shards, replicas=settings.fleet.wait_replicas, joining=True),
+    )
+    stack.push_async_callback(frontier.close)
+    return state, frontier
+
+
+async def open_servers(settings: Settings, clock: Clock, worker: str, stack: AsyncExitStack, tell: Tell) -> Servers:
+    """Open all engines for a worker of this id; closed by `stack`. `tell` hears of a database that is away."""
+    crawl = check_fleet(settings)
+    state, frontier = await open_frontier(settings, clock, worker, stack)
+    catalogue = await asyncio.to_thread(
+        lambda: PostgresCatalogue(
+            settings.catalogue,
+            settings.catalogue.name or crawl,
+            os.environ,
+            identity=identity_of(frontier.secret),
+            tell=tell,
+        )
+    )
+    stack.callback(catalogue.close)
+    return Servers(state, frontier, catalogue)

@@ -1,0 +1,36 @@
+"""What seeds bring that all must know before they are admitted: the scope they open, http to fall back to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .registry import Registry
+
+
+class Untold:
+    """Kept here until `tell`, which is awaited before anything is admitted."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._lines: list[bytes] = []
+        self._twins: dict[str, str] = {}
+
+    def add_to_scope(self, unsaved: Callable[[], bytes]) -> None:
+        """What was let into the scope here."""
+        if lines := unsaved():
+            self._lines.append(lines)
+
+    def keep_twin(self, origin: str, path: str) -> None:
+        """A seed named no scheme: whoever finds that its origin does not answer over https tries http (S1)."""
+        known = self._twins.get(origin)
+        self._twins[origin] = path if known is None else f"{known} {path}"
+
+    async def tell(self) -> None:
+        """Tell the others; what could not be told stays for the next time."""
+        while self._lines:
+            await self._registry.add_to_scope(self._lines[0])
+            del self._lines[0]
+        if twins := dict(self._twins):
+            await self._registry.keep_twins(twins)
+            for origin in twins:
+                self._twins.pop(origin, None)

@@ -1,0 +1,259 @@
+"""A crawl by several workers on real engines: Valkey, PostgreSQL and an S3 server, all of which may fail."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import postgres
+import pytest
+from fleet_engines import Engines, Fleet, Worker, portless
+from gate import gate
+from postgres import PASSWORD, Postgres
+from seaweed import SECRET, Seaweed
+from served import ServedWeb, plain_web, run, served
+from valkey_servers import ValkeyCluster, ValkeySingle
+
+from nephila.testing.web import AuditReport
+from nephila.testing.web.truth import Expect
+
+LATENCY_MS = 80
+SHORT_LEASES = """
+[frontier]
+lease_s = 33
+"""
+"""A lease that nobody renews ends soon; it must outlast a fetch all the same."""
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Postgres]:
+    """One for all tests here: each crawl has tables of its own."""
+    with postgres.running() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def valkey() -> Iterator[ValkeySingle]:
+    with ValkeySingle("--appendonly", "yes") as server:
+        yield server
+
+
+@pytest.fixture
+def engines(valkey: ValkeySingle, database: Postgres, object_server: Seaweed) -> Iterator[Engines]:
+    """The usual ones, with a door in front of the store."""
+    with gate(object_server.ports[0]) as door:
+        yield Engines(valkey.names, database, object_server, door)
+
+
+@pytest.fixture
+def hold() -> Iterator[ExitStack]:
+    """Ends what a test has begun, the last first."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def web_of(hold: ExitStack, folder: Path, pages: int, delay_s: float, *, seed: int, hosts: int = 24) -> ServedWeb:
+    spec, arguments = plain_web(seed, hosts=hosts, pages=pages)
+    timing = ("--base-delay-ms", str(delay_s * 1000), "--latency-ms", str(LATENCY_MS))
+    return hold.enter_context(served(folder / "web", spec, *arguments, *timing))
+
+
+def wanted(web: ServedWeb) -> set[str]:
+    return {portless(url) for url in web.web.truth("Nephila").urls(Expect.PAGE, Expect.RECOVERS)}
+
+
+def check_all_is_stored_once(fleet: Fleet, audit: AuditReport, kills: int) -> int:
+    """Every page once; what was on the wire at a kill is asked for again, and nothing else is wrong; how often."""
+    stored = fleet.stored()
+    assert {url: count for url, count in stored.items() if count > 1} == {}
+    assert set(stored) == wanted(fleet.web)
+    assert set(audit.by_kind) <= {"repeat"}
+    again = sum(audit.by_kind.values())
+    assert again <= kills
+    return again
+
+
+def check_nothing_is_left(fleet: Fleet, *workers: Worker) -> None:
+    """Spools are empty, everybody has left, nobody has crashed, no page is pending."""
+    for worker in workers:
+        assert list((fleet.folder / worker.name / "spool").iterdir()) == []
+        assert "Traceback" not in worker.told()
+    status = fleet.status()
+    assert status["workers"] == []
+    assert status["frontier"]["states"]["pending"] == 0
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def refused(fleet: Fleet, *arguments: str) -> str:
+    """What a command says that makes no sense."""
+    told = run(*arguments, "--config", fleet.settings, code=2, env=fleet.environ).stderr
+    return " ".join(told.split())
+
+
+def test_a_worker_joins_is_seen_and_drained(tmp_path: Path, engines: Engines, hold: ExitStack) -> None:
+    """N1, N2, N3, N7, S1, W2, W3: seeds, two workers, one is sent home, the other ends the crawl; nothing is secret."""
+    web = web_of(hold, tmp_path, 160, 0.7, seed=71, hosts=8)
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, 0.7))
+    assert fleet.seed()["added"] == 1
+    assert fleet.seed() == {"added": 0, "known": 1, "refused": {}, "examples": []}
+    home, stays = fleet.start("home", "--forever"), fleet.start("stays")
+    wait_until(lambda: len(fleet.workers()) == 2, "the workers are not seen")
+    assert "leaves when" in fleet.say("fleet", "drain", "home")
+    assert home.end()["stopped_by"] == "done"
+    assert "told to leave" in home.told()
+    seen = fleet.say("fleet", "status")
+    assert "stays" in seen
+    assert "home" not in seen
+    assert stays.end()["stopped_by"] == "done"
+    check_all_is_stored_once(fleet, web.audit(), 0)
+    check_nothing_is_left(fleet, home, stays)
+    assert "no worker is called 'nobody'" in refused(fleet, "fleet", "drain", "nobody")
+    assert "urls.* or archive.url differ" in refused(fleet, "worker", "--set", "urls.sort_query=false")
+    assert fleet.start("late").end()["responses"] == 0, "nothing is fetched again"
+    files = b"".join(path.read_bytes() for path in fleet.folder.rglob("*") if path.is_file())
+    for secret in (SECRET, PASSWORD):
+        assert secret.encode() not in files
+
+
+def test_workers_are_killed_and_start_again(
+    tmp_path: Path, engines: Engines, hold: ExitStack, say: Callable[[str], None]
+) -> None:
+    """N3, F3, F10, P2, P5: kill -9 at random, the same directory again: nothing lost, nothing twice, nobody hurried."""
+    draw, kills = random.Random(5), 6
+    web = web_of(hold, tmp_path, 480, 0.3, seed=65)
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, 0.3))
+    fleet.seed()
+    workers = [fleet.start(f"worker{number}") for number in range(3)]
+    wait_until(lambda: fleet.pages > 0, "nothing is fetched")
+    for _ in range(kills):
+        time.sleep(draw.uniform(0.2, 1.5))
+        draw.choice(workers).kill_and_begin()
+    pages = [worker.end(120)["pages"] for worker in workers]
+    again = check_all_is_stored_once(fleet, web.audit(), kills)
+    check_nothing_is_left(fleet, *workers)
+    say(f"{kills} kills, {pages} pages by the last lives of three workers, {again} asked for again")
+
+
+def test_a_worker_that_is_lost_with_its_disk_costs_its_pages_a_second_fetch(
+    tmp_path: Path, engines: Engines, hold: ExitStack
+) -> None:
+    """N3, W2: what was pending in a spool that is gone is fetched again; should it come back, it is not uploaded."""
+    web = web_of(hold, tmp_path, 120, 0.15, seed=66, hosts=12)
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, 0.15, "silent_s = 2", SHORT_LEASES))
+    fleet.seed()
+    lost = fleet.start("lost")
+    folder, kept = fleet.folder / "lost", tmp_path / "kept"
+    wait_until(lambda: any((folder / "spool").glob("*.warc.gz")), "nothing is spooled")
+    engines.door.shut()  # what is fetched stays in the spool
+    wait_until(lambda: fleet.pages >= 40, "nothing is fetched")
+    lost.kill()
+    pending = fleet.status()["frontier"]["states"]["pending"]
+    assert pending >= 10
+    shutil.copytree(folder, kept)
+    shutil.rmtree(folder)
+    engines.door.open()
+    finder = fleet.start("finder", "--max-wait", "8")
+    wait_until(lambda: len(fleet.workers()) == 2, "nobody comes")
+    assert "is alive" in refused(fleet, "fleet", "forget", "finder")
+    fleet.say("fleet", "forget", "lost")
+    wait_until(lambda: "a worker is lost" in finder.told(), "it is not noticed")
+    finder.end(120)
+    audit = web.audit()
+    assert set(audit.by_kind) == {"repeat"}
+    assert 0 < sum(audit.by_kind.values()) <= pending + 12
+    stored = fleet.stored()
+    assert set(stored.values()) == {1}
+    assert set(stored) == wanted(web)
+    shutil.copytree(kept, folder)
+    fleet.start("lost").end()
+    assert list((folder / "spool").iterdir()) == []
+    assert any((folder / "given-up").iterdir())
+    assert fleet.stored() == stored, "never stored twice"
+
+
+def fail_over(cluster: ValkeyCluster, draw: random.Random) -> float:
+    """Kill a primary, wait until its replica has taken over, bring it back as a replica; how long nobody served."""
+    struck = draw.choice([one for one in cluster.servers if one.info("replication")["role"] == "master"])
+    others = [one for one in cluster.servers if one is not struck]
+    before = time.monotonic()
+    struck.stop(signal.SIGKILL)
+    wait_until(
+        lambda: sum(one.info("replication")["role"] == "master" for one in others) == 3, "no replica has taken over"
+    )
+    away_s = time.monotonic() - before
+    struck.start()
+    wait_until(lambda: struck.info("replication")["role"] == "slave", "the old primary does not follow")
+    return away_s
+
+
+@dataclass(frozen=True)
+class Ordeal:
+    """What a fleet is put through."""
+
+    seed: int
+    pages: int
+    kills: int
+    fail_overs: int
+    without_store_s: float
+
+
+@pytest.mark.parametrize(
+    "ordeal",
+    [Ordeal(1, 900, 4, 1, 5), pytest.param(Ordeal(2, 2400, 12, 2, 30), marks=pytest.mark.long)],
+    ids=lambda one: f"{one.kills} kills",
+)
+def test_everything_fails_and_nothing_is_lost(
+    tmp_path: Path, object_server: Seaweed, hold: ExitStack, ordeal: Ordeal, say: Callable[[str], None]
+) -> None:
+    """N1, N2, N3, N4, W2, W3, P2, P5: four workers on a cluster; kills, fail-overs, a restart, a time without S3."""
+    draw, delay_s = random.Random(ordeal.seed), 0.4
+    cluster = hold.enter_context(ValkeyCluster("--appendonly", "yes"))
+    database, door = hold.enter_context(postgres.running()), hold.enter_context(gate(object_server.ports[0]))
+    web = web_of(hold, tmp_path, ordeal.pages, delay_s, seed=80 + ordeal.seed)
+    engines = Engines(cluster.names[:3], database, object_server, door)
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, delay_s, "wait_replicas = 1"))
+    fleet.seed()
+    began = time.monotonic()
+    workers = [fleet.start(f"worker{number}") for number in range(4)]
+    left = ordeal.kills
+
+    def deal(blows: int) -> None:
+        nonlocal left
+        left -= blows
+        for _ in range(blows):
+            time.sleep(draw.uniform(0.2, 1.5))
+            draw.choice(workers).kill_and_begin()
+
+    wait_until(lambda: fleet.pages > 10, "nothing is fetched")
+    deal(ordeal.kills // 4)
+    away = [fail_over(cluster, draw) for _ in range(ordeal.fail_overs)]
+    deal(ordeal.kills // 4)
+    database.crash()
+    time.sleep(2)
+    database.start()
+    deal(ordeal.kills // 4)
+    door.shut()
+    time.sleep(ordeal.without_store_s)
+    deal(left)
+    door.open()
+    ended = [worker.end(300)["stopped_by"] for worker in workers]
+    again = check_all_is_stored_once(fleet, web.audit(), ordeal.kills)
+    check_nothing_is_left(fleet, *workers)
+    told = ", ".join(f"{one:.1f} s" for one in away)
+    say(
+        f"{ordeal.pages} pages, {ordeal.kills} kills, fail-overs after {told}, {again} asked for again, "
+        f"{time.monotonic() - began:.0f} s"
+    )
+    assert set(ended) == {"done"}

@@ -1,0 +1,133 @@
+"""The register of a fleet on a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+from valkey_servers import ValkeySingle
+
+from nephila.engines.valkey_servers import servers_of
+from nephila.engines.valkey_state import ValkeyState
+from nephila.model.errors import EngineAwayError, EngineRefusedError, UsageError
+from nephila.node.fleet.registry import Figures, Member, Orders, Registry, check_crawl_name, draw_writer
+
+ONE, TWO = Member("a" * 8, "orb-1"), Member("b" * 8, "orb-2", "eu")
+
+
+def with_state(server: ValkeySingle, act: Callable[[ValkeyState], Awaitable[None]]) -> None:
+    async def run() -> None:
+        state = await ValkeyState.open(servers_of(server.names, {}))
+        try:
+            await act(state)
+        finally:
+            await state.close()
+
+    asyncio.run(run())
+
+
+def test_workers_are_seen_with_what_they_say_and_leave(valkey: ValkeySingle) -> None:
+    """N3: a sign of life registers; a drain is seen with the next one; who leaves is gone."""
+
+    async def act(state: ValkeyState) -> None:
+        registry = Registry(state, "seen")
+        assert await registry.beat(ONE, Figures(pages=7), [11]) == Orders(leave=False, alive=1)
+        assert await registry.beat(TWO, Figures(waits_for="the store"), [12, 13]) == Orders(leave=False, alive=2)
+        roll = await registry.roll()
+        assert [one.member for one in roll.workers] == [ONE, TWO]
+        assert [one.writers for one in roll.workers] == [(11,), (12, 13)]
+        assert roll.workers[0].figures.pages == 7
+        assert roll.workers[1].silent_ms < 5_000
+        await registry.drain(TWO.id)
+        assert (await registry.roll()).workers[1].draining
+        assert (await registry.beat(ONE, Figures(), [11])).leave is False
+        assert (await registry.beat(TWO, Figures(), [12])).leave is True
+        await registry.leave(TWO.id, [12, 13])
+        assert [one.member.name for one in (await registry.roll()).workers] == ["orb-1"]
+        assert (await registry.beat(TWO, Figures(), [14])).leave is False, "started anew it is not told to leave"
+
+    with_state(valkey, act)
+
+
+def test_a_worker_that_was_given_up_may_not_upload_any_more(valkey: ValkeySingle) -> None:
+    """N3, W2: never both: what is fetched again is not uploaded from a spool that comes back."""
+
+    async def act(state: ValkeyState) -> None:
+        registry = Registry(state, "lost")
+        await registry.beat(ONE, Figures(), [21])
+        await registry.beat(TWO, Figures(), [22])
+        assert await registry.give_up(3600, [21, 22]) == []
+        await registry.forget(ONE.id)
+        assert await registry.may_upload(ONE.id, 21) is True, "to ask is a sign of life"
+        assert await registry.give_up(3600, [21, 22]) == []
+        await registry.forget(ONE.id)
+        assert await registry.give_up(3600, [21, 22]) == [21]
+        assert await registry.give_up(3600, [21, 22]) == [21], "until it is in order"
+        assert await registry.may_upload(ONE.id, 21) is False
+        await registry.beat(ONE, Figures(), [31])
+        assert await registry.may_upload(ONE.id, 21) is False, "its return takes nothing back"
+        assert await registry.may_upload(ONE.id, 31) is True
+        await registry.in_order(21)
+        assert await registry.give_up(3600, []) == []
+        assert await registry.may_upload(ONE.id, 21) is False
+        assert await registry.may_upload(TWO.id, 22) is True
+
+    with_state(valkey, act)
+
+
+def test_a_writer_that_nobody_knows_counts_from_when_it_was_noticed(valkey: ValkeySingle) -> None:
+    """N4: what a fail-over has lost of the register is waited for, and then given up, not forgotten."""
+
+    async def act(state: ValkeyState) -> None:
+        registry = Registry(state, "unknown")
+        assert await registry.give_up(0.2, [41]) == []
+        assert await registry.give_up(3600, [41]) == []
+        await asyncio.sleep(0.3)
+        assert await registry.give_up(0.2, [41]) == [41]
+
+    with_state(valkey, act)
+
+
+def test_all_workers_have_one_scope_and_the_same_terms(valkey: ValkeySingle) -> None:
+    """S2, U3: what seeds let in is seen by all in order; a worker with another normal form is refused."""
+
+    async def act(state: ValkeyState) -> None:
+        registry, other = Registry(state, "terms"), Registry(state, "other")
+        assert await registry.scope(0, 9) == []
+        await registry.add_to_scope(b"domain example.org\n")
+        await registry.add_to_scope(b"domain example.net\n")
+        assert await registry.scope(0, 9) == [b"domain example.org\n", b"domain example.net\n"]
+        assert await registry.scope(1, 9) == [b"domain example.net\n"]
+        assert await other.scope(0, 9) == [], "N7: another crawl knows nothing of it"
+        assert await registry.same_terms("one") is True
+        assert await registry.same_terms("two") is False
+        assert await other.same_terms("two") is True
+
+    with_state(valkey, act)
+
+
+def test_a_server_that_is_away_or_refuses_is_told_in_a_sentence(valkey: ValkeySingle) -> None:
+    """N4: away is waited for by whoever asked; what waiting does not mend says what to do."""
+
+    async def away() -> None:
+        await ValkeyState.open(servers_of(["redis://127.0.0.1:1"], {}), patience_s=0.3)
+
+    async def refused() -> None:
+        wrong = replace(servers_of(valkey.names, {}), user="nobody", password="wrong")  # noqa: S106 - nobody's
+        await ValkeyState.open(wrong)
+
+    with pytest.raises(EngineAwayError, match=r"127\.0\.0\.1:1 does not answer"):
+        asyncio.run(away())
+    with pytest.raises(EngineRefusedError, match="refused"):
+        asyncio.run(refused())
+
+
+def test_names_of_crawls_and_numbers_of_writers() -> None:
+    """N7: a name is safe in a key; numbers do not repeat."""
+    assert check_crawl_name("web-2026_a") == "web-2026_a"
+    for wrong in ("", "Web", "a{b}", "-a", "a b", "a.b", "1a", "x" * 56):
+        with pytest.raises(UsageError, match="name"):
+            check_crawl_name(wrong)
+    assert len({draw_writer() for _ in range(1000)}) == 1000

@@ -1,0 +1,235 @@
+"""The engines of a fleet for tests, and its command line: workers that are started, killed and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+from gate import Gate
+from postgres import Postgres
+from seaweed import BUCKET, Seaweed
+from served import ServedWeb, nephila, run
+
+from nephila.engines.valkey_servers import servers_of
+from nephila.engines.valkey_state import ValkeyState
+from nephila.node.fleet.registry import Registry, Standing
+
+SETTINGS = """
+[fleet]
+crawl = "{crawl}"
+servers = {servers}
+beat_s = 0.5
+{fleet}
+
+[catalogue]
+url = "{database}"
+retry_s = 0.05
+retry_max_s = 0.5
+
+[archive]
+url = "s3://{bucket}/{crawl}"
+
+[s3]
+endpoint = "{endpoint}"
+
+[spool]
+segment_bytes = "400KB"
+segment_age_s = 1.5
+retry_s = 0.1
+retry_max_s = 1.0
+
+[fetch]
+allow_addresses = ["{allowed}"]
+
+[dns]
+resolvers = ["{resolver}"]
+
+[politeness]
+delay_s = {delay_s}
+
+[scope]
+mode = "all"
+
+[limits]
+max_wait_s = 3
+{more}
+"""
+
+
+def portless(url: str) -> str:
+    return re.sub(r":\d+/", "/", url, count=1)
+
+
+@dataclass
+class Engines:
+    """The servers of a fleet."""
+
+    names: Sequence[str]
+    """Of Valkey."""
+    database: Postgres
+    store: Seaweed
+    door: Gate
+    """In front of the store: shut, it is away."""
+
+
+@dataclass
+class Fleet:
+    """One crawl on engines that run."""
+
+    folder: Path
+    engines: Engines
+    web: ServedWeb
+    delay_s: float
+    fleet: str = ""
+    more: str = ""
+    crawl: str = field(default_factory=lambda: f"t{uuid4().hex[:12]}")
+    started: list[Worker] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nobody is left running, whatever a test came to."""
+        for worker in self.started:
+            worker.kill()
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.settings.write_text(
+            SETTINGS.format(
+                crawl=self.crawl,
+                servers=json.dumps(list(self.engines.names)),
+                fleet=self.fleet,
+                database=self.engines.database.url,
+                bucket=BUCKET,
+                endpoint=self.engines.door.endpoint,
+                allowed=self.web.told["allow_address"],
+                resolver=self.web.told["resolver"],
+                delay_s=self.delay_s,
+                more=self.more,
+            )
+        )
+
+    @property
+    def settings(self) -> Path:
+        return self.folder / "fleet.toml"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {**self.engines.store.environ, **self.engines.database.environ}
+
+    def say(self, *arguments: str | Path, code: int | None = 0, timeout: float = 120) -> str:
+        """Run one command of the program; what it prints."""
+        return run(*arguments, "--config", self.settings, code=code, timeout=timeout, env=self.environ).stdout
+
+    def seed(self) -> dict[str, Any]:
+        """Give it the web's seeds."""
+        answer: dict[str, Any] = json.loads(self.say("seed", *self.web.seeds, "--json"))
+        return answer
+
+    def command(self, name: str, *more: str) -> list[str]:
+        folder = self.folder / name
+        return nephila("worker", "--config", self.settings, "--dir", folder, "--name", name, "--json", *more)
+
+    def start(self, name: str, *more: str) -> Worker:
+        """Start a worker, in its own directory."""
+        self.started.append(Worker(self, name, more))
+        return self.started[-1]
+
+    def status(self) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self.say("fleet", "status", "--json"))
+        return answer
+
+    def workers(self) -> list[Standing]:
+        """Who is on the register, asked without the command line."""
+
+        async def ask() -> list[Standing]:
+            state = await ValkeyState.open(servers_of(self.engines.names, {}))
+            try:
+                return list((await Registry(state, self.crawl).roll()).workers)
+            finally:
+                await state.close()
+
+        return asyncio.run(ask())
+
+    @property
+    def pages(self) -> int:
+        """Stored by those who are there now."""
+        return sum(one.figures.pages for one in self.workers())
+
+    # What came of it
+
+    def stored(self) -> Counter[str]:
+        """Every page in the catalogue, and how often it was stored."""
+        rows = self.engines.database.query(
+            "SELECT url FROM captures WHERE robots = false AND status BETWEEN 200 AND 299 AND truncated = ''",
+            f'"crawl_{self.crawl}"',
+        )
+        return Counter(portless(url) for (url,) in rows)
+
+
+@dataclass
+class Worker:
+    """A worker as a process."""
+
+    of: Fleet
+    name: str
+    more: Sequence[str] = ()
+    kills: int = 0
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    @property
+    def log(self) -> Path:
+        return self.of.folder / f"{self.name}.log"
+
+    @property
+    def printed(self) -> Path:
+        return self.of.folder / f"{self.name}.json"
+
+    def begin(self) -> None:
+        """Start the process."""
+        environ: Mapping[str, str] = {**os.environ, **self.of.environ}
+        with self.log.open("ab") as log, self.printed.open("wb") as printed:
+            self.process = subprocess.Popen(
+                self.of.command(self.name, *self.more), stdout=printed, stderr=log, env=environ
+            )
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.kills += 1
+
+    def kill_and_begin(self) -> None:
+        """End it so, and start it again on the same directory."""
+        self.kill()
+        self.begin()
+
+    def end(self, timeout: float = 60) -> dict[str, Any]:
+        """Wait for it to end by itself; what it says of itself."""
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)
+            self.process.wait()
+            raise AssertionError(f"{self.name} does not end\n{self.told()}") from None
+        assert code == 0, f"{self.name}: exit {code}\n{self.told()}"
+        summary: dict[str, Any] = json.loads(self.printed.read_text())
+        return summary
+
+    def told(self) -> str:
+        return self.log.read_text(errors="replace")[-4000:]
