@@ -22,7 +22,9 @@ FIRST_WAIT_S = 0.05
 LONGEST_WAIT_S = 2.0
 MOST_REDIRECTS = 8
 REPLICAS_MS = 1000
-"""How long one WAIT waits; it is repeated."""
+"""How long replicas are waited for."""
+THIN_S = 10.0
+"""After that was in vain, for so long they are asked for and not waited for."""
 
 Command = tuple[Word, ...]
 
@@ -42,6 +44,10 @@ class Valkey:
         self.is_cluster = False
         self.moves = 0
         """How often a slot was found to have moved, or a server to be new."""
+        self.unreplicated = 0
+        """Answers that were given before enough replicas had them."""
+        self._thin: dict[ServerAddress, float] = {}
+        """Servers that lack replicas, and until when they are not waited for."""
         self.away_since: float | None = None
         """Loop time since which an answer is waited for in vain; None while all is well."""
 
@@ -100,7 +106,8 @@ class Valkey:
                     connection.request(("ASKING",)).add_done_callback(_look_at)
                 answer = connection.request(make(again))
                 if replicas:
-                    await _replicated(connection, replicas)
+                    answer.add_done_callback(_look_at)
+                    await self._replicated(connection, replicas)
                 reply = await answer
             except RefusedError as error:
                 asking = redirected(str(error), address)[1] if error.kind == "ASK" else None
@@ -131,6 +138,20 @@ class Valkey:
             await self._load_into(await self._connection(address))
         else:
             raise EngineError(f"Valkey at {address} refused: {error}") from error
+
+    async def _replicated(self, connection: Connection, replicas: int) -> None:
+        """Wait until what was sent on a connection has come to so many replicas, as long as that is to be hoped for.
+
+        After a fail-over a primary may have none. Whoever would rather stand still then sets `min-replicas-to-write`.
+        """
+        now = asyncio.get_running_loop().time()
+        hopeless = self._thin.get(connection.address, 0.0) > now
+        if await connection.request(("WAIT", replicas, 1 if hopeless else REPLICAS_MS)) >= replicas:
+            self._thin.pop(connection.address, None)
+        else:
+            self.unreplicated += 1
+            if not hopeless:
+                self._thin[connection.address] = now + THIN_S
 
     async def do(self, key: str, *command: Word) -> Reply:
         """Do a command that may be repeated as it is."""
@@ -255,12 +276,6 @@ class Valkey:
     async def _pause(self, attempt: int) -> None:
         longest = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(attempt, 10))
         await asyncio.sleep(longest * (0.5 + self._random.random() / 2))
-
-
-async def _replicated(connection: Connection, replicas: int) -> None:
-    """Wait until what was sent on a connection has come to so many replicas."""
-    while await connection.request(("WAIT", replicas, REPLICAS_MS)) < replicas:
-        pass  # it has waited there
 
 
 def _look_at(future: asyncio.Future[Reply]) -> None:

@@ -1,0 +1,276 @@
+"""N1, N3, N4, N7, F3, F10: the frontier on Valkey while connections are cut, servers killed and primaries replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+from cutting_proxy import CuttingProxy
+from redis_frontier import policy_for
+from valkey_servers import ValkeyCluster, ValkeyServer, ValkeySingle
+
+from nephila.engines.valkey import EngineError
+from nephila.frontier.redis import RedisFrontier
+from nephila.frontier.redis.opening import Opening
+from nephila.interfaces.clock import Clock
+from nephila.model.outcome import Done, Release, Settlement
+from nephila.model.record import RecordRef, SegmentId
+from nephila.model.task import Candidate, Lease, Pace, Token
+from nephila.node.clock import SystemClock
+from nephila.testing.clock import VirtualClock
+from nephila.testing.contracts.frontier import addresses
+from nephila.testing.contracts.frontier_policy import Options
+
+SEGMENT = SegmentId("segment")
+HOSTS = 12
+PAGES_OF_HOST = 7
+EVERYTHING = {f"https://host{host}.test/{page}" for host in range(HOSTS) for page in range(PAGES_OF_HOST)}
+"""Each host's first page names the next one, and the first page of the next host: a chain that breaks if a link is lost."""
+
+
+def links_of(url: str) -> list[str]:
+    host, page = url.removeprefix("https://host").split(".test/")
+    found = [f"https://host{host}.test/{int(page) + 1}"] if int(page) + 1 < PAGES_OF_HOST else []
+    return [*found, f"https://host{(int(host) + 1) % HOSTS}.test/0"]
+
+
+async def opened(
+    names: list[str], crawl: str, worker: str = "w1", clock: Clock | None = None, **options: object
+) -> RedisFrontier:
+    return await RedisFrontier.open(
+        names,
+        crawl,
+        policy_for(Options(), robots=False),
+        worker=worker,
+        clock=clock or SystemClock(),
+        options=Opening(**options),  # type: ignore[arg-type]
+    )
+
+
+class Crawler:
+    """Fetches nothing, and settles as if it had."""
+
+    def __init__(self, frontier: RedisFrontier, done: Counter[str]) -> None:
+        self.frontier, self.done, self.end = frontier, done, 0
+
+    async def settle(self, lease: Lease) -> bool:
+        task = lease.tasks[0]
+        self.end += 100
+        outcome = Done(RecordRef(SEGMENT, self.end - 100, 90, self.end), 200, b"d" * 32)
+        links = [Candidate(address, 1) for address in addresses(*links_of(task.url))]
+        settled = await self.frontier.settle(lease.token, [Settlement(task, outcome, links)], Release(1, Pace(1)))
+        if settled.accepted:
+            self.done[task.url] += 1
+        return settled.accepted
+
+    async def run(self, lease_s: float = 30.0) -> None:
+        """Until everything was done; leases of others that died are taken back."""
+        while len(self.done) < len(EVERYTHING):
+            leases = await self.frontier.claim(4, lease_s)
+            for lease in leases:
+                await self.settle(lease)
+            if not leases:
+                await self.frontier.reap()
+                await asyncio.sleep(0.02)
+
+
+async def seed(frontier: RedisFrontier) -> None:
+    await frontier.admit([Candidate(addresses("https://host0.test/0")[0], 0)])
+
+
+def test_an_answer_that_was_lost_is_given_again() -> None:
+    """N4, F3: a settle, a claim and an admit whose answers were lost are repeated, and have been done once."""
+
+    async def run(server: ValkeyServer) -> None:
+        proxy = CuttingProxy(server.port)
+        await proxy.start()
+        frontier = await opened([proxy.name], "lost", clock=VirtualClock(), virtual=True, shards=1)
+        crawler = Crawler(frontier, Counter())
+        proxy.lose_next_answer = True
+        await seed(frontier)
+        assert frontier.snapshot().urls == 1
+        proxy.lose_next_answer = True
+        (lease,) = await frontier.claim(5, 60)
+        assert frontier.snapshot().hosts_leased == 1
+        proxy.lose_next_answer = True
+        assert await crawler.settle(lease)
+        snapshot = frontier.snapshot()
+        assert (snapshot.pages, snapshot.urls, snapshot.hosts_leased) == (1, 3, 0)
+        assert not await crawler.settle(lease), "a second settle is not a repeated one"
+        assert proxy.cuts == 3
+        await frontier.close()
+        await proxy.stop()
+
+    with ValkeySingle() as valkey:
+        asyncio.run(asyncio.wait_for(run(valkey.server), 30))
+
+
+def test_a_question_that_was_lost_is_asked_again() -> None:
+    """N4: what never came is not taken for done."""
+
+    async def run(server: ValkeyServer) -> None:
+        proxy = CuttingProxy(server.port)
+        await proxy.start()
+        frontier = await opened([proxy.name], "asked", clock=VirtualClock(), virtual=True, shards=1)
+        await seed(frontier)
+        proxy.lose_next_question = True
+        (lease,) = await frontier.claim(5, 60)
+        proxy.lose_next_question = True
+        assert await Crawler(frontier, Counter()).settle(lease)
+        assert frontier.snapshot().pages == 1
+        await frontier.close()
+        await proxy.stop()
+
+    with ValkeySingle() as valkey:
+        asyncio.run(asyncio.wait_for(run(valkey.server), 30))
+
+
+def test_connections_cut_at_random_lose_nothing() -> None:
+    """N3, N4, F10: two workers whose connections are cut again and again do every page once."""
+
+    async def run(server: ValkeyServer) -> None:
+        proxy = CuttingProxy(server.port, Random(7), share=0.04)
+        await proxy.start()
+        done: Counter[str] = Counter()
+        workers = [await opened([proxy.name], "cut", f"w{number}", shards=4, patience_s=60) for number in range(2)]
+        await seed(workers[0])
+        await asyncio.gather(*(Crawler(frontier, done).run() for frontier in workers))
+        await workers[0].confirm(SEGMENT, 1 << 40)
+        total = await workers[0].look()
+        assert set(done) == EVERYTHING
+        assert set(done.values()) == {1}
+        assert proxy.cuts > 10
+        assert (total.pages, total.urls, total.states["completed"]) == (len(EVERYTHING),) * 3
+        for frontier in workers:
+            await frontier.close()
+        await proxy.stop()
+
+    with ValkeySingle() as valkey:
+        asyncio.run(asyncio.wait_for(run(valkey.server), 60))
+
+
+def test_a_server_that_is_killed_and_comes_back_has_lost_nothing() -> None:
+    """N4, F10: what was answered is in the log of the server (appendfsync always); workers wait and go on."""
+
+    async def run(server: ValkeyServer) -> None:
+        done: Counter[str] = Counter()
+        frontier = await opened([server.name], "killed", shards=4)
+        await seed(frontier)
+        crawl = asyncio.create_task(Crawler(frontier, done).run())
+        for _ in range(3):
+            await asyncio.sleep(0.15)
+            before = Counter(done)
+            await asyncio.to_thread(server.stop, signal.SIGKILL)
+            await asyncio.to_thread(server.start)
+            assert (await frontier.look()).pages >= sum(before.values())
+        await crawl
+        assert set(done) == EVERYTHING
+        assert set(done.values()) == {1}
+        await frontier.close()
+
+    with ValkeySingle("--appendonly", "yes", "--appendfsync", "always") as valkey:
+        asyncio.run(asyncio.wait_for(run(valkey.server), 60))
+
+
+def test_crawls_live_side_by_side() -> None:
+    """N7: each under its name, and none knows of the other."""
+
+    async def run(server: ValkeyServer) -> None:
+        one, other = await opened([server.name], "one", shards=2), await opened([server.name], "other", shards=3)
+        await seed(one)
+        assert (await other.look()).urls == 0
+        assert await other.claim(5, 30) == []
+        assert len(await one.claim(5, 30)) == 1
+        assert one.secret != other.secret
+        await one.close()
+        await other.close()
+
+    with ValkeySingle() as valkey:
+        asyncio.run(asyncio.wait_for(run(valkey.server), 30))
+
+
+def test_what_a_dead_worker_held_is_done_by_others() -> None:
+    """N1, N3: shards of a dead worker are asked by the living; its leases run out."""
+
+    async def run(server: ValkeyServer) -> None:
+        done: Counter[str] = Counter()
+        dead = await opened([server.name], "dead", "dead", shards=8)
+        living = await opened([server.name], "dead", "living", shards=8)
+        await seed(dead)
+        held = await dead.claim(5, 1.0)
+        assert len(held) == 1
+        await Crawler(living, done).run()
+        assert set(done) == EVERYTHING
+        assert not await Crawler(dead, done).settle(held[0])
+        await dead.close()
+        await living.close()
+
+    with ValkeySingle() as valkey:
+        asyncio.run(asyncio.wait_for(run(valkey.server), 60))
+
+
+def test_an_engine_that_is_not_there_is_told_in_a_sentence() -> None:
+    """N4: at the start an engine that does not answer, or refuses, ends in one sentence with what to do."""
+
+    async def run() -> None:
+        with pytest.raises(EngineError, match=r"does not answer.*") as told:
+            await opened(["127.0.0.1:1"], "nobody", patience_s=0.3)
+        assert told.value.hint
+
+    asyncio.run(run())
+
+
+async def _eventually(condition: Callable[[], Awaitable[bool]], seconds: float) -> None:
+    async with asyncio.timeout(seconds):
+        while not await condition():
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.long
+def test_a_primary_that_is_killed_is_replaced_and_nothing_is_lost() -> None:
+    """N4, F10: with one replica in every answer, a fail-over loses nothing and leaves no page undone."""
+
+    async def run(cluster: ValkeyCluster) -> None:
+        done: Counter[str] = Counter()
+        workers = [await opened(cluster.names, "over", f"w{number}", shards=16, replicas=1) for number in range(2)]
+        await seed(workers[0])
+        crawls = [asyncio.create_task(Crawler(frontier, done).run()) for frontier in workers]
+        await _eventually(lambda: asyncio.sleep(0, len(done) > 15), 20)
+        before = set(done)
+        await asyncio.to_thread(cluster.servers[0].stop, signal.SIGKILL)
+        await asyncio.gather(*crawls)
+        assert before < EVERYTHING
+        assert set(done) == EVERYTHING
+        total = await workers[0].look()
+        assert total.urls == len(EVERYTHING)
+        assert total.pages == sum(done.values())
+        for frontier in workers:
+            await frontier.close()
+
+    with ValkeyCluster() as cluster:
+        asyncio.run(asyncio.wait_for(run(cluster), 120))
+
+
+def test_a_token_names_its_shard() -> None:
+    """N1: whoever settles needs to know no more than the token."""
+
+    async def run(server: ValkeyServer) -> None:
+        frontier = await opened([server.name], "tokens", shards=5)
+        await frontier.admit([Candidate(one, 0) for one in addresses(*(f"https://host{i}.test/0" for i in range(20)))])
+        leases: list[Lease] = []
+        while len(leases) < 20:
+            leases += await frontier.claim(20, 30)
+        assert len({lease.token for lease in leases}) == 20
+        joined = await opened([server.name], "tokens", "w2", joining=True)
+        assert {await joined.renew([lease.token], 30) == {lease.token} for lease in leases} == {True}
+        assert await Crawler(joined, Counter()).settle(leases[0]), "another process may settle"
+        assert await joined.renew([Token(10**12)], 30) == set()
+        await frontier.close()
+        await joined.close()
+
+    with ValkeySingle() as valkey:
+        asyncio.run(asyncio.wait_for(run(valkey.server), 30))
