@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from nephila.engines.valkey import Valkey
 from nephila.model.errors import FrontierError
 
+from .library import library
 from .shards import DEFAULT_SHARDS, MOST_SHARDS, crawl_key
 
 FORMAT = b"1"
@@ -64,4 +65,5 @@ async def found_or_made(valkey: Valkey, name: str, shards: int, *, virtual: bool
         )
     if known["clock"] != wanted["clock"]:
         raise FrontierError(f"the crawl {name} was made for another clock ({known['clock'].decode()})")
+    await valkey.do(key, "HSET", key, "functions", library().name)  # for workers that are not ours
     return Crawl(int(known["shards"]), int(known["secret"], 16), virtual, int(known["cycle"]))

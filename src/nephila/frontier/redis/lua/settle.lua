@@ -152,7 +152,7 @@ local function observe(host, settlement, news, first)
     return false
   end
   local missing = outcome.status >= 400 and outcome.status < 500
-  if not first or host.fetched < X.rules.tallied_from or not (outcome.page or missing) then
+  if not first or host.fetched < X.rules.tallied_from or not (outcome.page or missing) or not settlement.seen.patterns then
     return first and outcome.page and not outcome.duplicate
   end
   local seen = settlement.seen
@@ -331,8 +331,8 @@ local function lacks_patterns(host, settlements)
         error = outcome.status >= 400 and outcome.status < 500,
       }
       if host.fetched + 1 >= X.rules.tallied_from and one.record.fetched == 0 and (outcome.page or one.seen.error) then
-        one.seen.patterns = X.patterns[one.url]
-        if Traps.needs_links(host, one.seen) then
+        one.seen.patterns = X.patterns[one.url] -- whoever gives none is not counted
+        if one.seen.patterns and Traps.needs_links(host, one.seen) then
           for _, group in ipairs(one.groups) do
             for _, candidate in ipairs(group.name == host.name and group.candidates or {}) do
               lacking = Traps.lacks(host, Admit.tail_of(candidate)) or lacking
@@ -345,15 +345,27 @@ local function lacks_patterns(host, settlements)
   return lacking
 end
 
+-- What a caller may leave out of a page that is done.
+local function complete(outcome)
+  outcome.salt, outcome.bit, outcome.outlinks = outcome.salt or 0, outcome.bit or -1, outcome.outlinks or 0
+  outcome.etag, outcome.last_modified = outcome.etag or '', outcome.last_modified or ''
+  outcome.pour_prefix, outcome.found_on = outcome.pour_prefix or '', outcome.found_on or {}
+  outcome.abroad = outcome.abroad or 0
+end
+
 local function read_settlements(head)
   for _, one in ipairs(head.settlements) do
     local name = Admit.next()
+    one.links, one.refused, one.outcome.detail = one.links or 0, one.refused or 0, one.outcome.detail or ''
+    if one.outcome.kind == 'done' then
+      complete(one.outcome)
+    end
     if one.outcome.robots then
       one.origin, one.body = name, Admit.next()
     else
       one.fp, one.digest, one.text, one.shape = name, Admit.next(), Admit.next(), Admit.next()
     end
-    one.groups, one.refusals = Admit.read_groups(one.groups), Admit.read_refusals(one.refused)
+    one.groups, one.refusals = Admit.read_groups(one.groups or 0), Admit.read_refusals(one.refused)
   end
   return head.settlements
 end
