@@ -14,6 +14,7 @@ from nephila.interfaces.stream import Message
 from nephila.model.errors import StreamAwayError, StreamRefusedError, UsageError
 from nephila.model.settings import StreamSettings
 
+from .attempts import LAST_TRY_S
 from .secrets import Secret, split_address
 from .tls import is_secured
 
@@ -49,6 +50,7 @@ class KafkaStream:
             **_security(settings, [host.rpartition(":")[0].strip("[]") for host in hosts], user, password),
         }
         self._trouble = ""
+        self._give_up_at = float("inf")
         self._producer: Any = None
 
     def publish(self, messages: Sequence[Message]) -> None:
@@ -69,12 +71,16 @@ class KafkaStream:
 
         for message in messages:
             self._produce(message, delivered)
-        deadline = time.monotonic() + self._settings.timeout_s + 5
-        while left and time.monotonic() < deadline:
+        began = time.monotonic()
+        while left and time.monotonic() < self._deadline(began):
             self._producer.poll(0.1)
         if left or failures:
             self.close()
             raise self._judged(failures[0] if failures else None)
+
+    def hurry(self, patience_s: float) -> None:
+        """As the interface."""
+        self._give_up_at = min(self._give_up_at, time.monotonic() + patience_s)
 
     def close(self) -> None:
         """As the interface."""
@@ -82,6 +88,10 @@ class KafkaStream:
         if producer is not None:
             producer.purge()
             producer.flush(2)
+
+    def _deadline(self, began: float) -> float:
+        """Until when a batch that was begun then may take: a little longer than librdkafka gives it."""
+        return min(began + self._settings.timeout_s + 5, max(self._give_up_at, began + LAST_TRY_S))
 
     def _look(self) -> None:
         """See whether anybody answers."""

@@ -22,6 +22,7 @@ from nephila.interfaces.stream import Message
 from nephila.model.errors import StreamAwayError, StreamRefusedError
 from nephila.model.settings import StreamSettings
 
+from .attempts import Attempts
 from .own_loop import OwnLoop
 from .secrets import Secret, split_address
 from .tls import context_for
@@ -42,12 +43,20 @@ class NatsStream:
         self._password = password
         self._tls = context_for(settings.tls, settings.authorities, self._host)
         self._own = OwnLoop("nats")
+        self._attempts = Attempts(self._own.loop, settings.timeout_s)
         self._client: Client | None = None
         self._stream: JetStreamContext | None = None
+        self._lost = asyncio.Event()
+        self._trouble: Exception | None = None
 
     def publish(self, messages: Sequence[Message]) -> None:
         """As the interface."""
         self._own.run(self._publish(messages))
+
+    def hurry(self, patience_s: float) -> None:
+        """As the interface."""
+        if not self._own.is_closed:
+            self._own.loop.call_soon_threadsafe(self._attempts.give_up_in, patience_s)
 
     def close(self) -> None:
         """As the interface."""
@@ -58,10 +67,10 @@ class NatsStream:
 
     async def _publish(self, messages: Sequence[Message]) -> None:
         try:
-            async with asyncio.timeout(self._settings.timeout_s):
+            async with self._attempts.one():
                 stream = await self._connected()
                 sent = [await self._send(stream, message) for message in messages]
-                await asyncio.gather(*sent)
+                await self._acknowledged(sent)
         except ssl.SSLCertVerificationError as error:
             await self._disconnect()
             raise StreamRefusedError(
@@ -77,22 +86,45 @@ class NatsStream:
         headers = {"Nats-Msg-Id": message.id}
         return await stream.publish_async(self._settings.name, message.body, headers=headers)
 
+    async def _acknowledged(self, sent: Sequence[asyncio.Future[PubAck]]) -> None:
+        """Wait for all, as long as there is a connection that they may come over."""
+        lost = asyncio.ensure_future(self._lost.wait())
+        all_of_them = asyncio.ensure_future(_all(sent))
+        try:
+            await asyncio.wait({lost, all_of_them}, return_when=asyncio.FIRST_COMPLETED)
+            if not all_of_them.done():
+                raise nats_errors.ConnectionClosedError
+            all_of_them.result()
+        finally:
+            lost.cancel()
+            all_of_them.cancel()
+
+    async def _has_lost(self) -> None:
+        self._lost.set()
+
+    async def _heard(self, error: Exception) -> None:
+        """What the client says of its tries."""
+        self._trouble = error
+
     async def _connected(self) -> JetStreamContext:
         if self._client is not None and self._stream is not None and self._client.is_connected:
             return self._stream
         await self._disconnect()
-        client = self._client = Client()
+        client, self._lost = Client(), asyncio.Event()
+        self._client = client
         await client.connect(
             f"{'tls' if self._tls else 'nats'}://{self._host}:{self._port}",
             name="nephila",
             allow_reconnect=False,
             connect_timeout=CONNECT_S,  # type: ignore[arg-type]  # it is waited for so many seconds, whole or not
-            error_cb=_unheard,
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0,
+            error_cb=self._heard,
+            closed_cb=self._has_lost,
             user=self._user,
             password=self._password.reveal() or None,
             tls=self._tls,
             tls_hostname=self._host if self._tls else None,
-            user_credentials=self._settings.credentials_file or None,
         )
         stream = client.jetstream(timeout=self._settings.timeout_s, publish_async_max_pending=self._settings.batch)
         await self._keep_subject(stream)
@@ -108,11 +140,11 @@ class NatsStream:
             await stream.add_stream(name=name, subjects=[self._settings.name])
 
     def _judged(self, error: Exception) -> StreamAwayError | StreamRefusedError:
+        if isinstance(error, nats_errors.NoServersError) and self._trouble is not None:
+            error = self._trouble  # which is why there is none
         told = str(error) or type(error).__name__
         if isinstance(error, nats_errors.AuthorizationError) or "authorization violation" in told.lower():
-            return StreamRefusedError(
-                f"{self._place} refused: {told}", hint="look at user, password and stream.credentials_file"
-            )
+            return StreamRefusedError(f"{self._place} refused: {told}", hint="look at user and password")
         if isinstance(error, stream_errors.BadRequestError | nats_errors.MaxPayloadError | nats_errors.BadSubjectError):
             return StreamRefusedError(f"{self._place} refused: {told}", hint="look at the stream that keeps it")
         return StreamAwayError(f"{self._place} is away: {told}")
@@ -125,5 +157,6 @@ class NatsStream:
                     await client.close()
 
 
-async def _unheard(_error: Exception) -> None:
-    """What goes wrong is raised where something is waited for."""
+async def _all(sent: Sequence[asyncio.Future[PubAck]]) -> bool:
+    await asyncio.gather(*sent)
+    return True

@@ -24,6 +24,7 @@ import asyncpg  # type: ignore[import-untyped]  # it has no types
 from nephila.model.errors import DatabaseAwayError, DatabaseRefusedError, StorageError
 from nephila.model.settings import CatalogueSettings
 
+from .attempts import Attempts
 from .own_loop import OwnLoop
 from .postgres_address import PostgresAddress
 
@@ -102,12 +103,12 @@ class PostgresDatabase:
         self.schema = schema
         self._settings = settings
         self._draw = draw or random.Random()  # noqa: S311 - jitter
-        self._give_up_at = float("inf")
         self._hurried: asyncio.Event | None = None
         self._told = False
         self._pool: Any = None
         self._own = OwnLoop("postgres")
         self._loop = self._own.loop
+        self._attempts = Attempts(self._loop, settings.timeout_s)
 
     # For any thread
 
@@ -133,7 +134,7 @@ class PostgresDatabase:
     # On the loop
 
     def _give_up_in(self, seconds: float) -> None:
-        self._give_up_at = min(self._give_up_at, self._loop.time() + seconds)
+        self._attempts.give_up_in(seconds)
         if self._hurried is not None:
             self._hurried.set()
 
@@ -144,7 +145,7 @@ class PostgresDatabase:
                 result = await self._attempt(act)
             except DatabaseAwayError as error:
                 failures += 1
-                left_s = min(give_up_at, self._give_up_at) - self._loop.time()
+                left_s = min(give_up_at, self._attempts.give_up_at) - self._loop.time()
                 if left_s <= 0:
                     raise
                 if failures >= TELL_AFTER and not self._told and patience.tell is not None:
@@ -171,9 +172,8 @@ class PostgresDatabase:
 
     async def _attempt(self, act: Act[T]) -> T:
         try:
-            pool = await self._connected()
-            async with asyncio.timeout(self._settings.timeout_s), pool.acquire() as connection:
-                return await act(Session(connection))
+            async with self._attempts.one():
+                return await self._on_a_connection(act)
         except asyncpg.PostgresError as error:
             raise self._judged(error) from error
         except asyncpg.InterfaceError as error:  # the library's own
@@ -190,6 +190,19 @@ class PostgresDatabase:
         except OSError as error:
             told = error.strerror or str(error) or type(error).__name__
             raise DatabaseAwayError(f"the database {self.address} cannot be reached: {told}") from error
+
+    async def _on_a_connection(self, act: Act[T]) -> T:
+        pool = await self._connected()
+        connection = await pool.acquire()
+        try:
+            return await act(Session(connection))
+        except asyncpg.PostgresError:
+            raise  # it has answered
+        except BaseException:
+            connection.terminate()  # its library would wait for a server that may never answer again
+            raise
+        finally:
+            await pool.release(connection)
 
     async def _connected(self) -> Any:  # noqa: ANN401 - untyped
         if self._pool is None:

@@ -8,6 +8,7 @@ waits until somebody makes room.
 from __future__ import annotations
 
 import ssl
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from nephila.interfaces.stream import Message
 from nephila.model.errors import StreamAwayError, StreamRefusedError, UsageError
 from nephila.model.settings import StreamSettings
 
+from .attempts import LAST_TRY_S
 from .secrets import Secret, split_address
 from .tls import is_secured
 
@@ -66,6 +68,18 @@ class RedisStream:
         except OSError as error:
             self.close()
             raise StreamAwayError(f"{self._place} cannot be reached: {error.strerror or error}") from error
+
+    def hurry(self, patience_s: float) -> None:
+        """As the interface: an answer that is waited for in vain is cut off, once."""
+        if patience_s < self._settings.timeout_s:
+            cutting = threading.Timer(max(patience_s, LAST_TRY_S), self._cut)
+            cutting.daemon = True
+            cutting.start()
+
+    def _cut(self) -> None:
+        client = self._client
+        if isinstance(client, redis.Redis):
+            client.connection_pool.disconnect(inuse_connections=True)
 
     def close(self) -> None:
         """As the interface."""

@@ -30,5 +30,8 @@ class MessageStream(Protocol):
         Raises `StreamRefusedError` where only a person can help.
         """
 
+    def hurry(self, patience_s: float) -> None:
+        """The end has come: no call takes longer than that, or than a moment. From any thread, beside `publish`."""
+
     def close(self) -> None:
         """Let go of it; what was not acknowledged is the caller's to send again."""

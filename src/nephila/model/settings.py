@@ -432,7 +432,6 @@ class StreamSettings:
     name: str = setting("nephila.pages", "the stream, subject or topic")
     answers: bool = setting(False, "tell of every answer, redirects and errors too, and not of pages only")
     password_file: str = setting("", "file whose first line is the password; else NEPHILA_STREAM_PASSWORD")
-    credentials_file: str = setting("", "for NATS: file of credentials (JWT and seed)")
     mechanism: str = setting(
         "SCRAM-SHA-512", "for Kafka: how a user is authenticated", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
     )

@@ -43,5 +43,8 @@ class MessageFile:
         except OSError as error:
             raise StreamRefusedError(f"{self._path} cannot be written: {error.strerror}", hint="make room") from error
 
+    def hurry(self, patience_s: float) -> None:
+        """As the interface: a file is never away."""
+
     def close(self) -> None:
         """As the interface: nothing is held."""

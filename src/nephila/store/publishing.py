@@ -74,6 +74,7 @@ class Publisher:
         """From now on nothing waits longer than that."""
         self._give_up_at = min(self._give_up_at, time.monotonic() + patience_s)
         self._hurried.set()
+        self._stream.hurry(patience_s)
 
     def close(self) -> None:
         """Let go of the stream."""

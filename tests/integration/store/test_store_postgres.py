@@ -379,12 +379,15 @@ def test_a_server_that_a_network_has_swallowed(server: Postgres) -> None:
             door.let_go()
             writing.result(30)
             assert catalogue.capture_count() == 2
+        catalogue.close()
+        patient = PostgresCatalogue(replace(settings, timeout_s=300), "hang", server.environ)
+        with ThreadPoolExecutor(1) as pool:
             door.hold()
-            writing = pool.submit(catalogue.record, [sample_row(3)], ())
-            catalogue.hurry(0.1)
+            writing = pool.submit(patient.record, [sample_row(3)], ())
+            patient.hurry(0.1)
             with pytest.raises(DatabaseAwayError, match="in time"):
                 writing.result(30)
-        catalogue.close()
+        patient.close()
 
 
 def test_a_server_that_stays_away_is_given_up_when_the_end_has_come() -> None:

@@ -258,6 +258,23 @@ def test_a_stream_that_a_network_has_swallowed(served: Place) -> None:
     assert {name for name, _ in served.read()} == {f"abc/{SEGMENT}#1000"}
 
 
+def test_a_hurry_cuts_off_what_is_waited_for(served: Place) -> None:
+    """F10, W7: Ctrl-C does not wait out the time of a batch whose stream was swallowed."""
+    assert served.server is not None
+    with gate(served.server.port) as door, ThreadPoolExecutor(1) as pool:
+        url = f"{served.settings.url.partition(':')[0]}://127.0.0.1:{door.port}"
+        settings = replace(served.settings, url=url, timeout_s=300, open_s=30)
+        publisher = Publisher(open_stream(settings, {}), settings, "news", "abc")
+        publisher.open()
+        door.hold()
+        sending = pool.submit(publisher.publish, [sample_row(1)])
+        publisher.hurry(0.1)
+        with pytest.raises(StreamAwayError):
+            sending.result(20)
+        door.let_go()
+        publisher.close()
+
+
 def test_the_end_of_a_crawl_does_not_wait_for_a_stream(served: Place) -> None:
     """F10, W7: it is given up after a moment, and says that nothing is lost."""
     publisher = Publisher(open_stream(served.settings, {}), served.settings, "news", "abc")
