@@ -278,8 +278,8 @@ def show(report: dict[str, Any]) -> None:
     if "busy" in report:
         busy = report["busy"]
         ratios = ", ".join(f"{ratio:.3f}" for ratio in busy["ratios"])
-        print(f"a busy crawl, asked {busy['asked']} times over {busy['turns']} turns of {busy['pages']:,} pages:")
-        print(f"{busy['ratio']:.3f} times the CPU a page of one that nobody looks at ({ratios})")
+        print(f"a busy crawl of {busy['pages']:,} pages, asked {busy['asked']} times in every other window:")
+        print(f"{busy['ratio']:.3f} times the CPU a page of the windows beside it ({ratios})")
 
 
 def _show_endpoints(report: dict[str, Any]) -> None:
@@ -317,9 +317,11 @@ def main() -> None:
     if given.busy is not True:
         report |= run(size, times, say)
     if given.busy is not False:
-        pages, turns = (onlooked.QUICK_PAGES, onlooked.QUICK_TURNS) if given.quick else (onlooked.PAGES, onlooked.TURNS)
+        pages, window_s = (
+            (onlooked.QUICK_PAGES, onlooked.QUICK_WINDOW_S) if given.quick else (onlooked.PAGES, onlooked.WINDOW_S)
+        )
         with tempfile.TemporaryDirectory(prefix="nephila-bench-") as place:
-            report["busy"] = onlooked.measure(Path(place), say, pages=pages, turns=turns)
+            report["busy"] = onlooked.measure(Path(place), say, pages=pages, window_s=window_s)
     if given.json:
         print(json.dumps(report))
     else:

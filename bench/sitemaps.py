@@ -7,8 +7,9 @@ wait is the longest that any exchange could have been held up. How long that is 
 right before; and how much the loop's own thread worked between two answers is told beside it, for on a machine that is
 shared the rest is waiting for a processor. Memory is this process's own (anonymous) before the crawl, at its peak, and
 at its peak in each fifth of the tree, by the entries that were read: bounded is what does not grow with the tree. The
-resident one has the mapped pages of the frontier in it. Exit code 1 where the last fifth needs more than the budget
-allows against the first.
+fifth in which the sitemap of 50 MB is read stands out, since a body is held while it is stored and read. The resident
+one has the mapped pages of the frontier in it. Exit code 1 where entries are missing, where the fifths differ by more
+than the budget allows, that one apart, or where the peak is over its own.
 
     nephila bench sitemaps [--json] [--quick] [--sitemaps N]
 """
@@ -40,8 +41,9 @@ PLAIN_BYTES = 50_000_000
 TICK_S = 0.005
 IDLE_S = 5.0
 FIFTHS = 5
-GROWTH, GROWTH_BYTES = 1.25, 20_000_000
-"""Q3: the peak of the last fifth against that of the first, at most; and what may come on top."""
+GROWTH, PEAK_BYTES = 1.25, 300_000_000
+"""Q3: the largest of the fifths against the least, the one with the sitemap of 50 MB apart; and the peak at most: that
+body a few times, as it came, as it is stored, and as it is read."""
 
 
 def urlset(origin: str, number: int, *, least_bytes: int = 0) -> bytes:
@@ -146,6 +148,7 @@ def measure(sitemaps: int) -> dict[str, object]:
             "fetch.allow_addresses=127.0.0.0/8",
             "limits.max_wait_s=1",
             "scope.mode=host",
+            "fetch.timeout_s=200",  # a machine that is shared may take its time over 50 MB
         )
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "crawl"
@@ -163,7 +166,8 @@ def measure(sitemaps: int) -> dict[str, object]:
             "anonymous_before_bytes": before,
             "anonymous_peak_bytes": watch.anonymous_bytes,
             "anonymous_by_fifth_bytes": watch.by_fifth,
-            "is_bounded": watch.by_fifth[-1] <= GROWTH * watch.by_fifth[0] + GROWTH_BYTES,
+            "is_bounded": _is_bounded(watch.by_fifth),
+            "is_whole": lists["entries"] == sitemaps * (PER_SITEMAP + 1),
             "resident_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "longest_stall_ms": round(watch.longest_s * 1000, 1),
             "longest_work_on_loop_ms": round(watch.longest_work_s * 1000, 1),
@@ -174,6 +178,11 @@ def measure(sitemaps: int) -> dict[str, object]:
         server.join(10)
         if server.is_alive():
             server.kill()
+
+
+def _is_bounded(by_fifth: list[int]) -> bool:
+    ordinary = sorted(one for one in by_fifth if one)[:-1]
+    return max(by_fifth) <= PEAK_BYTES and (not ordinary or ordinary[-1] <= GROWTH * ordinary[0])
 
 
 def main() -> int:
@@ -190,7 +199,7 @@ def main() -> int:
         for name, value in report.items():
             told = ", ".join(f"{one:,}" for one in value) if isinstance(value, list) else f"{value:,}"
             sys.stdout.write(f"{name:24} {told}\n")
-    return 0 if report["is_bounded"] else 1
+    return 0 if report["is_bounded"] and report["is_whole"] else 1
 
 
 if __name__ == "__main__":

@@ -284,6 +284,10 @@ def test_a_running_crawl_carries_out_takedowns(tmp_path: Path, web: ServedWeb, p
         done = ask(f"{api}/takedowns/{told['id']}")[1]
         assert done["captures"] > 5
         assert ask(f"{api}/pages?host={host_of(second)}")[1]["pages"] == []
+        lines = [line for path in (out / "events").iterdir() for line in path.read_text().splitlines()]
+        told = {json.loads(line).get("url", "") for line in lines if f'"host":"{host_of(second)}"' in line}
+        assert told
+        assert {url for url in told if not url.endswith(("/", "*"))} == set(), "masked in the logs of all processes"
         page = ask(f"{api}/pages?host={host_of(first)}")[1]["pages"][0]["url"]
         text = run("purge", out, page, "--reason", "they asked us, too", code=0)
         assert "receipts are in the chain" in str(text)

@@ -152,7 +152,8 @@ class HttpFetcher:
         kind, detail, body, truncated = reader.kind, reader.detail, b"", reader.truncated
         if kind is None and head is not None and not reader.unwanted:
             codings, content = codings_of(head.values("content-encoding")), reader.content()
-            arguments = codings, content, self._settings.max_decoded_bytes
+            # What may be so long on the wire may be so long unpacked: a sitemap, which is read in pieces.
+            arguments = codings, content, max(self._settings.max_decoded_bytes, request.max_body_bytes or 0)
             if codings and len(content) >= LARGE_BYTES:
                 decoded = await asyncio.get_running_loop().run_in_executor(None, decode, *arguments)
             else:

@@ -157,10 +157,11 @@ def local_archive(directory: Path, settings: Settings, medium: Medium, secret: i
 
 
 def _decoder(settings: Settings) -> Callable[[bytes, bytes], bytes]:
-    limit = settings.fetch.max_decoded_bytes
+    limit, longest = settings.fetch.max_decoded_bytes, settings.fetch.max_bytes
+    of_lists = max(limit, settings.sitemaps.max_bytes)
 
     def decode(head: bytes, payload: bytes) -> bytes:
-        return decode_payload(head, payload, limit)
+        return decode_payload(head, payload, limit if len(payload) <= longest else of_lists)  # only lists are longer
 
     return decode
 

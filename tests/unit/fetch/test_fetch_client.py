@@ -92,6 +92,15 @@ def test_a_body_limit_of_the_request_wins(once: Once) -> None:
     assert fetched(once([[[b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 99]]], max_body_bytes=10)[0]).body == b"x" * 10
 
 
+def test_what_may_be_long_on_the_wire_may_be_as_long_unpacked(once: Once) -> None:
+    """H2, X3: a sitemap of 49 MB is not cut at what pages may have."""
+    body = b"x" * 5000
+    told = [[[b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + body]]]
+    settings = {"max_bytes": 1000, "max_decoded_bytes": 2000}
+    got = fetched(once(told, settings=settings, max_body_bytes=10_000)[0])
+    assert (got.body, got.truncated) == (body, None)
+
+
 def test_an_unwanted_type_is_not_read(once: Once) -> None:
     """H7: the connection is closed, the capture says why it has no body."""
     answer, bench = once(

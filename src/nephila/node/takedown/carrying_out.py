@@ -161,6 +161,14 @@ class Takedowns:
             self.folder.save(done)
             return done
 
+    def roll_events(self) -> None:
+        """Have this process go on in another event file."""
+        self._p.roll_events()
+
+    def event_files_in_use(self) -> set[str]:
+        """Event files that a process writes to: they cannot be rewritten."""
+        return {path.name for path in event_files(self._p.directory.events) if not _is_nobodys(path)}
+
     def _target(self, takedown: Takedown) -> Target:
         return Target(takedown.order, self._p.identify)
 

@@ -78,10 +78,11 @@ class TakedownKeeper:
         first = self._view.totals().next_token
         while self._is_out_before(first):  # noqa: ASYNC110 - leases end in other processes, too
             await asyncio.sleep(POLL_S)
-        opened = set(self._archive.unfinished())
+        opened, told = set(self._archive.unfinished()), self._takedowns.event_files_in_use()
         (self.folder / ROLL).touch()
         self._archive.roll()
-        while opened & set(self._archive.unfinished()):
+        self._takedowns.roll_events()
+        while opened & set(self._archive.unfinished()) or told & self._takedowns.event_files_in_use():
             self._nudge_books()
             await asyncio.sleep(POLL_S)
 
