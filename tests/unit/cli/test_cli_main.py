@@ -42,7 +42,7 @@ def test_the_listed_commands_are_what_they_say_they_are() -> None:
             assert command.name == name
             assert command.short_help == entry.help
         assert cli.get_command(ctx, "nothing") is None
-        assert [item.value for item in cli.shell_complete(ctx, "c")] == ["crawl", "config", "completion"]
+        assert [item.value for item in cli.shell_complete(ctx, "c")] == ["crawl", "check", "config", "completion"]
         assert "--version" in [item.value for item in cli.shell_complete(ctx, "--v")]
 
 
