@@ -120,7 +120,8 @@ def test_a_worker_joins_is_seen_and_drained(tmp_path: Path, engines: Engines, ho
     check_all_is_stored_once(fleet, web.audit(), 0)
     check_nothing_is_left(fleet, home, stays)
     assert "no worker is called 'nobody'" in refused(fleet, "fleet", "drain", "nobody")
-    assert "urls.* or archive.url differ" in refused(fleet, "worker", "--set", "urls.sort_query=false")
+    other = ("--dir", str(tmp_path / "other"), "--set", "urls.sort_query=false")
+    assert "urls.* or archive.url differ" in refused(fleet, "worker", *other)
     assert fleet.start("late").end()["responses"] == 0, "nothing is fetched again"
     files = b"".join(path.read_bytes() for path in fleet.folder.rglob("*") if path.is_file())
     for secret in (SECRET, PASSWORD):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nephila.config import Configured, load
+from nephila.config import Configured, Given, load
 
 from .backend import backend_of
 from .looking import json_option, print_labelled
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from nephila.interfaces.frontier import FrontierSnapshot
     from nephila.node.fleet.registry import Roll, Standing
 
+group_option = click.option("--group", metavar="GROUP", help="Of the group that has a region of its own.")
+
 
 @click.group("fleet", short_help="Show a fleet's workers, or send one home.")
 def fleet() -> None:
@@ -28,13 +30,14 @@ def fleet() -> None:
 
 @fleet.command("status")
 @config_option
+@group_option
 @json_option
 @click.pass_context
-def status(ctx: click.Context, *, file: Path, as_json: bool) -> None:
+def status(ctx: click.Context, *, file: Path, group: str | None, as_json: bool) -> None:
     """Show who works on the crawl that FILE describes, and what there is to do."""
     from nephila.node.fleet.run import fleet_standing  # noqa: PLC0415 - start-up
 
-    configured = _configured(ctx, file)
+    configured = _configured(ctx, file, group)
     roll, known = fleet_standing(configured)
     silent_ms = configured.settings.fleet.silent_s * 1000
     if as_json:
@@ -53,29 +56,32 @@ def status(ctx: click.Context, *, file: Path, as_json: bool) -> None:
 @fleet.command("drain")
 @click.argument("name", metavar="WORKER")
 @config_option
+@group_option
 @click.pass_context
-def drain(ctx: click.Context, *, name: str, file: Path) -> None:
+def drain(ctx: click.Context, *, name: str, file: Path, group: str | None) -> None:
     """Have WORKER (its name or id) take nothing more, end what it has, upload it, and leave."""
     from nephila.node.fleet.run import drain_worker  # noqa: PLC0415 - start-up
 
-    found = drain_worker(_configured(ctx, file), name)
+    found = drain_worker(_configured(ctx, file, group), name)
     click.echo(printable(f"{found.member.name} leaves when it has ended what it works on."))
 
 
 @fleet.command("forget")
 @click.argument("name", metavar="WORKER")
 @config_option
+@group_option
 @click.pass_context
-def forget(ctx: click.Context, *, name: str, file: Path) -> None:
+def forget(ctx: click.Context, *, name: str, file: Path, group: str | None) -> None:
     """Do not wait for WORKER any more, whose machine is lost: what lay in its spool is fetched again."""
     from nephila.node.fleet.run import forget_worker  # noqa: PLC0415 - start-up
 
-    found = forget_worker(_configured(ctx, file), name)
+    found = forget_worker(_configured(ctx, file, group), name)
     click.echo(printable(f"{found.member.name} counts as lost; other workers fetch again what it had not uploaded."))
 
 
-def _configured(ctx: click.Context, file: Path) -> Configured:
-    return load(file=file, environ=backend_of(ctx).environ)
+def _configured(ctx: click.Context, file: Path, group: str | None) -> Configured:
+    flags = [] if group is None else [Given("fleet.group", group, "--group")]
+    return load(file=file, environ=backend_of(ctx).environ, flags=flags)
 
 
 def _lines(configured: Configured, roll: Roll, known: FrontierSnapshot, silent_ms: float) -> Iterator[tuple[str, str]]:

@@ -23,6 +23,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "near_duplicate": "it was found on a page that says nearly what another one says",
         "robots": "robots.txt forbids it",
         "blocked": "a person blocked it",
+        "region": "its domain is pinned to another group of workers",
         "taken_down": "a takedown took what was stored of it out of the archive",
         "policy_depth": "deeper than the policy of its domain allows",
         "address": "it leads to an address that is not public",

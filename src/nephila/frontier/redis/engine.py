@@ -72,14 +72,17 @@ class RedisFrontier(Claiming):
             view = RedisFrontierView(plain, divided, timeline, made.secret)
             frontier = cls(Caller(valkey, divided, timeline, options.replicas), policy, view, worker, virtual=virtual)
             frontier._presence = Presence(valkey, crawl, worker)
-            await frontier._begin(joining=options.joining)
+            await frontier._begin(options)
         except BaseException:
             await valkey.close()
             raise
         return frontier
 
-    async def _begin(self, *, joining: bool) -> None:
-        if not joining:
+    async def _begin(self, options: Opening) -> None:
+        if options.visiting:
+            await self.look()
+            return
+        if not options.joining:
             await self._every("unpark")
         self._workers = await self._presence.tell()
         self._divide()
@@ -184,6 +187,11 @@ class RedisFrontier(Claiming):
         lost = int(sum(await self._every("lose", segment, valid_end)))
         await self._touched(range(self._shards.count))
         return lost
+
+    async def pending_segments(self) -> set[SegmentId]:
+        """Segments that pages wait for, of all workers: as the view tells them, without holding up the event loop."""
+        told = await self._every("segments")
+        return {SegmentId(one.decode()) for _, pending in told for one in pending}
 
     async def disown(self, segment: SegmentId, offset: int) -> None:
         """A capture that was stored, but whose settle was refused: it belongs to nobody and is listed nowhere."""

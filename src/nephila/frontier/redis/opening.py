@@ -26,6 +26,8 @@ class Opening:
     """The crawl is a test's, and the clock that is given is its time."""
     joining: bool = False
     """Others look after it as a whole."""
+    visiting: bool = False
+    """It claims nothing, and is not counted among the workers: somebody who looks, or who brings URLs."""
     patience_s: float = 30.0
     """How long an engine is waited for at the start, and by a reader; a verb waits as long as it takes."""
 

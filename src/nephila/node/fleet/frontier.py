@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from nephila.interfaces.frontier import NOWHERE, Admission, Found, FrontierSnapshot, Settled, UrlStory
 from nephila.model.outcome import OriginRules, Release, Settlement
@@ -11,20 +12,30 @@ from nephila.model.task import Candidate, Lease, Refusal, Token
 from nephila.node.frontiers import Moments, NodeFrontier, Remains
 from nephila.urls import Fingerprint
 
+from .regions import Border
+
 
 class FleetFrontier:
-    """A `NodeFrontier` over another one. `tell` is awaited before candidates or links are handed over."""
+    """A `NodeFrontier` over another one. `tell` is awaited before candidates or links are handed over.
 
-    def __init__(self, inner: NodeFrontier, tell: Callable[[], Awaitable[None]]) -> None:
+    `border` sorts them by region, where there are any.
+    """
+
+    def __init__(self, inner: NodeFrontier, tell: Callable[[], Awaitable[None]], border: Border | None = None) -> None:
         self._inner = inner
         self._tell = tell
+        self._border = border
 
     async def admit(
         self, candidates: Sequence[Candidate], refused: Sequence[Refusal] = (), found: Found = NOWHERE
     ) -> Admission:
         """As the interface."""
         await self._tell()
-        return await self._inner.admit(candidates, refused, found)
+        if self._border is None:
+            return await self._inner.admit(candidates, refused, found)
+        own, others, abroad = await self._border.admit(candidates)
+        here = await self._inner.admit(own, [*refused, *others], found)
+        return replace(here, added=here.added + abroad.added, known=here.known + abroad.known)
 
     async def claim(self, hosts: int, lease_s: float) -> list[Lease]:
         """As the interface."""
@@ -37,6 +48,8 @@ class FleetFrontier:
     async def settle(self, token: Token, settlements: Sequence[Settlement], release: Release | None) -> Settled:
         """As the interface."""
         await self._tell()
+        if self._border is not None:
+            settlements = await self._border.settle(settlements)
         return await self._inner.settle(token, settlements, release)
 
     async def confirm(self, segment: SegmentId, upto: int) -> int:

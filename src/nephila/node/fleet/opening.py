@@ -43,10 +43,12 @@ from .fallback import Fallback
 from .frontier import FleetFrontier
 from .gate import GatedObjects
 from .identity import WorkerDirectory
+from .regions import regional
 from .registry import Figures, Member, Registry, draw_writer
 from .scoping import SharedScope
 from .servers import OpenServers
 from .untold import Untold
+from .visiting import Visits
 
 
 @asynccontextmanager
@@ -58,8 +60,10 @@ async def joined(
     listeners: Sequence[EventSink] = (),
 ) -> AsyncIterator[FleetCrawl]:
     """A worker of the fleet that the settings name; everything is closed at the end."""
-    crawl_name = check_fleet(configured.settings)
-    settings, warning = sized(configured.settings)
+    whole, warning = sized(configured.settings)
+    check_fleet(whole)
+    settings = regional(whole)
+    crawl_name = check_fleet(settings)
     directory = WorkerDirectory(Path(settings.fleet.directory))
     worker: FleetCrawl | None = None
 
@@ -85,14 +89,15 @@ async def joined(
             writer = draw_writer()
             await _register(registry, member, writer, directory, objects, settings)
             await servers.frontier.reap_holder(member.id)
-            untold = directory.untold = Untold(registry)
+            visits = Visits(whole, ground.clock, stack)
+            untold = directory.untold = Untold(visits.registries(servers.state))
             scope = SharedScope(registry, directory)
             directory.begin_scope()
             await scope.follow()
             own = LmdbDigestIndex(directory.duplicates, ground.clock.boot_id())
             stack.callback(own.close)
             contents = SharedDigestIndex(own, servers.state, crawl_name)
-            frontier = FleetFrontier(servers.frontier, untold.tell)
+            frontier = FleetFrontier(servers.frontier, untold.tell, visits.border(settings.fleet.group))
             fallback = Fallback(registry, frontier)
             # Whoever was here a moment ago, or is elsewhere, may have asked an address just now.
             addresses = address_ledger(settings.politeness, ground.clock.steady_ms())
@@ -119,7 +124,15 @@ async def joined(
             share = addresses.share_among if addresses is not None else _nothing
             draw = random.Random(writer)  # noqa: S311 - jitter
             post = Post(
-                registry, member, writer, directory, contents, servers.pending, servers.frontier.look, draw, share
+                registry,
+                member,
+                writer,
+                directory,
+                contents,
+                servers.frontier.pending_segments,
+                servers.frontier.look,
+                draw,
+                share,
             )
             worker = FleetCrawl(replace(machinery, before_work=scope.follow), post)
             if warning:

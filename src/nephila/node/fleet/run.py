@@ -32,9 +32,11 @@ from .access import check_fleet, valkey_servers
 from .crawl import FleetCrawl
 from .frontier import FleetFrontier
 from .opening import agree, joined
+from .regions import regional
 from .registry import Registry, Roll, Standing
 from .servers import open_frontier, open_servers
 from .untold import Untold
+from .visiting import Visits
 
 T = TypeVar("T")
 View = Callable[[FleetCrawl], Coroutine[Any, Any, None]]
@@ -76,7 +78,7 @@ def run_seed(configured: Configured, seeds: Sequence[SeedSource]) -> SeedReport:
 async def _sow(settings: Settings, seeds: Sequence[SeedSource]) -> SeedReport:
     crawl, clock = check_fleet(settings), SystemClock()
     async with AsyncExitStack() as stack:
-        state, inner = await open_frontier(settings, clock, f"seed-{os.getpid()}", stack)
+        state, inner = await open_frontier(settings, clock, "seeds", stack, visiting=True)
         registry = Registry(state, crawl)
         await agree(registry, settings)
         scope = Scope(
@@ -86,8 +88,9 @@ async def _sow(settings: Settings, seeds: Sequence[SeedSource]) -> SeedReport:
             repeated_segments=settings.traps.repeated_segments,
             documents=documents_of(settings),
         )
-        untold = Untold(registry)
-        frontier = FleetFrontier(inner, untold.tell)
+        visits = Visits(settings, clock, stack)
+        untold = Untold(visits.registries(state))
+        frontier = FleetFrontier(inner, untold.tell, visits.border(""))
         identifier = identifier_of(settings, inner.secret)
         save = partial(untold.add_to_scope, scope.unsaved)
         sower = Sower(frontier, identifier, scope, save, keep_twin=untold.keep_twin)
@@ -102,8 +105,9 @@ def fleet_standing(configured: Configured) -> tuple[Roll, FrontierSnapshot]:
 
     async def look() -> tuple[Roll, FrontierSnapshot]:
         async with AsyncExitStack() as stack:
-            state, frontier = await open_frontier(configured.settings, SystemClock(), "status", stack)
-            roll = await Registry(state, check_fleet(configured.settings)).roll()
+            settings = regional(configured.settings)
+            state, frontier = await open_frontier(settings, SystemClock(), "status", stack, visiting=True)
+            roll = await Registry(state, check_fleet(settings)).roll()
             return roll, await frontier.look()
 
     return asyncio.run(look())
@@ -130,7 +134,7 @@ def forget_worker(configured: Configured, name: str) -> Standing:
 
 def _with_one(configured: Configured, name: str, act: Callable[[Registry, Standing], Awaitable[None]]) -> Standing:
     async def run() -> Standing:
-        crawl = check_fleet(configured.settings)
+        crawl = check_fleet(regional(configured.settings))
         state = await ValkeyState.open(valkey_servers(configured.settings, os.environ))
         try:
             registry = Registry(state, crawl)

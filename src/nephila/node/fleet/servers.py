@@ -14,7 +14,6 @@ from nephila.frontier.redis.opening import Opening
 from nephila.interfaces.catalogue import WholeCatalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.shared import SharedState
-from nephila.model.record import SegmentId
 from nephila.model.settings import Settings
 from nephila.node.cataloguing import identity_of
 from nephila.node.engines import policy_of
@@ -31,19 +30,18 @@ class Servers:
     frontier: RedisFrontier
     catalogue: WholeCatalogue
 
-    async def pending(self) -> set[SegmentId]:
-        """Segments on which pages wait, of all workers. Asked in a thread: every shard answers."""
-        return await asyncio.to_thread(self.frontier.view.pending_segments)
-
 
 Tell = Callable[[str, str], None]
 OpenServers = Callable[[Settings, Clock, str, AsyncExitStack, Tell], Awaitable[Servers]]
 
 
 async def open_frontier(
-    settings: Settings, clock: Clock, worker: str, stack: AsyncExitStack
+    settings: Settings, clock: Clock, worker: str, stack: AsyncExitStack, *, visiting: bool = False
 ) -> tuple[ValkeyState, RedisFrontier]:
-    """What workers share, and the frontier, for a worker of this id or for somebody who looks; closed by `stack`."""
+    """What workers share, and the frontier, for a worker of this id; closed by `stack`.
+
+    `visiting`: for somebody who looks, or who brings URLs, and does not work.
+    """
     where = valkey_servers(settings, os.environ)
     state = await ValkeyState.open(where)
     stack.push_async_callback(state.close)
@@ -53,7 +51,12 @@ async def open_frontier(
         policy_of(settings),
         worker=worker,
         clock=clock,
-        options=Opening(shards=settings.fleet.shards, replicas=settings.fleet.wait_replicas, joining=True),
+        options=Opening(
+            shards=settings.fleet.shards,
+            replicas=settings.fleet.wait_replicas,
+            joining=True,
+            visiting=visiting,
+        ),
     )
     stack.push_async_callback(frontier.close)
     return state, frontier

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .registry import Registry
 
@@ -10,8 +10,9 @@ from .registry import Registry
 class Untold:
     """Kept here until `tell`, which is awaited before anything is admitted."""
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, registries: Sequence[Registry]) -> None:
+        """The registers of all regions of the crawl: what seeds let in holds for all."""
+        self._registries = registries
         self._lines: list[bytes] = []
         self._twins: dict[str, str] = {}
 
@@ -28,9 +29,11 @@ class Untold:
     async def tell(self) -> None:
         """Tell the others; what could not be told stays for the next time."""
         while self._lines:
-            await self._registry.add_to_scope(self._lines[0])
+            for registry in self._registries:
+                await registry.add_to_scope(self._lines[0])
             del self._lines[0]
         if twins := dict(self._twins):
-            await self._registry.keep_twins(twins)
+            for registry in self._registries:
+                await registry.keep_twins(twins)
             for origin in twins:
                 self._twins.pop(origin, None)

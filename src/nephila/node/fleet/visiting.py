@@ -1,0 +1,42 @@
+"""The frontiers of other regions, opened when something is first handed over to them."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.shared import SharedState
+from nephila.model.settings import Settings
+from nephila.node.wiring import identifier_of
+
+from .regions import Abroad, Border, Regions, regional
+from .registry import Registry
+from .servers import open_frontier
+
+
+class Visits:
+    """One for a process. `settings` are those of the crawl as a whole; what it opens is closed by `stack`."""
+
+    def __init__(self, settings: Settings, clock: Clock, stack: AsyncExitStack) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._stack = stack
+        self._known: dict[str, Abroad] = {}
+
+    async def __call__(self, group: str) -> Abroad:
+        """The frontier of a group's region; of the crawl itself for an empty name."""
+        if group not in self._known:
+            settings = regional(self._settings, group)
+            _, frontier = await open_frontier(settings, self._clock, "visitor", self._stack, visiting=True)
+            self._known[group] = Abroad(frontier, identifier_of(settings, frontier.secret))
+        return self._known[group]
+
+    def border(self, home: str) -> Border | None:
+        """What sorts by region for a worker of that group; None where there are no regions."""
+        regions = Regions(self._settings.fleet.regions)
+        return Border(regions, home, self) if regions else None
+
+    def registries(self, state: SharedState) -> list[Registry]:
+        """The registers of all regions."""
+        groups = ["", *sorted(Regions(self._settings.fleet.regions).groups)]
+        return [Registry(state, regional(self._settings, group).fleet.crawl) for group in groups]

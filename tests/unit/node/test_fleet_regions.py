@@ -1,0 +1,102 @@
+"""Domains that one group of workers alone may ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from nephila.interfaces.frontier import Admission
+from nephila.model.errors import UsageError
+from nephila.model.outcome import Dropped, Settlement
+from nephila.model.settings import ArchiveSettings, FleetSettings, Settings
+from nephila.model.task import Candidate, Level, PageTask
+from nephila.node.fleet.regions import REASON, Abroad, Border, Regions, regional
+from nephila.urls import Address, Identifier, NormalRules, UrlLimits
+
+ENTRIES = ("eu=de,fr,example.org", "uk=co.uk")
+HOME, ELSEWHERE = (Identifier(secret, NormalRules(), UrlLimits()) for secret in (1, 2))
+
+
+class Frontier:
+    """Remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.admitted: list[Candidate] = []
+
+    async def admit(self, candidates: Sequence[Candidate], *_: object) -> Admission:
+        self.admitted += candidates
+        return Admission(len(candidates), 0)
+
+
+def candidate(url: str) -> Candidate:
+    address = HOME.identify(url)
+    assert isinstance(address, Address)
+    return Candidate(address, 3, Level.HIGH, hops=1)
+
+
+def test_a_domain_is_pinned_by_its_name_or_by_what_stands_above_it() -> None:
+    """N6: hosts follow their registrable domain; who is pinned nowhere is nobody's."""
+    regions = Regions(ENTRIES)
+    assert regions.groups == {"eu", "uk"}
+    pinned = {"www.spinne.de": "eu", "example.org": "eu", "a.b.example.org": "eu", "shop.co.uk": "uk"}
+    assert {host: regions.of(host) for host in pinned} == pinned
+    assert {regions.of(host) for host in ("example.com", "notexample.org", "de.example.com", "192.0.2.1")} == {""}
+    assert not Regions(())
+
+
+@pytest.mark.parametrize("entry", ["eu", "eu=", "=de", "EU=de", "eu=de,,fr", "a b=de"])
+def test_an_entry_that_makes_no_sense_is_refused(entry: str) -> None:
+    """N6, C4: with a sentence that says how it is written."""
+    with pytest.raises(UsageError, match=r"fleet\.regions"):
+        Regions((entry,))
+
+
+def test_a_domain_cannot_be_pinned_to_two_groups() -> None:
+    """N6: else two groups would ask it."""
+    with pytest.raises(UsageError, match="pinned twice"):
+        Regions(("eu=de", "jp=jp,de"))
+
+
+def test_a_region_is_a_crawl_of_its_own() -> None:
+    """N6, N7: names, tables and archive; a group without a region works on the crawl itself."""
+    settings = Settings(fleet=FleetSettings(crawl="web", regions=ENTRIES), archive=ArchiveSettings(url="s3://b/web/"))
+    there = regional(replace(settings, fleet=replace(settings.fleet, group="eu")))
+    assert (there.fleet.crawl, there.catalogue.name, there.archive.url) == ("web-eu", "web-eu", "s3://b/web/eu")
+    assert regional(settings) is settings
+    assert regional(settings, "other") is settings
+
+
+def test_what_belongs_to_another_group_is_handed_over_and_refused_here() -> None:
+    """N6: known there under that crawl's own fingerprints, before the page it was found on is settled."""
+    abroad, visited = {group: Frontier() for group in ("", "eu", "uk")}, list[str]()
+
+    async def visit(group: str) -> Abroad:
+        visited.append(group)
+        return Abroad(abroad[group], ELSEWHERE)  # type: ignore[arg-type]  # as much of one as is asked
+
+    async def run() -> None:
+        border = Border(Regions(ENTRIES), "eu", visit)
+        own, refused, told = await border.admit(
+            [candidate("https://spinne.de/a"), candidate("https://shop.co.uk/b"), candidate("https://example.com/c")]
+        )
+        assert [one.address.url for one in own] == ["https://spinne.de/a"]
+        assert [(one.address.url, one.reason) for one in refused] == [
+            ("https://shop.co.uk/b", REASON),
+            ("https://example.com/c", REASON),
+        ]
+        assert told == Admission(2, 0)
+        (handed,) = abroad["uk"].admitted
+        assert handed == candidate("https://shop.co.uk/b")._replace(address=ELSEWHERE.identify("https://shop.co.uk/b"))
+        task = PageTask("https://spinne.de/", HOME.identify("https://spinne.de/").fingerprint, 0)  # type: ignore[union-attr]
+        plain = Settlement(task, Dropped("x"), [candidate("https://spinne.de/d")])
+        mixed = Settlement(task, Dropped("x"), [candidate("https://spinne.de/d"), candidate("https://shop.co.uk/e")])
+        assert await border.settle([plain]) == [plain]
+        (kept,) = await border.settle([mixed])
+        assert [one.address.url for one in kept.links] == ["https://spinne.de/d"]
+        assert [one.address.url for one in kept.refused] == ["https://shop.co.uk/e"]
+        assert set(visited) == {"uk", ""}
+
+    asyncio.run(run())
