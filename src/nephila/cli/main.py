@@ -51,6 +51,9 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         ),
         "block": Entry("nephila.cli.block", "block", "List, add or remove what is not to be asked for any more."),
         "purge": Entry("nephila.cli.purge", "purge", "Take a URL or a domain down: block it, purge it, prove it."),
+        "frontier": Entry(
+            "nephila.cli.frontier", "frontier", "Move what a crawl knows to another engine, or rebuild it."
+        ),
         "serve": Entry("nephila.cli.serve", "serve", "Serve the dashboard and the control API of a crawl."),
         "config": Entry("nephila.cli.config", "config", "Show settings and where they came from."),
         "completion": Entry("nephila.cli.completion", "completion", "Print the script that completes commands."),

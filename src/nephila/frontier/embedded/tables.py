@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     Txn = lmdb.Transaction[bytes]
 
 FORMAT = b"nephila-frontier-2"
+IMPORTING = b"nephila-frontier-2, imported in part"
+"""The format of a store that an import has not come to the end of: nobody opens it."""
 
 NAMES = (
     *("meta", "web", "waiting", "ready", "due", "leases", "leased", "origins", "rules", "pending", "marks", "dead"),
@@ -197,7 +199,55 @@ def _open_databases(env: lmdb.Environment, *, read_only: bool) -> Tables:
         return Tables(env, db, _secret(txn.get(b"format", db=db["meta"]), txn.get(b"secret", db=db["meta"])))
 
 
+def begin_import(path: Path, *, map_bytes: int, secret: int) -> Tables:
+    """Make a store for a crawl that comes from elsewhere; it cannot be opened until `end_import`.
+
+    What another import has left unfinished there is removed; anything else must not be there.
+    """
+    if is_half_imported(path, map_bytes):
+        for name in ("data.mdb", "lock.mdb"):
+            (path / name).unlink(missing_ok=True)
+    tables = open_tables(path, map_bytes=map_bytes, sync=False)
+    with tables.env.begin(write=True) as txn:
+        txn.put(b"format", IMPORTING, db=tables.db["meta"])
+        txn.put(b"secret", secret.to_bytes(8, "big"), db=tables.db["meta"])
+    tables.env.sync(True)  # the mark is durable before anything else is
+    tables.secret = secret
+    return tables
+
+
+def end_import(tables: Tables) -> None:
+    """All is there: the store can be opened from now on."""
+    tables.env.sync(True)
+    with tables.env.begin(write=True) as txn:
+        txn.put(b"format", FORMAT, db=tables.db["meta"])
+    tables.env.sync(True)
+
+
+def is_half_imported(path: Path, map_bytes: int) -> bool:
+    """Whether an import was begun there and not ended."""
+    if not (path / "data.mdb").exists():
+        return False
+    try:
+        env = lmdb.open(os.fspath(path), map_size=map_bytes, max_dbs=1, readonly=True, readahead=False)
+    except lmdb.Error as error:
+        raise refused(error) from error
+    try:
+        with env.begin() as txn:
+            meta = env.open_db(b"meta", txn=txn, create=False)
+            return txn.get(b"format", db=meta) == IMPORTING
+    except lmdb.NotFoundError:
+        return False
+    finally:
+        env.close()
+
+
 def _secret(form: bytes | None, secret: bytes | None) -> int:
+    if form == IMPORTING:
+        raise FrontierError(
+            "the frontier was imported in part only: the import was interrupted",
+            hint="begin anew with `nephila frontier import`",
+        )
     if form != FORMAT or secret is None:
         raise FrontierError(
             f"the frontier has the format {(form or b'').decode(errors='replace')!r}, "

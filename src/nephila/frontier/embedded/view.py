@@ -198,7 +198,7 @@ class LmdbFrontierView:
                 state="refused",
                 level=Level.MEDIUM,
                 depth=0,
-                via=self._url_at(txn, note.via),
+                via=self.url_at(txn, note.via),
                 hops=0,
                 retries=0,
                 cycle=0,
@@ -256,7 +256,7 @@ class LmdbFrontierView:
                 cycle=record.cycle,
                 validators=Validators(capture.etag, capture.last_modified) if capture else Validators(),
                 digest=capture.digest if capture else b"",
-                via=self._url_at(txn, record.via),
+                via=self.url_at(txn, record.via),
                 trail=record.fate.trail if record.fate else (),
             )
 
@@ -391,7 +391,7 @@ class LmdbFrontierView:
             state="parked" if parked else self._state(txn, url_key, record),
             level=record.level,
             depth=record.depth,
-            via=self._url_at(txn, record.via),
+            via=self.url_at(txn, record.via),
             hops=record.hops,
             retries=record.retries,
             cycle=record.cycle,
@@ -436,7 +436,7 @@ class LmdbFrontierView:
                 return "stored_pending"
         return _NAMES[record.state]
 
-    def _url_at(self, txn: Txn, url_key: bytes) -> str:
+    def url_at(self, txn: Txn, url_key: bytes) -> str:
         """The URL with that key, empty when there is none (or none but a seed's own)."""
         raw = txn.get(url_key, db=self._web) if url_key else None
         if raw is None or raw[0] <= PARKED:

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 _FILES = (
     "arithmetic", "policy", "shard", "urls", "queue", "returning", "hosts", "shelves", "traps", "admit", "settle",
-    "lending", "promoting", "claim", "upkeep", "orders", "tell",
+    "lending", "promoting", "claim", "upkeep", "orders", "tell", "moving",
 )  # fmt: skip
 _GLOBALS = (
     "local redis, math, string, table, struct, bit, cmsgpack, cjson = "
@@ -41,7 +41,9 @@ _WRITING = {
     "unblock": "Orders.unblock",
     "release_trap": "Orders.release_trap",
     "bring_back": "Orders.bring_back",
+    "move_load": "Move.load",
 }
+_MOVING = ("whole", "domains", "hosts", "queue", "records", "rest_of_host", "origins", "refused")
 _READING = (
     "snapshot", "story", "dead", "tallies", "flagged", "rules", "holds", "host", "domain", "segments", "overdue", "now",
     "host_of",
@@ -65,7 +67,8 @@ def library() -> Library:
     """The library of this release."""
     folder = files(__package__) / "lua"
     body = "".join(f"do\n{(folder / f'{name}.lua').read_text()}end\n" for name in _FILES)
-    calls = _WRITING | {name: f"Tell.{name}" for name in _READING}
+    reading = {name: f"Tell.{name}" for name in _READING} | {f"move_{name}": f"Move.{name}" for name in _MOVING}
+    calls = _WRITING | reading
     table = ", ".join(f"{name} = {value}" for name, value in calls.items())
     text = (
         f"{(folder / 'head.lua').read_text()}local CALLS\n"
@@ -75,7 +78,7 @@ def library() -> Library:
     name = f"nephila_{sha256(text.encode()).hexdigest()[:12]}"
     registered = "".join(
         f"redis.register_function({{ function_name = '{name}_{call}', callback = function(keys, args) "
-        f"return run('{call}', keys, args) end{', flags = { %r }' % 'no-writes' if call in _READING else ''} }})\n"  # noqa: UP031
+        f"return run('{call}', keys, args) end{', flags = { %r }' % 'no-writes' if call in reading else ''} }})\n"  # noqa: UP031
         for call in calls
     )
     return Library(name, f"#!lua name={name}\n{text}{registered}")

@@ -12,6 +12,8 @@ from .library import library
 from .shards import DEFAULT_SHARDS, MOST_SHARDS, crawl_key
 
 FORMAT = b"1"
+IMPORTING = b"1, imported in part"
+"""The format of a crawl that an import has not come to the end of: nobody opens it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,11 @@ async def found_or_made(valkey: Valkey, name: str, shards: int, *, virtual: bool
     for field, value in wanted.items():
         await valkey.do(key, "HSETNX", key, field, value)
     known = dict(zip(wanted, await valkey.do(key, "HMGET", key, *wanted), strict=True))
+    if known["format"] == IMPORTING:
+        raise FrontierError(
+            f"the crawl {name} was imported in part only: the import was interrupted",
+            hint="begin anew with `nephila frontier import`",
+        )
     if known["format"] != FORMAT:
         raise FrontierError(
             f"the crawl {name} was made by another version of Nephila", hint="use that version, or another name"

@@ -6,8 +6,9 @@ from collections import Counter
 
 from nephila.frontier import order
 from nephila.frontier.embedded.book import AGE_STEP_S
-from nephila.frontier.embedded.bundle import BUNDLE_BYTES, entries_of, fingerprint_of, read_head
+from nephila.frontier.embedded.bundle import BUNDLE_BYTES, entries_of, fingerprint_of, read_head, tail_of
 from nephila.frontier.embedded.marks import PARKED, QUEUED, place_in
+from nephila.frontier.embedded.sections import section_of
 from nephila.frontier.embedded.shelving import REASONS
 from nephila.frontier.embedded.tables import HOST_KEY_BYTES, PREFIX_BYTES, URL
 from nephila.frontier.lifecycle import State
@@ -22,6 +23,7 @@ def check_queue(store: Store) -> None:
     found: Counter[bytes] = Counter()
     lanes: Counter[tuple[bytes, int]] = Counter()
     ages: Counter[tuple[int, int]] = Counter()
+    sections: Counter[bytes] = Counter()
     for bundle_key, value in store.queue.items():
         key, place = bundle_key[:HOST_KEY_BYTES], bundle_key[HOST_KEY_BYTES:]
         head = read_head(value, key, URL)
@@ -33,10 +35,13 @@ def check_queue(store: Store) -> None:
             if standing.get(url_key) == place:
                 found[url_key] += 1
                 lanes[key, place[0]] += 1
+                if store.hosts[key].sections:
+                    sections[key + section_of(tail_of(entry))] += 1
                 ages[head.admitted_s // AGE_STEP_S, order.level_of_lane(place[0])] += 1
     assert found == dict.fromkeys(standing, 1), "a queued URL is not in its bundle, or twice"
     for key, host in store.hosts.items():
         assert host.queued == [lanes[key, lane] for lane in range(order.LANES)], host.name
+    assert {section: count for section, count in store.sections.items() if count} == sections, "queued URLs by section"
     totals = store.book.totals
     assert totals.queued == [sum(host.queued[lane] for host in store.hosts.values()) for lane in range(order.LANES)]
     kept = {

@@ -13,6 +13,7 @@ from nephila.frontier.embedded.tables import (
     HOST_KEY_BYTES,
     QUEUE,
     ROBOTS,
+    SECTION,
     SHELF,
     SKELETON,
     STATE,
@@ -39,6 +40,8 @@ class Store:
     robots: Counter[bytes] = field(default_factory=Counter)
     tallies: dict[bytes, SkeletonTally] = field(default_factory=dict)
     """By host key and group."""
+    sections: dict[bytes, int] = field(default_factory=dict)
+    """URLs queued under a first path segment, by host key and section."""
     leased: dict[bytes, int] = field(default_factory=dict)
     leases: dict[int, LeaseRecord] = field(default_factory=dict)
 
@@ -80,5 +83,7 @@ def _sort_in(store: Store, host_key: bytes, kind: bytes, key: bytes, value: byte
         store.robots[host_key] += 1
     elif kind == SKELETON:
         store.tallies[host_key + rest] = read_tally(value)
+    elif kind == SECTION:
+        store.sections[host_key + rest] = int.from_bytes(value, "big")
     else:
         raise AssertionError(f"a row of an unknown kind: {key.hex()}")

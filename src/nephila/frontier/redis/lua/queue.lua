@@ -226,6 +226,17 @@ local function put(host, urls, prefix, place)
   end
 end
 
+-- The same at exactly that place: what comes from another engine keeps its order.
+function Queue.put_at(host, urls, prefix, place)
+  put(host, urls, prefix, place)
+  if prefix == '' then
+    if host.work_since == 0 then
+      host.work_since = math.max(1, X.now)
+    end
+    came(host, urls)
+  end
+end
+
 -- Queue URLs that belong together: they have one place, and keep their order. Answers the place.
 function Queue.enqueue(host, urls, lane, step, depth, tie)
   local place = free_place(host, '', lane, step, math.min(depth, 255), tie or urls[1].tie)

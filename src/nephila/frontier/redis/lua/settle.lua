@@ -221,6 +221,7 @@ local function put_origin(name, origin, body)
     redis.call('HSET', X.P .. 'rules', name, body)
   end
 end
+Settle.put_origin = put_origin
 
 -- The rules of an origin are known now: its host goes on where it waited for them.
 function Settle.learn(rules, body, crawl_delay_ms)

@@ -17,6 +17,7 @@ end
 local function unhex(text)
   return (text:gsub('%x%x', function(pair) return string.char(tonumber(pair, 16)) end))
 end
+Traps.unhex = unhex
 
 -- What a caller gave: {spelling: [[pattern, group in hex], ...]}.
 function Traps.given(patterns)
@@ -71,6 +72,7 @@ local function save(host, tally, was)
   host.flagged = host.flagged + change
   Shard.count('traps', change)
 end
+Traps.save = save
 
 -- The tallies of a URL's patterns, new ones where nothing was counted yet.
 local function tallies_of(host, patterns)

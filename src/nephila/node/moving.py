@@ -1,0 +1,172 @@
+"""A crawl's frontier taken out of its directory as a file, or put into one (N2): `nephila frontier export|import`.
+
+The directory is held meanwhile, so no crawl runs on it. What is put in comes from a file that was read to its end
+before; the frontier cannot be opened until all of it is there, and an import that was cut off begins anew.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from nephila.config import dump_toml, load, read_stored, write_stored
+from nephila.frontier.embedded import LmdbFrontierView
+from nephila.frontier.embedded.exporting import LmdbExport
+from nephila.frontier.embedded.importing import import_into
+from nephila.frontier.embedded.tables import is_half_imported
+from nephila.frontier.moving import AskedFor, CrawlRow, Row, ScopeRow, check_stream, read_stream, write_stream
+from nephila.interfaces.clock import Clock
+from nephila.model.errors import CrawlDirectoryError, FrontierError, UsageError
+from nephila.model.settings import Settings
+from nephila.urls import Address
+
+from .directory import CrawlDirectory
+from .engines import policy_of
+from .wiring import identifier_of
+
+SCOPE_LINES = 5_000
+"""Lines of the scope in one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What was exported or imported."""
+
+    rows: dict[str, int]
+    unnamed: int = 0
+    """Refusals that were left out."""
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        told = [(self.rows.get(kind, 0), kind) for kind in ("url", "host", "domain")]
+        urls, hosts, domains = (f"{count:,} {_plural(kind, count)}" for count, kind in told)
+        return f"{urls} of {hosts} in {domains}"
+
+
+def _plural(kind: str, count: int) -> str:
+    word = "URL" if kind == "url" else kind
+    return word if count == 1 else f"{word}s"
+
+
+def asked_for(settings: Settings) -> AskedFor:
+    """What of the settings travels with a frontier."""
+    return AskedFor(asdict(settings.urls), dump_toml(settings))
+
+
+def identify_with(settings: Settings, secret: int) -> Callable[[str], Address | None]:
+    """Addresses of a crawl with that secret."""
+    identifier = identifier_of(settings, secret)
+
+    def identify(url: str) -> Address | None:
+        address = identifier.identify(url)
+        return address if isinstance(address, Address) else None
+
+    return identify
+
+
+def check_normal_form(head: CrawlRow, settings: Settings, target: str) -> None:
+    """Fingerprints are made of the normal form: under another one every page would be taken for a new one."""
+    wanted = asdict(settings.urls)
+    differing = sorted(name for name, value in wanted.items() if _plain(value) != _plain(head.urls.get(name, value)))
+    if differing:
+        names = ", ".join(f"urls.{name}" for name in differing)
+        raise UsageError(
+            f"the settings {names} of {target} are not those that the frontier was made with",
+            "set them as the exported crawl had them",
+        )
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+# Out of a directory
+
+
+def export_directory(out: Path, to: Path, clock: Clock) -> Moved:
+    """Write the frontier of a crawl directory to a file."""
+    directory = CrawlDirectory(out)
+    directory.check()
+    with directory.held():
+        settings = load(stored=read_stored(out)).settings
+        if not (directory.frontier / "data.mdb").exists():
+            raise CrawlDirectoryError(f"{out} has no frontier of its own", "see `nephila frontier rebuild`")
+        with closing(LmdbFrontierView.open(directory.frontier, clock, settings.frontier.map_bytes)) as view:
+            identify = identify_with(settings, view.secret)
+            export = LmdbExport(view, policy_of(settings), identify, asked_for(settings))
+            end = write_stream(to, with_scope(export.rows(), directory.saved_scope()))
+        return Moved(end.rows, export.unnamed)
+
+
+def with_scope(rows: Iterator[Row], scope: bytes) -> Iterator[Row]:
+    """Rows, and after the first of them what the seeds allow."""
+    yield next(rows)
+    lines = scope.decode().splitlines(keepends=True)
+    for first in range(0, len(lines), SCOPE_LINES):
+        yield ScopeRow("".join(lines[first : first + SCOPE_LINES]))
+    yield from rows
+
+
+# Into a directory
+
+
+def import_directory(file: Path, out: Path, clock: Clock) -> Moved:
+    """Put a frontier into a crawl directory that has none; one that is not there is made."""
+    head, end = check_stream(file)
+    directory = CrawlDirectory(out)
+    with directory.held():
+        settings = _settings_of(out, head)
+        check_normal_form(head, settings, str(out))
+        _refuse_a_frontier(directory, settings, clock)
+        rows = _scope_into(directory, read_stream(file))
+        import_into(
+            directory.frontier,
+            head,
+            rows,
+            policy_of(settings),
+            clock,
+            identify_with(settings, int(head.secret, 16)),
+        )
+        if read_stored(out) is None:
+            write_stored(out, settings)
+    return Moved(end.rows)
+
+
+def _settings_of(out: Path, head: CrawlRow) -> Settings:
+    """Those of the directory; for a new one those that came along, but for places elsewhere."""
+    stored = read_stored(out)
+    if stored is not None or not head.config:
+        return load(stored=stored).settings
+    came, here = load(stored=head.config).settings, Settings()
+    return replace(came, archive=replace(came.archive, url=here.archive.url), catalogue=here.catalogue)
+
+
+def _refuse_a_frontier(directory: CrawlDirectory, settings: Settings, clock: Clock) -> None:
+    if not (directory.frontier / "data.mdb").exists() or is_half_imported(
+        directory.frontier, settings.frontier.map_bytes
+    ):
+        return
+    with closing(LmdbFrontierView.open(directory.frontier, clock, settings.frontier.map_bytes)) as view:
+        known = view.totals().urls
+    if known:
+        raise FrontierError(
+            f"{directory.root} has a frontier already, which knows {known:,} URLs",
+            "choose another directory: nothing is overwritten",
+        )
+    shutil.rmtree(directory.frontier)
+
+
+def _scope_into(directory: CrawlDirectory, rows: Iterator[Row]) -> Iterator[Row]:
+    """Keep the scope, unless the directory has one; the other rows go on."""
+    keep = not directory.scope_size()
+    for row in rows:
+        if isinstance(row, ScopeRow):
+            if keep:
+                lines = row.lines.encode()
+                directory.add_to_scope(lambda lines=lines: lines)  # type: ignore[misc]  # mypy: default of a lambda
+        else:
+            yield row

@@ -1,0 +1,163 @@
+"""Frontiers taken out of crawl directories and put into others, through the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from simulation import PATIENT, simulate
+
+from nephila.cli.main import run
+from nephila.config import read_stored, write_stored
+from nephila.frontier.embedded import LmdbFrontierView, importing
+from nephila.frontier.embedded.records import Totals
+from nephila.frontier.moving import Row, check_stream, read_stream
+from nephila.model.errors import FrontierError
+from nephila.node.clock import SystemClock
+from nephila.node.directory import CrawlDirectory
+from nephila.node.moving import import_directory
+from nephila.testing.web import SimulatedWeb, WebSpec
+
+WEB = WebSpec.plain(4, hosts=3, pages=30, page_bytes=300, links_per_page=5)
+SOME = replace(
+    PATIENT,
+    limits=replace(PATIENT.limits, max_pages=4),
+    scope=replace(PATIENT.scope, mode="domain"),
+)
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A crawl that stopped at four pages."""
+    out = tmp_path_factory.mktemp("crawled") / "site"
+    simulate(SimulatedWeb(WEB), out, SOME)
+    write_stored(out, SOME)
+    return out
+
+
+@pytest.fixture
+def exported(crawled: Path, tmp_path: Path) -> Path:
+    file = tmp_path / "frontier.gz"
+    assert run(["frontier", "export", str(crawled), "--to", str(file)]) == 0
+    return file
+
+
+def test_a_frontier_moves_into_a_new_directory_with_what_was_asked_for(
+    crawled: Path, exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N2, S2: scope and settings come along, and the same URLs are known."""
+    capsys.readouterr()
+    out = tmp_path / "other"
+    assert run(["frontier", "import", str(exported), "--into", str(out), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["rows"]["url"] > 4
+    assert CrawlDirectory(out).saved_scope() == CrawlDirectory(crawled).saved_scope() != b""
+    assert read_stored(out) == read_stored(crawled)
+    totals = [_totals(path) for path in (crawled, out)]
+    assert totals[0].urls == totals[1].urls == told["rows"]["url"]
+    assert (totals[0].pages, totals[0].queued) == (totals[1].pages, totals[1].queued)
+
+
+def _totals(out: Path) -> Totals:
+    view = LmdbFrontierView.open(out / "frontier", SystemClock(), 1 << 30)
+    try:
+        return view.totals()
+    finally:
+        view.close()
+
+
+def test_a_target_that_knows_urls_is_refused(crawled: Path, exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """N2: nothing is overwritten."""
+    before = _totals(crawled)
+    assert run(["frontier", "import", str(exported), "--into", str(crawled)]) == 1
+    assert "has a frontier already, which knows" in capsys.readouterr().err
+    assert _totals(crawled) == before
+
+
+def test_a_running_crawl_is_neither_exported_nor_imported_into(
+    crawled: Path, exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N2, F10: the lock of the directory is asked for."""
+    with CrawlDirectory(crawled).held():
+        assert run(["frontier", "export", str(crawled), "--to", str(tmp_path / "more")]) == 1
+        assert "another crawl is running" in capsys.readouterr().err
+    with CrawlDirectory(tmp_path / "new").held():
+        assert run(["frontier", "import", str(exported), "--into", str(tmp_path / "new")]) == 1
+        assert "another crawl is running" in capsys.readouterr().err
+    assert not (tmp_path / "more").exists()
+
+
+def test_an_import_that_was_cut_off_cannot_be_used_and_begins_anew(
+    exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N2, F10: until the last row is there, every command refuses the frontier."""
+    out = tmp_path / "half"
+
+    def dying(_file: Path) -> Iterator[Row]:
+        for number, row in enumerate(read_stream(exported)):
+            if number == 9:
+                raise KeyboardInterrupt
+            yield row
+
+    monkeypatch.setattr("nephila.node.moving.read_stream", dying)
+    monkeypatch.setattr(importing, "BATCH", 4)
+    with pytest.raises(KeyboardInterrupt):
+        import_directory(exported, out, SystemClock())
+    monkeypatch.undo()
+    assert run(["status", str(out)]) == 1
+    capsys.readouterr()
+    assert run(["crawl", "http://site0.test/", "--out", str(out)]) == 1
+    assert "was imported in part only" in capsys.readouterr().err
+    with pytest.raises(FrontierError, match="in part only"):
+        LmdbFrontierView.open(out / "frontier", SystemClock(), 1 << 30)
+    assert run(["frontier", "import", str(exported), "--into", str(out)]) == 0
+    assert _totals(out).urls == check_stream(exported)[1].rows["url"]
+
+
+def test_a_cut_file_is_refused_before_anything_is_made(
+    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N2: the whole file is read first."""
+    cut = tmp_path / "cut"
+    cut.write_bytes(exported.read_bytes()[:-20])
+    assert run(["frontier", "import", str(cut), "--into", str(tmp_path / "target")]) == 1
+    assert "is cut short" in capsys.readouterr().err
+    assert not (tmp_path / "target").exists()
+
+
+def test_another_normal_form_is_refused(
+    crawled: Path, exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N2, U2: every page would be taken for a new one."""
+    out = tmp_path / "other"
+    with CrawlDirectory(out).held():
+        write_stored(out, replace(SOME, urls=replace(SOME.urls, sort_query=False)))
+    assert run(["frontier", "import", str(exported), "--into", str(out)]) == 2
+    assert "urls.sort_query" in capsys.readouterr().err
+
+
+def test_what_holds_no_frontier_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """N2: in a sentence."""
+    assert run(["frontier", "export", str(tmp_path / "nothing"), "--to", str(tmp_path / "file")]) == 1
+    assert "there is no crawl at" in capsys.readouterr().err
+    with CrawlDirectory(tmp_path / "empty").held():
+        pass
+    assert run(["frontier", "export", str(tmp_path / "empty"), "--to", str(tmp_path / "file")]) == 1
+    assert "has no frontier" in capsys.readouterr().err
+
+
+def test_hosts_rest_one_full_delay_after_an_import(exported: Path, tmp_path: Path) -> None:
+    """P2, N2: nobody knows who asked them on the way."""
+    out = tmp_path / "other"
+    import_directory(exported, out, SystemClock())
+    view = LmdbFrontierView.open(out / "frontier", SystemClock(), 1 << 30)
+    hosts = [view.host(f"site{number}.test") for number in range(3)]
+    now = view.timeline.now()
+    view.close()
+    known = [host for host in hosts if host is not None]
+    assert known
+    delay_ms = PATIENT.politeness.delay_s * 1000
+    assert all(now < host.free_at <= now + 60_000 and host.free_at > now + delay_ms / 2 for host in known)
