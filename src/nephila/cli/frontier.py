@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from nephila.config import load
+from nephila.model.errors import UsageError
+
+from .backend import backend_of
 from .looking import json_option
 from .output import print_json, printable
+
+if TYPE_CHECKING:
+    from nephila.model.settings import Settings
+
+config_option = click.option(
+    "--config",
+    "config",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The settings of a fleet, instead of a directory.",
+)
 
 
 @click.group("frontier", short_help="Move what a crawl knows to another engine, or rebuild it.")
@@ -16,7 +32,8 @@ def frontier() -> None:
 
 
 @frontier.command("export")
-@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
+@config_option
 @click.option(
     "--to",
     "file",
@@ -26,15 +43,24 @@ def frontier() -> None:
     help="Where to write it: a new file.",
 )
 @json_option
-def export(*, directory: Path, file: Path, as_json: bool) -> None:
-    """Write all that the frontier of the crawl in DIR knows to FILE: JSON lines under gzip (docs/moving.md).
+@click.pass_context
+def export(ctx: click.Context, *, directory: Path | None, config: Path | None, file: Path, as_json: bool) -> None:
+    """Write all that a frontier knows to FILE: JSON lines under gzip (docs/moving.md).
 
-    No crawl may be running there. FILE is there when it is whole, and says at its end what it holds.
+    The frontier of the crawl in DIR, or of the fleet that --config describes. No crawl and no worker may be running.
+    FILE is there when it is whole, and says at its end what it holds.
     """
     from nephila.node.clock import SystemClock  # noqa: PLC0415 - start-up
-    from nephila.node.moving import export_directory  # noqa: PLC0415 - start-up
 
-    moved = export_directory(directory, file, SystemClock())
+    fleet = _fleet(ctx, directory, config, "DIR")
+    if fleet is not None:
+        from nephila.node.fleet.moving import export_fleet  # noqa: PLC0415 - start-up
+
+        moved = export_fleet(fleet, file, SystemClock())
+    else:
+        from nephila.node.moving import export_directory  # noqa: PLC0415 - start-up
+
+        moved = export_directory(directory or Path(), file, SystemClock())
     if as_json:
         print_json({"file": str(file), "rows": moved.rows, "left_out": moved.unnamed})
         return
@@ -48,23 +74,39 @@ def export(*, directory: Path, file: Path, as_json: bool) -> None:
 @click.option(
     "--into",
     "directory",
-    required=True,
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
     help="A crawl directory without a frontier, or a new one.",
 )
+@config_option
 @json_option
-def import_(*, file: Path, directory: Path, as_json: bool) -> None:
-    """Put what FILE holds into the crawl in DIR, which must not know any URL yet.
+@click.pass_context
+def import_(ctx: click.Context, *, file: Path, directory: Path | None, config: Path | None, as_json: bool) -> None:
+    """Put what FILE holds into a crawl that does not know any URL yet.
 
-    All of it or nothing: until the last row is there the frontier cannot be opened, and an import that was interrupted
-    begins anew. Afterwards every host rests one full delay.
+    That is the crawl in DIR, or the one that the settings of a fleet name. All of it or nothing: until the last row is
+    there the frontier cannot be opened, and an import that was interrupted begins anew. Afterwards every host rests one
+    full delay.
     """
     from nephila.node.clock import SystemClock  # noqa: PLC0415 - start-up
-    from nephila.node.moving import import_directory  # noqa: PLC0415 - start-up
 
-    moved = import_directory(file, directory, SystemClock())
-    if as_json:
-        print_json({"directory": str(directory), "rows": moved.rows})
+    fleet = _fleet(ctx, directory, config, "--into DIR")
+    if fleet is not None:
+        from nephila.node.fleet.moving import import_fleet  # noqa: PLC0415 - start-up
+
+        moved, place = import_fleet(file, fleet, SystemClock()), f"the crawl {fleet.fleet.crawl}"
     else:
-        click.echo(printable(f"{moved.sentence} are in {directory}."))
+        from nephila.node.moving import import_directory  # noqa: PLC0415 - start-up
+
+        moved, place = import_directory(file, directory or Path(), SystemClock()), str(directory)
+    if as_json:
+        print_json({"into": place, "rows": moved.rows})
+    else:
+        click.echo(printable(f"{moved.sentence} are in {place}."))
+
+
+def _fleet(ctx: click.Context, directory: Path | None, config: Path | None, name: str) -> Settings | None:
+    """The settings of a fleet, None where a directory was named; one of the two must be."""
+    if (directory is None) == (config is None):
+        raise UsageError(f"Either {name} or --config FILE is needed, and not both.", "Say which crawl is meant.")
+    return None if config is None else load(file=config, environ=backend_of(ctx).environ).settings

@@ -1,0 +1,91 @@
+"""A fleet's frontier taken off its engine as a file, or put there (N2): a crawl moves to a fleet and back.
+
+Nobody may work on the crawl meanwhile: workers that were heard of lately are found in the register and on the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from nephila.engines.valkey_state import ValkeyState
+from nephila.frontier.moving import DomainRow, HostRow, ScopeRow, check_stream, read_stream, write_stream
+from nephila.frontier.redis.exporting import RedisExport
+from nephila.frontier.redis.importing import import_into
+from nephila.frontier.redis.opening import Opening
+from nephila.interfaces.clock import Clock
+from nephila.model.errors import FrontierError
+from nephila.model.settings import Settings
+from nephila.node.engines import policy_of
+from nephila.node.moving import Moved, asked_for, check_normal_form, with_scope
+
+from .access import check_fleet, valkey_servers
+from .opening import agree
+from .registry import Registry
+
+SCOPE_ENTRIES = 1_000
+
+
+def export_fleet(settings: Settings, to: Path, clock: Clock) -> Moved:
+    """Write the frontier of the crawl that the settings name to a file."""
+    crawl, servers = check_fleet(settings), valkey_servers(settings, os.environ)
+    scope = asyncio.run(_scope_of(settings))
+    with closing(RedisExport(servers, crawl, policy_of(settings), clock, asked_for(settings))) as export:
+        return Moved(write_stream(to, with_scope(export.rows(), scope)).rows)
+
+
+async def _scope_of(settings: Settings) -> bytes:
+    """What the seeds allow, once nobody works on the crawl."""
+    crawl = check_fleet(settings)
+    state = await ValkeyState.open(valkey_servers(settings, os.environ))
+    try:
+        registry = Registry(state, crawl)
+        roll = await registry.roll()
+        alive = [one for one in roll.workers if one.silent_ms < settings.fleet.silent_s * 1000]
+        if alive:
+            raise FrontierError(
+                f"{len(alive)} workers are at work on the crawl {crawl}",
+                f"drain them (`nephila fleet drain`), and wait for {settings.fleet.silent_s:.0f} s",
+            )
+        found: list[bytes] = []
+        while entries := await registry.scope(len(found), SCOPE_ENTRIES):
+            found += entries
+        return b"".join(found)
+    finally:
+        await state.close()
+
+
+def import_fleet(file: Path, settings: Settings, clock: Clock) -> Moved:
+    """Put a frontier onto the engine, under a name that no crawl has there."""
+    head, end = check_stream(file)
+    crawl, servers = check_fleet(settings), valkey_servers(settings, os.environ)
+    check_normal_form(head, settings, f"the crawl {crawl}")
+
+    async def put() -> None:
+        # The scope first: whoever claims a URL must find what let it in.
+        state = await ValkeyState.open(servers)
+        try:
+            registry = Registry(state, crawl)
+            await agree(registry, settings)
+            if not await registry.scope(0, 1):
+                for lines in _scope_in(file):
+                    await registry.add_to_scope(lines)
+        finally:
+            await state.close()
+        options = Opening(shards=settings.fleet.shards)
+        await import_into(servers, crawl, head, read_stream(file), policy_of(settings), clock, options)
+
+    asyncio.run(put())
+    return Moved(end.rows)
+
+
+def _scope_in(file: Path) -> Iterator[bytes]:
+    """Scope rows stand before everything that they let in."""
+    for row in read_stream(file):
+        if isinstance(row, ScopeRow):
+            yield row.lines.encode()
+        elif isinstance(row, DomainRow | HostRow):
+            return
