@@ -10,17 +10,20 @@ VARIABLE = "_NEPHILA_COMPLETE"
 """The variable by which the script asks us for completions: click derives it from the program's name."""
 
 
-@click.command("completion", short_help="Print the script that completes commands.")
+HELP = """Print the completion script for SHELL.
+
+\b
+bash: eval "$(nephila completion bash)"      in ~/.bashrc
+zsh:  eval "$(nephila completion zsh)"       in ~/.zshrc
+fish: nephila completion fish | source       in ~/.config/fish/config.fish
+"""
+
+
+@click.command("completion", help=HELP, short_help="Print the script that completes commands.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    r"""Print the completion script for SHELL.
-
-    \b
-    bash: eval "$(nephila completion bash)"      in ~/.bashrc
-    zsh:  eval "$(nephila completion zsh)"       in ~/.zshrc
-    fish: nephila completion fish | source       in ~/.config/fish/config.fish
-    """
+    """As `HELP` says."""
     maker = get_completion_class(shell)
     if maker is None:
         raise click.UsageError(f"{shell} is not supported.")

@@ -45,7 +45,23 @@ domains_option = click.option(
 )
 
 
-@click.command("worker", short_help="Work for a fleet's crawl, on engines that all workers share.")
+HELP = """Work for the crawl that FILE describes, beside any number of other workers.
+
+Whatever a worker has to keep is on the engines, but for what waits in its own directory to be uploaded. It may be
+killed, restarted or moved at any time. It ends when nothing can run anywhere within --max-wait, when it is drained
+(`nephila fleet drain`), or at a signal: the first ends it cleanly, a second at once.
+
+\b
+Exit codes:
+  0    done, or drained
+  1    failed, also when part of the archive waits in the spool
+  2    the command line or the configuration makes no sense
+  3    stopped by a limit
+  130  interrupted; the same command goes on
+"""
+
+
+@click.command("worker", help=HELP, short_help="Work for a fleet's crawl, on engines that all workers share.")
 @click.argument("seeds", nargs=-1, metavar="[SEEDS]...")
 @config_option
 @seeds_option
@@ -61,20 +77,7 @@ domains_option = click.option(
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings and errors only.")
 @click.pass_context
 def worker(ctx: click.Context, /, *, as_json: bool, verbose: int, quiet: bool, **given: object) -> None:
-    r"""Work for the crawl that FILE describes, beside any number of other workers.
-
-    Whatever a worker has to keep is on the engines, but for what waits in its own directory to be uploaded. It may be
-    killed, restarted or moved at any time. It ends when nothing can run anywhere within --max-wait, when it is drained
-    (`nephila fleet drain`), or at a signal: the first ends it cleanly, a second at once.
-
-    \b
-    Exit codes:
-      0    done, or drained
-      1    failed, also when part of the archive waits in the spool
-      2    the command line or the configuration makes no sense
-      3    stopped by a limit
-      130  interrupted; the same command goes on
-    """
+    """As `HELP` says."""
     environ = backend_of(ctx).environ
     configured = _configured(given, environ)
     order = _order(given, as_json=as_json, verbose=verbose, quiet=quiet)

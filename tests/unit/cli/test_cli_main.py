@@ -46,6 +46,15 @@ def test_the_listed_commands_are_what_they_say_they_are() -> None:
         assert "--version" in [item.value for item in cli.shell_complete(ctx, "--v")]
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_for_people_and_fits_a_terminal(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """C4: no mark of the help's own making is shown, and 80 columns are enough."""
+    assert run([name, "--help"]) == 0
+    shown = capfd.readouterr().out
+    assert "\\b" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 def test_python_dash_m_is_the_command() -> None:
     """C4: `python -m nephila`."""
     done = subprocess.run([sys.executable, "-m", "nephila", "--version"], capture_output=True, text=True, check=False)
