@@ -3,9 +3,10 @@
 Why it exists: a fresh checkout must run with `./nephila ...` and nothing but Python. The script `nephila` finds an
 interpreter and starts this file; once everything is set up it does not come here any more.
 
-How it works: an environment is built in layers, `run` (what the crawler imports) and `test` (the tools of `./nephila
-test`), each from locked requirements whose every file is checked against its hash. A layer is ready when its stamp is
-there and says the same as the checkout: its path, then its requirements (and the extension's sources), word for word.
+How it works: an environment is built in layers, `run` (what the crawler imports), `render` (what drives browsers, for
+`./nephila setup browser`) and `test` (the tools of `./nephila test`), each from locked requirements whose every file is
+checked against its hash. A layer is ready when its stamp is there and says the same as the checkout: its path, then its
+requirements (and the extension's sources), word for word.
 
 What must stay true:
 
@@ -37,11 +38,12 @@ from typing import NoReturn
 import native
 from setup_failures import SetupError, explain_os_error, explain_output, venv_missing
 
-LAYERS = {"run": ("run.txt",), "test": ("build.txt", "test.txt")}
+LAYERS = {"run": ("run.txt",), "render": ("render.txt",), "test": ("build.txt", "test.txt")}
 """Requirement files of each layer, in the order in which they are installed."""
 
 PROGRESS = {
     "run": "Setting up .venv (once, about 20 s) ...",
+    "render": "Adding what drives a browser to .venv (once, about 10 s) ...",
     "test": "Adding the test tools to .venv (once, about 30 s) ...",
 }
 
@@ -302,11 +304,12 @@ def main(arguments: list[str]) -> NoReturn:
     """Prepare, then become the program."""
     environment = Environment(Path(__file__).resolve().parent.parent)
     testing = arguments[:1] == ["test"]
+    rendering = arguments[:2] == ["setup", "browser"]
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         prepare(
             environment,
-            layers=("run", "test") if testing else ("run",),
+            layers=("run", *(["render"] if rendering else []), *(["test"] if testing else [])),
             wanted_python=base_python() if os.environ.get("NEPHILA_PYTHON") else None,
         )
     except SetupError as error:

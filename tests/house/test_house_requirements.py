@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "requirements"
-LOCKS = ("run", "build", "test", "bench")
+LOCKS = ("run", "render", "build", "test", "bench")
 
 
 def normal(name: str) -> str:
@@ -80,12 +80,14 @@ def test_an_installed_package_requires_the_same_as_a_checkout() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {normal(re.split(r"[<>=!~;\[ ]", line)[0]) for line in project["dependencies"]}
     assert declared == asked_for(REQUIREMENTS / "run.in")
+    extras = {normal(re.split(r"[<>=!~;\[ ]", line)[0]) for line in project["optional-dependencies"]["render"]}
+    assert extras == asked_for(REQUIREMENTS / "render.in")
 
 
 def test_lower_bounds_are_not_above_what_the_tests_run_with() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    versions = locked(REQUIREMENTS / "run.txt")
-    for line in project["dependencies"]:
+    versions = locked(REQUIREMENTS / "run.txt") | locked(REQUIREMENTS / "render.txt")
+    for line in [*project["dependencies"], *project["optional-dependencies"]["render"]]:
         name, bound = line.split(">=")
         assert numbers(bound) <= numbers(versions[normal(name)]), line
 
@@ -116,7 +118,8 @@ def test_locks_name_no_index_and_no_directory(name: str) -> None:
 
 
 def test_locks_agree_with_each_other() -> None:
-    run, test = locked(REQUIREMENTS / "run.txt"), locked(REQUIREMENTS / "test.txt")
+    run = locked(REQUIREMENTS / "run.txt") | locked(REQUIREMENTS / "render.txt")
+    test = locked(REQUIREMENTS / "test.txt")
     assert {name: run[name] for name in run.keys() & test.keys()} == {
         name: test[name] for name in run.keys() & test.keys()
     }

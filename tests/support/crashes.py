@@ -13,12 +13,13 @@ import random
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from simulation import PATIENT, Recorder
 
+from nephila.interfaces.renderer import Renderer
 from nephila.model.events import Event
 from nephila.model.settings import Settings
 from nephila.model.summary import CrawlSummary
@@ -118,6 +119,8 @@ class World:
     """Where given, crashes are power losses, and this draws what survives them."""
     objects: SimulatedObjectStore | None = None
     """Where given, the archive goes there; it outlives every crash."""
+    renderer: Callable[[], Renderer] | None = None
+    """Where given, pages are shown to one that this makes for each run."""
     clock: VirtualClock = field(default_factory=VirtualClock)
     recorder: Recorder = field(default_factory=Recorder)
     runs: int = 0
@@ -147,6 +150,8 @@ class World:
     async def _run(self, trap: Trap, seeds: Sequence[str], *, new_cycle: bool) -> CrawlSummary:
         disk = TrappedDisk(self.disk, trap)
         ground = Ground(self.clock, self.network, self.network, disk, self.objects, threaded=False)
+        if self.renderer is not None:
+            ground = replace(ground, renderer=self.renderer())
         if self.objects is not None:
             self.objects.stored = lambda _key: trap.step()
         directory = CrawlDirectory(self.out)

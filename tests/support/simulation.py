@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nephila.interfaces.events import EventSink
+from nephila.interfaces.renderer import Renderer
 from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
 from nephila.model.summary import CrawlSummary
@@ -75,6 +76,7 @@ def simulate(
     clock: VirtualClock | None = None,
     auditor: Auditor | None = None,
     disk: Disk | None = None,
+    renderer: Renderer | None = None,
 ) -> Simulated:
     """Crawl a web from its seeds, those of its trap sites included, to the end."""
     clock = clock or VirtualClock()
@@ -85,7 +87,7 @@ def simulate(
 
     async def run() -> CrawlSummary:
         network = SimulatedNetwork(web, clock, auditor, log=sent)
-        ground = Ground(clock, network, network, disk, threaded=False)
+        ground = Ground(clock, network, network, disk, threaded=False, renderer=renderer)
         directory = CrawlDirectory(out)
         with directory.held():
             async with AsyncExitStack() as stack:

@@ -10,7 +10,7 @@ from typing import Any
 
 from simulation import Recorder
 
-from nephila.dedup import MemoryListings
+from nephila.dedup import MemoryListings, MemoryRenderings
 from nephila.dedup.digests import MemoryDigestIndex
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Policy
@@ -19,6 +19,7 @@ from nephila.frontier.scope import Scope
 from nephila.frontier.sieve import ScopeSieve
 from nephila.interfaces.catalogue import CaptureRow, ErrorRow
 from nephila.interfaces.frontier import UrlStory
+from nephila.interfaces.renderer import Renderer
 from nephila.model.errors import NephilaError, StorageError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
 from nephila.model.page import Page
@@ -28,6 +29,7 @@ from nephila.model.settings import (
     PolitenessSettings,
     PrioritySettings,
     RecrawlSettings,
+    RenderSettings,
     RobotsSettings,
     ScopeSettings,
     Settings,
@@ -35,8 +37,18 @@ from nephila.model.settings import (
 )
 from nephila.model.task import Candidate, Lease, PageTask
 from nephila.node.reading import list_kind_of, list_reader, wanted_types
-from nephila.parse import links_that_matter, parse_html
-from nephila.pipeline import Conduct, CrawledPage, Formats, Judge, ListClause, Lists, Pipeline, Stages
+from nephila.parse import links_that_matter, parse_html, sign_of
+from nephila.pipeline import (
+    Conduct,
+    CrawledPage,
+    Formats,
+    Judge,
+    ListClause,
+    Lists,
+    Pipeline,
+    RenderClause,
+    Stages,
+)
 from nephila.politeness import StandardPoliteness
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
@@ -185,8 +197,10 @@ class Worker:
         delay_s: float = 1.0,
         scope: str = "all",
         sitemaps: SitemapSettings | None = None,
+        renderer: Renderer | None = None,
+        places: int = 4,
     ) -> None:
-        """`sitemaps`: read lists, under these settings."""
+        """`sitemaps`: read lists, under these settings. `renderer`: show pages to it, so many at once on their way."""
         self.clock = VirtualClock()
         recrawl = SimpleRecrawl(RecrawlSettings()) if sitemaps else None
         policy = Policy(FRONTIER, base_delay_ms=int(delay_s * 1000), robots=robots, recrawl=recrawl)
@@ -211,6 +225,11 @@ class Worker:
             lists = Lists(sitemaps, self.listings, politeness, sieve, formats, address, ("text/html",))
             view, events, priority = self.frontier, self.recorder, PrioritySettings()
             clause = ListClause(lists, self.frontier, view, events, self.clock, priority, threaded=False)
+        self.renderings = MemoryRenderings()
+        rendering = None
+        if renderer is not None:
+            told = (self.recorder, self.clock, places)
+            rendering = RenderClause(RenderSettings(), renderer, self.renderings, sign_of, *told)
         self.judge = Judge(
             self._read, sieve, politeness, self.duplicates, max_hops=3, lists=clause.lists if clause else None
         )
@@ -226,6 +245,7 @@ class Worker:
             self.recorder,
             self.clock,
             lists=clause,
+            rendering=rendering,
         )
         conduct = Conduct(
             fetch_limit_ms=30_000,

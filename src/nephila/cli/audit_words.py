@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from nephila.node.audit import Audit
 
 _ROBOTS = ("forbidden", "no_rules", "stale_rules", "robots_off", "wrong_rules")
-_PACE = ("overlap", "hurry", "retry_after")
+_PACE = ("overlap", "hurry", "retry_after", "visit")
 _RECORDS = ("undated", "missing", "damaged")
 
 _SENTENCES = {
@@ -25,6 +25,7 @@ _SENTENCES = {
     "wrong_rules": "rules that are not the server's",
     "crowd": "too many requests to one address",
     "address": "an address that is not public",
+    "visit": "a page in a browser asked for too much",
     "undated": "a request without times",
     "missing": "an answer that is not in the archive",
     "damaged": "an archive file that cannot be read",
@@ -82,6 +83,10 @@ def _requests(found: Audit) -> str:
     if found.requests:
         text += f", {moment(found.first_at)} to {moment(found.last_at)} UTC"
     text += f"; {count(found.pages)} for pages, {count(found.robots)} for robots.txt"
+    if found.parts:
+        text += f", {count(found.parts)} in {count(found.visits)} visits of pages in browsers"
+    if found.cut_visits:
+        text += f" ({count(found.cut_visits)} of them cut short by the death of a process)"
     return text + (f"; {count(found.unanswered)} brought no answer to store" if found.unanswered else "")
 
 

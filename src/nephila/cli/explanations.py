@@ -99,6 +99,7 @@ WAITS: Mapping[str, str] = MappingProxyType(
         DeferReason.ADDRESS: "the server's address is busy with other hosts",
         DeferReason.COOLING: "fetched not long ago (--cooldown)",
         DeferReason.STOPPED: "was under way when the crawl stopped",
+        DeferReason.RENDER: "wait for a browser (docs/rendering.md)",
         DeferReason.RETRY: "failed and will be tried again",
         DeferReason.RETRY_AFTER: "the server said when to come back",
         DeferReason.HOST_LIMIT: "the host has had its share (--max-pages-per-host)",

@@ -55,6 +55,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
             "nephila.cli.frontier", "frontier", "Move what a crawl knows to another engine, or rebuild it."
         ),
         "serve": Entry("nephila.cli.serve", "serve", "Serve the dashboard and the control API of a crawl."),
+        "setup": Entry("nephila.cli.setup", "setup", "Get ready what some crawls need: a browser."),
         "config": Entry("nephila.cli.config", "config", "Show settings and where they came from."),
         "completion": Entry("nephila.cli.completion", "completion", "Print the script that completes commands."),
         "sim": Entry("nephila.cli.sim", "sim", "Simulate crawls under faults, and judge them."),

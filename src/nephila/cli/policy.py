@@ -20,6 +20,7 @@ import click
 from nephila.config import declarations, given_by_flag
 from nephila.model.errors import UsageError
 from nephila.model.policy import DomainPolicy, Tier
+from nephila.model.rendering import RenderMode
 
 from .backend import backend_of
 from .cautions import CUSTOMARY_DELAY_S
@@ -47,6 +48,7 @@ _HOURS = re.compile(r"\s*(\d{1,2})\s*-\s*(\d{1,2})\s*")
 @click.option("--user-agent", metavar="TEXT", help="What we call ourselves there.")
 @click.option("--hours", metavar="HOURS", help="Hours of the day, UTC, in which it may be asked: 22-6,12-14.")
 @click.option("--quality", metavar="F", help="Factor on the budget that its hosts earn.")
+@click.option("--render", metavar="WHEN", help="Whether its pages go through a browser: auto, always or never.")
 @click.option("--pause/--resume", "paused", default=None, help="Ask nothing of it until it is resumed.")
 @click.option("--clear", is_flag=True, help="Take all of it back.")
 @json_option
@@ -93,6 +95,8 @@ def changed(known: DomainPolicy, changes: Mapping[str, Any]) -> DomainPolicy:
             values[name] = _tier(raw)
         elif name == "hours":
             values[name] = _hours(raw)
+        elif name == "render":
+            values[name] = _render(raw)
         elif name == "quality":
             values[name] = _quality(raw)
         elif name == "user_agent" and not raw:
@@ -111,6 +115,13 @@ def _tier(raw: str) -> Tier:
         return Tier(raw.lower())
     except ValueError:
         raise UsageError(f"--tier must be one of {', '.join(Tier)}, not {raw!r}.") from None
+
+
+def _render(raw: str) -> RenderMode:
+    try:
+        return RenderMode(raw.lower())
+    except ValueError:
+        raise UsageError(f"--render must be one of {', '.join(RenderMode)}, not {raw!r}.") from None
 
 
 def _hours(raw: str) -> tuple[tuple[int, int], ...]:
@@ -177,3 +188,9 @@ def policy_rows(known: DomainPolicy | None) -> Iterator[tuple[str, str]]:
         yield "quality", f"{known.quality:g}"
     if known.user_agent:
         yield "agent", known.user_agent
+    yield from _rendering(known)
+
+
+def _rendering(known: DomainPolicy) -> Iterator[tuple[str, str]]:
+    if known.render is not RenderMode.AUTO:
+        yield "render", f"{'every' if known.render is RenderMode.ALWAYS else 'no'} page goes through a browser"

@@ -69,6 +69,8 @@ def status_lines(standing: CrawlStatus, width: int) -> Iterator[str]:
     yield from row("hosts", _hosts(standing), width)
     if standing.lists.get("sitemaps") or standing.lists.get("feeds"):
         yield from row("sitemaps", _lists(standing), width)
+    if standing.rendering:
+        yield from row("browsers", _rendering(standing), width)
     if standing.spool is not None:
         yield from row("archive", f"{printable(standing.spool.place)}; spool: {standing.spool.words()}", width)
     yield ""
@@ -105,6 +107,17 @@ def _lists(standing: CrawlStatus) -> str:
         f"{many(figures['entries'], 'entry', 'entries')}, {many(figures['added'], 'URL')} not met before, "
         f"{count(figures['renewed'])} visited sooner for it"
     )
+
+
+def _rendering(standing: CrawlStatus) -> str:
+    """What browsers did in the last run, or are doing."""
+    told = standing.rendering
+    text = f"{many(told['rendered'], 'page')} shown in this run, {count(told['gained'])} of them gained by it"
+    if told["missed"]:
+        text += f"; {many(told['missed'], 'page')} needed one and had none"
+    if told["browsers"] or told["waiting"]:
+        text += f"; {many(told['browsers'], 'browser')}, {many(told['waiting'], 'page')} waiting"
+    return text
 
 
 def _queue(standing: CrawlStatus) -> Iterator[str]:

@@ -102,6 +102,7 @@ def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[st
     if summary.lists:
         brought = f"{many(summary.listed, 'URL')} that no page had led to before"
         yield "sitemaps", f"{count(summary.lists)} read, feeds included: {brought}"
+    yield from _rendering(summary)
     if summary.errors:
         yield "errors", count(sum(summary.errors.values()))
     if summary.plugins:
@@ -115,6 +116,22 @@ def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[st
         waiting = f"; {summary.spool.words()} wait in the spool" if summary.spool.segments else ""
         yield "archive", f"{summary.spool.place}{waiting}"
     yield "stored in", summary.out
+
+
+def _rendering(summary: CrawlSummary) -> Iterator[tuple[str, str]]:
+    """What browsers did, and what they could not (J2)."""
+    missed = dict(summary.render_missed)
+    needed = missed.pop("no_browser", 0)
+    if summary.rendered:
+        gained = f"{count(summary.render_gained)} had more to say by it"
+        asked = f"{many(summary.visit_parts, 'request')} of their own"
+        yield "rendered", f"{many(summary.rendered, 'page')} shown to a browser, {gained}; {asked}"
+    if needed:
+        how = f"{command_name()} setup browser"
+        yield "not rendered", f"{many(needed, 'page')} made by scripts were read as they came: no browser ({how})"
+    if missed:
+        named = ", ".join(f"{reason} ({count(number)})" for reason, number in sorted(missed.items()))
+        yield "not rendered", f"{many(sum(missed.values()), 'page')}: {named}"
 
 
 def _left(summary: CrawlSummary) -> Iterator[tuple[str, str]]:

@@ -69,6 +69,8 @@ class PolicyOrder(Asked):
     """Hours of the day, UTC, in which it may be asked: from the first up to, not including, the second."""
     paused: bool = False
     quality: Annotated[float, Meta(ge=0, le=1000)] = 1.0
+    render: Literal["auto", "always", "never"] = "auto"
+    """Whether its pages go through a browser."""
 
 
 class PoliciesAsked(Asked):

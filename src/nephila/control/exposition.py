@@ -65,7 +65,7 @@ def _lines(present: Present, frontier: FrontierSnapshot, *, running: bool, now: 
     yield from _one("nephila_requests_in_flight", "gauge", "Exchanges at this moment", {"": present.in_flight})
     workers = _labelled("kind", {"process": present.workers if running else 0, "outside": outside})
     yield from _one("nephila_workers", "gauge", "Processes of the crawl, and workers outside", workers)
-    yield from _one("nephila_render_queue", "gauge", "Pages that wait to be rendered", {"": present.render_queue})
+    yield from _rendering(present)
     help_text = "Requests that came before their time, by the archive's own dates"
     yield from _one("nephila_politeness_violations_total", "counter", help_text, {"": present.violations})
     yield from _one("nephila_disk_free_bytes", "gauge", "Free on the disk of the crawl", {"": process.disk_free_bytes})
@@ -77,6 +77,20 @@ def _lines(present: Present, frontier: FrontierSnapshot, *, running: bool, now: 
     yield from _one("process_resident_memory_bytes", "gauge", "Memory", {"": process.memory_bytes})
     yield from _one("process_open_fds", "gauge", "Open files", {"": process.open_files})
     yield from _one("process_max_fds", "gauge", "Files that may be open", {"": process.max_files})
+
+
+def _rendering(present: Present) -> Iterator[str]:
+    yield from _one("nephila_render_queue", "gauge", "Pages that wait to be rendered", {"": present.render_queue})
+    rendering = present.rendering
+    shown = _labelled("result", {"gained": rendering.gained, "nothing": rendering.rendered - rendering.gained})
+    yield from _one("nephila_rendered_pages_total", "counter", "Pages shown to a browser, by what that brought", shown)
+    missed = _labelled("reason", rendering.missed)
+    yield from _one("nephila_render_missed_total", "counter", "Pages that needed a browser and had none", missed)
+    parts = {"": rendering.parts}
+    yield from _one("nephila_render_requests_total", "counter", "What pages in browsers asked their hosts for", parts)
+    yield from _one("nephila_render_browsers", "gauge", "Browsers at this moment", {"": rendering.browsers})
+    memory = {"": rendering.memory_bytes}
+    yield from _one("nephila_render_memory_bytes", "gauge", "Memory of all browsers, as last measured", memory)
 
 
 def _frontier(frontier: FrontierSnapshot) -> Iterator[str]:

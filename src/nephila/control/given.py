@@ -76,6 +76,7 @@ class PolicyGiven(Given):
     hours: list[tuple[int, int]]
     paused: bool
     quality: float
+    render: str
 
 
 class PoliciesAnswer(Given):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from nephila.interfaces.frontier import UrlStory
 from nephila.model.errors import UsageError
 from nephila.model.policy import Block, DomainPolicy, Tier
+from nephila.model.rendering import RenderMode
 from nephila.node import ordering
 from nephila.node.desk import stories_of
 from nephila.urls import mask_secrets
@@ -67,6 +68,7 @@ def policy_given(domain: str, policy: DomainPolicy | None) -> given.PolicyGiven:
         hours=list(known.hours),
         paused=known.paused,
         quality=known.quality,
+        render=str(known.render),
     )
 
 
@@ -88,6 +90,7 @@ def policy_ordered(order: asked.PolicyOrder) -> DomainPolicy:
         hours=tuple(order.hours),
         paused=order.paused,
         quality=order.quality,
+        render=RenderMode(order.render),
     )
 
 

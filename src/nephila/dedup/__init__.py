@@ -10,6 +10,7 @@ from .listings import LmdbListings, MemoryListings
 from .near import LmdbNearIndex
 from .near_memory import MemoryNearIndex
 from .near_rule import NearRule
+from .renderings import LmdbRenderings, MemoryRenderings
 from .shared_digests import SharedDigestIndex
 
 __all__ = [
@@ -21,11 +22,13 @@ __all__ = [
     "LmdbDigestIndex",
     "LmdbListings",
     "LmdbNearIndex",
+    "LmdbRenderings",
     "MemoryAbsences",
     "MemoryAliasStorage",
     "MemoryDigestIndex",
     "MemoryListings",
     "MemoryNearIndex",
+    "MemoryRenderings",
     "NearRule",
     "SharedDigestIndex",
 ]

@@ -1,4 +1,6 @@
-"""The environment of what a crawl has learned of its sites: aliases, and how hosts answer for missing pages.
+"""The environment of what a crawl has learned of its sites.
+
+Aliases; how hosts answer for missing pages; what lists have shown; which hosts need a browser.
 
 An LMDB environment of its own, that several processes may share. Commits are rare (once a second at the most) and
 synced, so that what was learned survives the machine.
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 MAP_BYTES = 1 << 34
 """Address space, sparse. What is kept is bounded; hosts are not, at some hundred bytes each."""
-NAMES = ("meta", "tallies", "votes", "counts", "changes", "absences", "listings")
+NAMES = ("meta", "tallies", "votes", "counts", "changes", "absences", "listings", "renderings")
 
 
 class LearnedEnvironment:

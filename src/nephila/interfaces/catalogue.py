@@ -207,8 +207,8 @@ class CatalogueSights(Protocol):
     def marks(self) -> dict[int, int]:
         """Where the recorded part of each segment ends, by the number of the segment."""
 
-    def exchanges(self, segment: int, after: int, limit: int) -> list[tuple[int, str, int, int]]:
-        """Offset, host, when it was sent and how long it took, of captures from an offset of a segment on."""
+    def exchanges(self, segment: int, after: int, limit: int) -> list[tuple[int, str, int, int, bool]]:
+        """Offset, host, when it was sent, how long it took, whether it was part of a visit, from an offset on."""
 
     def pages_since(self, at: int, limit: int) -> int:
         """Pages that were last visited since an instant, counted up to a limit."""

@@ -26,6 +26,8 @@ class ListedCapture(NamedTuple):
     duplicate_of: str
     near_duplicate_of: str
     status: int
+    visited: str = ""
+    """Of something that a page in a browser asked for: that page (J3)."""
 
 
 class CatalogueRemoval(Protocol):

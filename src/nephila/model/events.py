@@ -41,6 +41,12 @@ class EventKind(StrEnum):
     """A plugin, named by `reason`, raised, overran its deadline or answered nonsense (E1)."""
     PLUGIN_OFF = "plugin_off"
     """It did so too often and is not asked any more in this run."""
+    RENDERED = "rendered"
+    """A page was shown to a browser (J2); its `counts` say what that took and whether it brought anything."""
+    RENDER_MISSED = "render_missed"
+    """A page that needs a browser was judged as it came: there is none, or it failed; `reason` says which."""
+    VISIT_PART = "visit_part"
+    """Something that a page in a browser asked its host for (J3); `via` is the page."""
     HEARTBEAT = "heartbeat"
     WARNING = "warning"
 

@@ -40,6 +40,8 @@ class DeferReason(StrEnum):
     """URLs of its shape stopped bringing anything new (T2)."""
     COVERAGE = "coverage"
     """Its domain is known, and others are looked for first (S4)."""
+    RENDER = "render"
+    """No browser has a place for it (J2)."""
     DUE = "due"
     """Fetched; its next visit is planned (R2)."""
 

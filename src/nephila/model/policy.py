@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .rendering import RenderMode
+
 
 class Tier(StrEnum):
     """How much a domain matters to whoever runs the crawl: points of the score, and the first re-crawl interval."""
@@ -35,6 +37,8 @@ class DomainPolicy:
     paused: bool = False
     quality: float = 1.0
     """What downstream thinks of its pages: a factor on the budget that its hosts earn (F5)."""
+    render: RenderMode = RenderMode.AUTO
+    """Whether its pages go through a browser (J1)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import NewType
 
 from .exchange import Fetched
 from .noun import noun
-from .task import PageTask, RobotsTask, Token
+from .task import PageTask, PartTask, RobotsTask, Token
 
 SegmentId = NewType("SegmentId", str)
 """A file or object of the archive that becomes durable as one; locally the WARC file's name."""
@@ -43,7 +43,7 @@ class Original:
 class Capture:
     """An exchange on its way into the archive: response or revisit, request and metadata records, written together."""
 
-    task: PageTask | RobotsTask
+    task: PageTask | RobotsTask | PartTask
     token: Token
     attempt: int
     """How often this lease has asked; token and attempt make the records' ids."""
@@ -61,6 +61,8 @@ class Capture:
     """What the server sent after the headers is not to be stored: a near-duplicate, where the settings say so (D3)."""
     rules: bytes | None = None
     """For a robots.txt that came into force: its text, kept as a resource record of the origin."""
+    rendered: bytes | None = None
+    """For a page that a browser has shown: the document as its scripts left it, kept as a resource record (J4)."""
 
 
 @noun

@@ -25,6 +25,9 @@ def setting(
     return field(default=default, metadata=metadata)
 
 
+RENDER_CHOICES = ("auto", "never")
+
+
 @dataclass(frozen=True, slots=True)
 class ScopeSettings:
     """Which URLs are followed (S2)."""
@@ -545,6 +548,35 @@ class OfficeSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RenderSettings:
+    """Pages that are made by their scripts (J1-J4); `docs/rendering.md` tells what a browser needs."""
+
+    enabled: str = setting(
+        "auto", "show pages to a browser that look as if their scripts made them", flag="render", choices=RENDER_CHOICES
+    )
+    executable: str = setting("", "the Chromium to use; empty looks for one")
+    browsers: int = setting(0, "browsers of a process; 0 is as many as memory and cores allow", low=0, high=50)
+    pages_at_once: int = setting(4, "pages that one browser shows at once", low=1, high=32)
+    share: float = setting(
+        0.1, "share of the exchanges at once that may be pages on their way to a browser", low=0, high=1
+    )
+    time_s: float = setting(10.0, "seconds for one page: then what there is of it counts", low=0.1, high=300)
+    rest_s: float = setting(0.5, "seconds without a request after which a page has come to rest", low=0.01, high=60)
+    recycle_pages: int = setting(100, "pages after which a browser is replaced", low=1)
+    memory_bytes: int = setting(
+        1 << 30, "memory of one browser with all its processes; over it, it is killed", low=1 << 26
+    )
+    max_requests: int = setting(30, "requests of one page to its own host, itself included (J3)", low=1, high=1000)
+    requests_at_once: int = setting(2, "of those, at once", low=1, high=16)
+    max_part_bytes: int = setting(5_000_000, "bytes of one answer to a page in a browser", low=1)
+    max_dom_bytes: int = setting(
+        10_000_000, "bytes of a document as its scripts left it; a larger one is not kept", low=1
+    )
+    cache_bytes: int = setting(64 << 20, "bytes of scripts that are kept at hand for the next page", low=0)
+    attempts: int = setting(3, "browsers that a page is shown to, where one crashes or hangs under it", low=1, high=10)
+
+
+@dataclass(frozen=True, slots=True)
 class PluginSettings:
     """Plugins (E1); `docs/plugins.md` tells how to write one."""
 
@@ -590,6 +622,7 @@ class Settings:
     alerts: AlertSettings = AlertSettings()
     pdf: PdfSettings = PdfSettings()
     office: OfficeSettings = OfficeSettings()
+    render: RenderSettings = RenderSettings()
     plugins: PluginSettings = PluginSettings()
     random_seed: int = setting(0, "seed of every draw; the same seed gives the same order", flag="random-seed", low=0)
     processes: int = setting(

@@ -106,6 +106,19 @@ class CrawlSnapshot:
     """URLs that they brought and that nobody had met before."""
     plugins: Mapping[str, int] = field(default_factory=dict)
     """Failures of plugins, by name (E1)."""
+    rendered: int = 0
+    """Pages that were shown to a browser (J2)."""
+    render_gained: int = 0
+    """Of those, the ones that it made more of."""
+    visit_parts: int = 0
+    """What pages in browsers asked their hosts for (J3)."""
+    render_missed: Mapping[str, int] = field(default_factory=dict)
+    """Pages that need a browser and were judged as they came, by reason."""
+    render_queue: int = 0
+    """Pages that wait for a browser."""
+    browsers: int = 0
+    browser_bytes: int = 0
+    """Memory of all browsers, as last measured."""
     spool: SpoolStanding | None = None
     """None where the archive lies in the crawl directory."""
 
@@ -158,5 +171,13 @@ class CrawlSummary:
     """URLs that they brought and that nobody had met before."""
     plugins: Mapping[str, int] = field(default_factory=dict)
     """Failures of plugins, by name (E1)."""
+    rendered: int = 0
+    """Pages that were shown to a browser (J2)."""
+    render_gained: int = 0
+    """Of those, the ones that it made more of."""
+    visit_parts: int = 0
+    """What pages in browsers asked their hosts for (J3)."""
+    render_missed: Mapping[str, int] = field(default_factory=dict)
+    """Pages that need a browser and were judged as they came, by reason."""
     spool: SpoolStanding | None = None
     """What stays in the spool; None where the archive lies in the crawl directory."""

@@ -14,6 +14,7 @@ from typing import NamedTuple, NewType
 from nephila.urls import Address, Fingerprint
 
 from .noun import noun
+from .rendering import RenderMode
 
 Token = NewType("Token", int)
 """Names one lease, once and for ever: a settle with another token than the host's present one is refused."""
@@ -97,6 +98,15 @@ class RobotsTask:
 Task = PageTask | RobotsTask
 
 
+@dataclass(frozen=True, slots=True)
+class PartTask:
+    """Something that a page in a browser asked for: part of a visit, and no work of the frontier's (J3)."""
+
+    url: str
+    page: str
+    """The URL of the page that is visited."""
+
+
 @noun
 class Pace:
     """What politeness remembers of a host from one lease to the next."""
@@ -127,3 +137,5 @@ class Lease:
     """When the origin's robots rules were stored: the version to load through `FrontierView.rules`."""
     user_agent: str = ""
     """What a policy of the domain has us say instead of the crawl's own User-Agent (R4)."""
+    render: RenderMode = RenderMode.AUTO
+    """Whether a policy of the domain sends its pages through a browser, or keeps them from it (J1, R4)."""

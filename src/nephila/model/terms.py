@@ -36,6 +36,9 @@ class Terms:
     """Ranges that are open although they are not public."""
     proxied: bool = False
     """Whether a proxy stood between: the addresses on record are then the proxy's."""
+    visit_requests: int = 30
+    visit_at_once: int = 2
+    """What a page in a browser may ask its host for (J3)."""
     lease_ms: int = 300_000
     """For so long may rules be used that were in force when a host was claimed."""
 
@@ -58,6 +61,8 @@ class Terms:
             address_limits=politeness.address_limits,
             allow_addresses=fetch.allow_addresses,
             proxied=bool(fetch.proxy),
+            visit_requests=settings.render.max_requests,
+            visit_at_once=settings.render.requests_at_once,
             lease_ms=round(settings.frontier.lease_s * 1000),
         )
 

@@ -61,6 +61,10 @@ def summary_of(
         lists=snapshot.lists,
         listed=snapshot.listed,
         plugins=snapshot.plugins,
+        rendered=snapshot.rendered,
+        render_gained=snapshot.render_gained,
+        visit_parts=snapshot.visit_parts,
+        render_missed=snapshot.render_missed,
         spool=snapshot.spool,
     )
 

@@ -22,6 +22,8 @@ class Sent(NamedTuple):
     host: str
     at: int
     ended_at: int
+    part: bool = False
+    """Whether a page in a browser asked for it: within a visit there is no delay (J3)."""
 
 
 class Conscience:
@@ -31,19 +33,28 @@ class Conscience:
         """`delay_ms` is the least time that a host must be left alone, by the settings and the policy of its domain."""
         self._delay_ms = delay_ms
         self._last: dict[str, Sent] = {}
+        self._parts: dict[str, int] = {}
+        """Of hosts whose last request was part of a visit, how many there were: so many delays more (J3)."""
         self.violations = 0
         self.example = ""
 
     def look(self, sent: Iterable[Sent]) -> None:
         """Look at exchanges that were recorded since the last call."""
         for one in sorted(sent, key=lambda exchange: exchange.at):
-            last = self._last.pop(one.host, None)
+            last, is_part = self._last.pop(one.host, None), one.part
             if last is not None and one != last:
                 first, second = (last, one) if last.at <= one.at else (one, last)
-                if second.at + TOLERANCE_MS < first.ended_at + self._delay_ms(one.host):
+                required_ms = self._delay_ms(one.host) * (1 + self._parts.get(one.host, 0))
+                if not second.part and second.at + TOLERANCE_MS < first.ended_at + required_ms:
                     self.violations += 1
                     self.example = self.example or one.host
                 one = max(last, one, key=lambda exchange: exchange.ended_at)  # noqa: PLW2901 - what is remembered
+            if is_part:
+                self._parts[one.host] = self._parts.get(one.host, 0) + 1
+            else:
+                self._parts.pop(one.host, None)
             self._last[one.host] = one
             if len(self._last) > HOSTS_REMEMBERED:
-                del self._last[next(iter(self._last))]
+                host = next(iter(self._last))
+                del self._last[host]
+                self._parts.pop(host, None)

@@ -32,6 +32,7 @@ from .crew import Crew
 from .machinery import Machinery, begin_shipping
 from .memory import failure_of
 from .recovery import Recovered
+from .rendering import with_browsers
 from .shipping import HURRY_S
 
 REAP_S = 5.0
@@ -121,6 +122,7 @@ class Crawl:
             stopping=self._stopped_by is not None,
             lookups=self._m.lookups(),
         )
+        now = with_browsers(now, self._m.rendering)
         return now if self._m.shipper is None else replace(now, spool=self._m.shipper.standing)
 
     async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:

@@ -30,6 +30,7 @@ from .directory import CrawlDirectory
 from .engines import policy_of
 from .extending import documents_of, plugin_counts
 from .listings import ListTeller
+from .logbook import read_figures
 from .reasons import REASONS
 from .standing import CrawlStatus, Stored, standing
 from .story import StoryTeller
@@ -76,9 +77,19 @@ class CrawlView:
                 lists=totals,
                 plugins=plugin_counts(self._directory.plugins),
             )
-            return replace(found, spool=self._spool())
+            return replace(found, spool=self._spool(), rendering=self._rendering())
         finally:
             view.close()
+
+    def _rendering(self) -> dict[str, int]:
+        """What browsers did in the last run, or are doing."""
+        figures = read_figures(self._directory.figures)
+        if figures is None:
+            return {}
+        told, queue = figures.present.rendering, figures.present.render_queue
+        counts = {"rendered": told.rendered, "gained": told.gained, "missed": sum(told.missed.values())}
+        counts |= {"waiting": queue, "browsers": told.browsers}
+        return counts if any(counts.values()) else {}
 
     def _spool(self) -> SpoolStanding | None:
         """What waits for its upload, as its directory shows it."""

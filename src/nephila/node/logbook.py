@@ -98,6 +98,18 @@ class Process(msgspec.Struct, frozen=True):
     disk_bytes: int = 0
 
 
+class Rendering(msgspec.Struct):
+    """Pages and browsers, of this run (J2)."""
+
+    rendered: int = 0
+    gained: int = 0
+    parts: int = 0
+    """What pages in browsers asked for."""
+    missed: dict[str, int] = {}
+    browsers: int = 0
+    memory_bytes: int = 0
+
+
 class Present(msgspec.Struct):
     """How things stood at the last look. Counts are of this run."""
 
@@ -120,6 +132,7 @@ class Present(msgspec.Struct):
     """Hosts that answered 429 or 503 most often in the last minutes: a few."""
     render_queue: int = 0
     """Pages that wait to be rendered; 0 where nothing is rendered."""
+    rendering: Rendering = msgspec.field(default_factory=Rendering)
     violations: int = 0
     """Requests that came too early, by the archive's own dates (P5)."""
     alerts: list[Alert] = []
@@ -185,6 +198,15 @@ class Logbook:
         present.at, present.run = at, now
         present.stopping, present.pages_per_s = snapshot.stopping, snapshot.pages_per_s
         present.refused, present.hosts, present.in_flight = dict(snapshot.refused), snapshot.hosts, snapshot.in_flight
+        present.render_queue = snapshot.render_queue
+        present.rendering = Rendering(
+            snapshot.rendered,
+            snapshot.render_gained,
+            snapshot.visit_parts,
+            dict(snapshot.render_missed),
+            snapshot.browsers,
+            snapshot.browser_bytes,
+        )
         for points, step_s, most in (
             (figures.fine, FINE_S, FINE_POINTS),
             (figures.coarse, COARSE_S, COARSE_POINTS),
@@ -213,6 +235,7 @@ class Logbook:
         """The run has ended: its figures stay."""
         self.figures.present.running, self.figures.present.pages_per_s = False, 0.0
         self.figures.present.in_flight, self.figures.present.alerts = 0, []
+        self.figures.present.render_queue = self.figures.present.rendering.browsers = 0
         self.save()
 
 

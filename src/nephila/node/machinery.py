@@ -12,7 +12,7 @@ from nephila.interfaces.clock import Clock
 from nephila.model.settings import Settings
 from nephila.model.task import Token
 from nephila.observe import Fanout, Tally
-from nephila.pipeline import Pipeline
+from nephila.pipeline import Pipeline, RenderClause
 from nephila.plugins import PluginExtensions
 from nephila.seeds import SeedSource
 from nephila.urls import Identifier
@@ -63,6 +63,8 @@ class Machinery:
     """Closes the files of this process where a takedown asks for it."""
     before_work: Callable[[], Awaitable[None]] | None = None
     """Awaited when something was claimed, before work on it begins: what others have decided must be known by then."""
+    rendering: RenderClause | None = None
+    """Shows pages to browsers; None where nobody does."""
 
 
 async def begin_shipping(machinery: Machinery) -> None:

@@ -52,6 +52,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         DeferReason.BUDGET: "more than its host has earned",
         DeferReason.TRAP: "URLs of its shape stopped bringing anything new",
         DeferReason.COVERAGE: "its domain is known, and new domains are looked for first",
+        DeferReason.RENDER: "it needs a browser, and every browser is busy",
         DeferReason.DUE: "it was fetched, and its next visit is planned",
     }
 )

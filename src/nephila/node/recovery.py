@@ -9,19 +9,22 @@ its end, its index written, and the leases of the dead are returned.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.catalogue import CaptureRow, Catalogue
 from nephila.model.listing import ListKind
-from nephila.model.outcome import Done, OriginRules
+from nephila.model.outcome import DeferReason, Done, OriginRules, Release
 from nephila.model.page import Directives, Page
 from nephila.model.policy import DomainPolicy
 from nephila.model.record import Capture, SegmentId, StoredCapture
-from nephila.model.task import Lease, Pace, PageTask, RobotsTask
+from nephila.model.task import Lease, Pace, PageTask, PartTask, RobotsTask, Task, Token
 from nephila.pipeline import (
     NOTE_LISTING,
+    NOTE_PUT_OFF,
     NOTE_SIMHASH,
+    WAIT_MS,
     Judge,
     Judgement,
     Pipeline,
@@ -29,6 +32,8 @@ from nephila.pipeline import (
     extracts_in,
     links_in,
     original_of,
+    part_row,
+    rendered_view,
     robots_row,
 )
 from nephila.store import LocalArchive, SpooledArchive, writer_of
@@ -37,6 +42,8 @@ from nephila.urls import Address, Identifier, origin_of, registrable_domain
 from .bookkeeper import Bookkeeper
 from .frontiers import NodeFrontier, embedded_of
 
+UNSEEN_PARTS = 2
+"""Requests of a visit that may have been sent and left nothing in the archive: as many as there are at once."""
 ROWS_AT_ONCE = 5_000
 """Captures that are listed in one transaction when a catalogue is built anew."""
 
@@ -78,7 +85,10 @@ class Recovery:
         judge: Judge,
         identifier: Identifier,
         bookkeeper: Bookkeeper,
+        is_visited: Callable[[str], bool] = lambda _host: False,
     ) -> None:
+        """`is_visited`: whether browsers are shown pages of a host, which may ask for more than the archive knows."""
+        self._is_visited = is_visited
         self._frontier = frontier
         self._archive = archive
         self._catalogue = catalogue
@@ -86,6 +96,8 @@ class Recovery:
         self._judge = judge
         self._identifier = identifier
         self._bookkeeper = bookkeeper
+        self._visits: dict[Token, list[Capture]] = {}
+        """Parts of visits whose pages were not met yet."""
 
     async def run(self) -> Recovered:
         """Recover every segment that was left open, then return the leases of the dead."""
@@ -105,6 +117,7 @@ class Recovery:
             total = total.and_then(found)
         if isinstance(self._archive, SpooledArchive):
             total = await self._list_again(marks, total)
+        await self._end_visits()
         return replace(total, reaped=await self._frontier.reap_all())
 
     async def _list_again(self, marks: Mapping[SegmentId, int], total: Recovered) -> Recovered:
@@ -122,6 +135,7 @@ class Recovery:
         for segment in self._archive.unfinished():
             if writer_of(segment) == writer:
                 total = total.and_then(await self._segment(segment, marks.get(segment, 0)))
+        await self._end_visits(writer)
         return replace(total, reaped=await embedded_of(self._frontier).reap_holder(writer))
 
     async def of_spool(self) -> Recovered:
@@ -150,10 +164,13 @@ class Recovery:
         start = kept or min(confirmed, await self._listed(segment))
         settled = disowned = listed = 0
         rows: list[CaptureRow] = []
-        for capture, stored in self._archive.tail(segment, start):
+        for kept_capture, stored in self._archive.tail(segment, start):
+            capture = _as_shown(kept_capture)
             if stored.ref.offset in orphans:
                 continue
             past = stored.ref.offset >= confirmed
+            if past and isinstance(capture.task, PartTask):
+                self._visits.setdefault(capture.token, []).append(capture)
             if past and await self._settle(capture, stored):
                 settled += 1
             elif not past or self._was_settled(capture, stored):
@@ -173,6 +190,33 @@ class Recovery:
         """Up to where the catalogue has a segment; the loop does not wait for it."""
         return await asyncio.get_running_loop().run_in_executor(None, self._catalogue.upto, segment)
 
+    async def _end_visits(self, holder: int | None = None) -> None:
+        """Give back the hosts of visits that were cut short: they rest as many delays as requests were made (J3).
+
+        What was on the wire has left nothing in the archive; so many delays more.
+        """
+        visits, self._visits = self._visits, {}
+        if not isinstance(self._frontier, LmdbFrontier):
+            return  # workers of a fleet have no browsers
+        for token, host in self._frontier.view.leases(holder):
+            parts = visits.get(token, [])
+            if not parts and not self._is_visited(host):
+                continue
+            lease = self._lease_on(token, host, ())
+            one = self._pipeline.rest_after(lease, None, None)
+            more = self._rest_after_visit(parts).wait_ms if parts else 0
+            await self._frontier.settle(token, [], replace(one, wait_ms=more + one.wait_ms * (1 + UNSEEN_PARTS)))
+
+    def _rest_after_visit(self, parts: Sequence[Capture]) -> Release:
+        """As many delays as there are parts."""
+        rests = [
+            self._pipeline.rest_after(
+                self._lease(part), part.fetched, self._frontier.view.rules(origin_of(part.task.url))
+            )
+            for part in parts
+        ]
+        return replace(rests[-1], wait_ms=sum(rest.wait_ms for rest in rests))
+
     async def _settle(self, capture: Capture, stored: StoredCapture) -> bool:
         """Settle a capture whose lease still waits for it; its host rests from now on as the answer asks for."""
         lease = self._lease(capture)
@@ -190,7 +234,12 @@ class Recovery:
                 judged = await self._pipeline.advised(known, capture.fetched, self._rejudge(capture, known, stored))
                 rules = self._rules(known)
                 release = self._pipeline.rest_after(lease, capture.fetched, rules)
+                if parts := self._visits.pop(capture.token, None):
+                    more = self._rest_after_visit(parts)
+                    release = replace(release, wait_ms=release.wait_ms + more.wait_ms)
                 return await self._pipeline.settle_stored(lease, known, capture.fetched, judged, stored, rules, release)
+            case PartTask():
+                return False
 
     def _was_settled(self, capture: Capture, stored: StoredCapture) -> bool:
         """Whether a capture whose lease is gone had been accepted: then the URL's record points at it.
@@ -198,7 +247,7 @@ class Recovery:
         Only an answer that completes its URL leaves such a pointer. The others (a retry, a respelling, a robots.txt)
         count as accepted: refused ones were disowned when that was found out.
         """
-        if isinstance(capture.task, RobotsTask):
+        if not isinstance(capture.task, PageTask):
             return True
         host = self._lease(capture).host
         story = self._frontier.view.story(host, capture.task.fingerprint)
@@ -212,6 +261,8 @@ class Recovery:
         lease = self._lease(capture)
         if isinstance(capture.task, RobotsTask):
             return robots_row(lease, capture.task, capture.fetched, stored, text=capture.rules or b"")
+        if isinstance(capture.task, PartTask):
+            return part_row(lease.host, lease.domain, capture.task, capture.fetched, stored)
         task = replace(capture.task, via=capture.via)
         judged = self._rejudge(capture, task, stored)
         self._pipeline.remember_again(task, judged)
@@ -224,6 +275,8 @@ class Recovery:
         gone = notes.get("softNotFound", "")
         if gone and 200 <= capture.fetched.status < 300:  # a redirect has its target in it, and is judged by that
             return replace(self._judge.absent(digest, capture.revisit_of), detail=gone)
+        if NOTE_PUT_OFF in notes:
+            return self._judge.put_off(DeferReason.RENDER, WAIT_MS)
         listing = notes.get(NOTE_LISTING)
         if listing and capture.revisit_of is not None and not capture.not_modified:
             return self._judge.listed(task, capture.fetched, ListKind(listing), digest, capture.revisit_of)
@@ -240,15 +293,19 @@ class Recovery:
         return self._frontier.view.rules(origin_of(task.url))
 
     def _lease(self, capture: Capture) -> Lease:
-        """As much of the lease as settling needs, what a policy of its domain asks for included (R4)."""
+        """As much of the lease of a capture as settling needs."""
         address = self._identifier.identify(capture.task.url)
         host = address.host if isinstance(address, Address) else ""
+        return self._lease_on(capture.token, host, () if isinstance(capture.task, PartTask) else (capture.task,))
+
+    def _lease_on(self, token: Token, host: str, tasks: tuple[Task, ...]) -> Lease:
+        """The same of a host, what a policy of its domain asks for included (R4)."""
         domain = registrable_domain(host)
         policy = self._frontier.view.policy(domain) or DomainPolicy()
         state = self._frontier.view.host(host)
         base_ms = -1 if policy.delay_s is None else int(policy.delay_s * 1000)
         pace = Pace(max(0, state.delay_ms), state.crawl_delay_ms, base_ms) if state is not None else Pace(0, 0, base_ms)
-        return Lease(capture.token, host, domain, (capture.task,), 0, 0, pace, user_agent=policy.user_agent)
+        return Lease(token, host, domain, tasks, 0, 0, pace, user_agent=policy.user_agent)
 
 
 def _remembered_page(capture: Capture) -> Page:
@@ -259,3 +316,10 @@ def _remembered_page(capture: Capture) -> Page:
     url = capture.task.url
     simhash = int(notes.get(NOTE_SIMHASH, "0"), 16)
     return Page(url, url, "", "", links_in(capture), directives, notes.get("canonical", ""), simhash=simhash)
+
+
+def _as_shown(capture: Capture) -> Capture:
+    """A capture as it was judged: one that a browser had shown, by what that made of it (J4)."""
+    if capture.rendered is None:
+        return capture
+    return replace(capture, fetched=rendered_view(capture.fetched, capture.rendered))

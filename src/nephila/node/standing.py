@@ -78,6 +78,9 @@ class CrawlStatus:
     plugins: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """What plugins did over all runs, by name: calls, failures, overruns (of their deadline), lost (records or events
     that did not reach them), off (processes in which it is switched off)."""
+    rendering: Mapping[str, int] = field(default_factory=dict)
+    """Of the last run: pages shown to browsers, those that gained by it, pages that needed one and had none, pages that
+    wait, browsers; empty where there was nothing of it (J2)."""
     spool: SpoolStanding | None = None
     """What waits for its upload; None where the archive lies in the crawl directory."""
 

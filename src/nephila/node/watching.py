@@ -175,7 +175,7 @@ class Watch:
                     if not rows:
                         self._read[segment] = upto
                         break
-                    sent += [Sent(host, at, at + elapsed) for _, host, at, elapsed in rows]
+                    sent += [Sent(host, at, at + elapsed, bool(part)) for _, host, at, elapsed, part in rows]
                     self._read[segment] = rows[-1][0] + 1
             self._conscience.look(sent)
 

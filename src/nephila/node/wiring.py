@@ -15,6 +15,7 @@ from nephila.dedup import (
     LmdbAliasStorage,
     LmdbListings,
     LmdbNearIndex,
+    LmdbRenderings,
     NearRule,
 )
 from nephila.fetch import (
@@ -25,6 +26,7 @@ from nephila.fetch import (
     TlsContexts,
     read_authorities,
 )
+from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.sharing import Sharing
 from nephila.frontier.scope import Scope, ScopeSeeds
@@ -35,6 +37,7 @@ from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.network import Dialer, Resolver
 from nephila.interfaces.objects import ObjectStore
+from nephila.interfaces.renderer import Renderer
 from nephila.interfaces.sieve import LinkSieve
 from nephila.model.errors import NephilaError, StorageError, UsageError
 from nephila.model.events import Event, EventKind
@@ -70,10 +73,12 @@ from .crawl import Crawl
 from .directory import CrawlDirectory
 from .engines import Engines, embedded_engines
 from .extending import PluginBooks, documents_of, extensions_of, fetched_types, read_by, seeds_by, start_plugins
+from .frontiers import NodeFrontier, embedded_of
 from .heartbeat import Heartbeat
 from .machinery import Machinery
 from .reading import list_kind_of, list_reader, page_reader, wanted_types
 from .recovery import Recovery
+from .rendering import rendering_of, visited_by
 from .scopefile import FollowingSieve, ScopeFollower
 from .sowing import Sower
 from .takedown import TakedownKeeper, Takedowns, roll_when_asked
@@ -92,6 +97,8 @@ class Ground:
     """The store that `archive.url` names; S3 where it is not given."""
     threaded: bool = True
     """Whether commits and syncs may run in threads, and plugins in processes; not under virtual time."""
+    renderer: Renderer | None = None
+    """Shows pages in place of real browsers, which a simulated network has none of."""
     plugins: Sequence[object] = ()
     """Those that were passed in, beside those that the settings switch on (E1)."""
 
@@ -185,7 +192,7 @@ def _learned(
     clock: Clock,
     stack: AsyncExitStack,
     writer: int,
-) -> tuple[LearnedAliases, LmdbAbsences, LmdbListings]:
+) -> tuple[LearnedAliases, LmdbAbsences, LmdbListings, LmdbRenderings]:
     """What was learned of sites so far."""
     environment = LearnedEnvironment(directory.aliases, sync=settings.frontier.sync)
     stack.callback(environment.close)
@@ -195,7 +202,9 @@ def _learned(
     stack.callback(absences.close)
     listings = LmdbListings(environment, writer)
     stack.callback(listings.close)
-    return aliases, absences, listings
+    renderings = LmdbRenderings(environment)
+    stack.callback(renderings.close)
+    return aliases, absences, listings, renderings
 
 
 async def build(
@@ -267,10 +276,10 @@ def assemble(
     near = _near_index(directory, settings.dedup, clock.boot_id())
     if near is not None:
         stack.callback(near.close)
-    aliases, absences, listings = _learned(directory, settings, identifier, clock, stack, seat.number)
+    aliases, absences, listings, renderings = _learned(directory, settings, identifier, clock, stack, seat.number)
     medium = Medium(clock, ground.disk or LocalDisk(), ground.objects)
     writer = Writer(engines.writer or seat.number, frontier.secret, joining, engines.known, events, fail, trail)
-    books = Books(frontier, catalogue, duplicates, near, (aliases, absences, listings))
+    books = Books(frontier, catalogue, duplicates, near, (aliases, absences, listings, renderings))
     kept = archiving(directory, settings, medium, writer, books, stack)
     resumed_at = clock.steady_ms() if frontier.snapshot().hosts else None
     addresses = seat.addresses
@@ -332,6 +341,7 @@ def assemble(
         Learning(aliases, missing, clock),
         clause if settings.sitemaps.follow else None,
         extensions,
+        rendering_of(settings, ground.renderer, renderings, events, clock, stack, real=_is_alone(ground, frontier)),
         engines.shared,
     )
     conduct = Conduct(
@@ -347,9 +357,19 @@ def assemble(
         noted=sifting.noted,
         deliver=deliver,
         fatal=fail,
+        is_blocked=lambda host, url: Blocklist(embedded_of(frontier).view.blocks()).find(host, url) is not None,
     )
     pipeline = Pipeline(stages, conduct)
-    recovery = Recovery(frontier, kept.archive, catalogue, pipeline, judge, identifier, kept.bookkeeper)
+    recovery = Recovery(
+        frontier,
+        kept.archive,
+        catalogue,
+        pipeline,
+        judge,
+        identifier,
+        kept.bookkeeper,
+        visited_by(stages.rendering),
+    )
     return Machinery(
         out=directory.root,
         settings=settings,
@@ -374,6 +394,7 @@ def assemble(
         shipper=kept.shipper,
         takedowns=_takedowns(directory, ground, books, kept, trail, sink, identifier) if not joining else None,
         look_for_roll=roll_when_asked(directory.takedowns, partial(_roll, kept.archive, sink, kept.bookkeeper)),
+        rendering=stages.rendering,
     )
 
 
@@ -414,6 +435,15 @@ def _takedowns(
         threaded=ground.threaded,
     )
     return TakedownKeeper(Takedowns(parts), books.frontier.view, kept.archive, kept.bookkeeper.nudge)
+
+
+def _is_alone(ground: Ground, frontier: NodeFrontier) -> bool:
+    """Whether browsers of this machine may be used: not on a simulated network, and not in a fleet.
+
+    What a worker of a fleet was asking a host for when it died is known to nobody else: the rest after a visit (J3)
+    could not be kept.
+    """
+    return ground.dialer is None and isinstance(frontier, LmdbFrontier)
 
 
 def heartbeat_figures(snapshot: CrawlSnapshot) -> tuple[tuple[str, int], ...]:

@@ -4,6 +4,7 @@ A listener like any other, so that the pipeline keeps no counters of its own, an
 never disagree. No I/O; the clock is passed in. What is counted where:
 
 - An answer is `fetch_ok`, or `robots_fetched` with a status. A page is one that `Event.is_page` says.
+- What a page in a browser asked for is `visit_part`: an answer, and no page.
 - An error is an `error` event, by its `reason`; what became of it (`retry`, `dead_letter`) counts nothing more.
 - A refusal is `excluded_by_rule`, `trap`, `robots_disallow` or `cooldown_skip`. A page's refused links may come as one
   event whose `counts` are the numbers by reason; else the event's `reason`, or its kind, is counted once.
@@ -76,6 +77,10 @@ class Tally:
         self._latencies = [0] * (len(_LATENCY_BOUNDS_MS) + 1)
         self._latency_ms = 0
         self._plugins: Counter[str] = Counter()
+        self._rendered = 0
+        self._gained = 0
+        self._parts = 0
+        self._render_missed: Counter[str] = Counter()
         self._hosts = Distinct()
         self._page_hosts = Distinct()
         self._domains = Distinct()
@@ -89,6 +94,9 @@ class Tally:
             EventKind.DUPLICATE: self._count_duplicate,
             EventKind.LISTED: self._count_list,
             EventKind.PLUGIN_FAILED: self._count_plugin,
+            EventKind.RENDERED: self._count_rendered,
+            EventKind.RENDER_MISSED: self._count_missed,
+            EventKind.VISIT_PART: self._count_part,
             **dict.fromkeys(_REFUSALS, self._count_refusal),
         }
 
@@ -149,6 +157,10 @@ class Tally:
             lists=self._lists,
             listed=self._listed,
             plugins=dict(self._plugins),
+            rendered=self._rendered,
+            render_gained=self._gained,
+            visit_parts=self._parts,
+            render_missed=dict(self._render_missed),
         )
 
     def _count_answer(self, event: Event) -> None:
@@ -195,6 +207,17 @@ class Tally:
 
     def _count_plugin(self, event: Event) -> None:
         self._plugins[event.reason] += 1
+
+    def _count_rendered(self, event: Event) -> None:
+        self._rendered += 1
+        self._gained += dict(event.counts).get("gained", 0)
+
+    def _count_missed(self, event: Event) -> None:
+        self._render_missed[event.reason or "unknown"] += 1
+
+    def _count_part(self, event: Event) -> None:
+        self._parts += 1
+        self._count_answer(event)
 
     def _count_refusal(self, event: Event) -> None:
         for reason, count in event.counts or ((event.reason or _REFUSALS[event.kind], 1),):

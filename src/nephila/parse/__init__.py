@@ -14,6 +14,7 @@ from .lists import MAX_LIST_BYTES, ListReader, list_kind, read_list
 from .office import OFFICE_TYPES, OfficeBounds, OfficeLinks
 from .pdf import PDF_TYPE, PdfBounds, PdfLinks
 from .scan import main_text
+from .signs import sign_of
 from .sniff import document_type, media_type, media_type_of_header
 
 __all__ = [
@@ -39,4 +40,5 @@ __all__ = [
     "media_type_of_header",
     "parse_html",
     "read_list",
+    "sign_of",
 ]

@@ -4,16 +4,20 @@ from .extending import extracts_in, links_in
 from .judgement import Judge, Judgement
 from .learning import Learning
 from .listed import ListClause
-from .listing import capture_row, robots_row
+from .listing import capture_row, part_row, robots_row
 from .lists import Formats, Lists
 from .near import NOTE_SIMHASH, NearPages, original_of
 from .notfound import MissingPages
 from .parts import Conduct, CrawledPage, Stages
+from .rendering import NOTE_PUT_OFF, NOTE_RENDERED, WAIT_MS, RenderClause, rendered_view
 from .sentence import NOTE_LISTING, Pipeline
 
 __all__ = [
     "NOTE_LISTING",
+    "NOTE_PUT_OFF",
+    "NOTE_RENDERED",
     "NOTE_SIMHASH",
+    "WAIT_MS",
     "Conduct",
     "CrawledPage",
     "Formats",
@@ -25,10 +29,13 @@ __all__ = [
     "MissingPages",
     "NearPages",
     "Pipeline",
+    "RenderClause",
     "Stages",
     "capture_row",
     "extracts_in",
     "links_in",
     "original_of",
+    "part_row",
+    "rendered_view",
     "robots_row",
 ]

@@ -21,9 +21,9 @@ def is_put_off(answer: Answer) -> TypeGuard[FetchFailed]:
     return isinstance(answer, FetchFailed) and answer.kind is FailureKind.ADDRESS_BUSY
 
 
-def until_its_turn(rest: Release, answer: FetchFailed) -> Release:
+def until_its_turn(rest: Release, answer: FetchFailed, reason: DeferReason = DeferReason.ADDRESS) -> Release:
     """The release of a host that was put off; `rest` is what it owes as if it had not been asked."""
-    return replace(rest, wait_ms=max(rest.wait_ms, answer.wait_ms), reason=DeferReason.ADDRESS)
+    return replace(rest, wait_ms=max(rest.wait_ms, answer.wait_ms), reason=reason)
 
 
 def deferral(lease: Lease, task: Task, release: Release, at: int) -> Event:
@@ -36,6 +36,6 @@ def deferral(lease: Lease, task: Task, release: Release, at: int) -> Event:
         fingerprint=page.fingerprint if page else b"",
         host=lease.host,
         depth=page.depth if page else None,
-        reason=DeferReason.ADDRESS,
+        reason=release.reason or DeferReason.ADDRESS,
         counts=(("wait_ms", release.wait_ms),),
     )

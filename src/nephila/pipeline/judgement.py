@@ -216,6 +216,10 @@ class Judge:
         """The judgement of a page that stands for a missing one: its links lead nowhere new."""
         return Judgement(_absent(digest), digest=digest, original=original, error=SOFT_404)
 
+    def put_off(self, reason: DeferReason, wait_ms: int) -> Judgement:
+        """The judgement of an answer that cannot be used now, and is asked for again: nothing of it counts."""
+        return Judgement(_ends(Deferred(wait_ms, reason)), error=reason)
+
     def _invited(self, task: PageTask, page: Page | None, target: Address | None = None) -> list[Candidate]:
         """What to ask a host for whose answer is suspicious: as politely as for anything else.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.exchange import Fetched, Truncation
 from nephila.model.record import StoredCapture
-from nephila.model.task import Lease, PageTask, RobotsTask
+from nephila.model.task import Lease, PageTask, PartTask, RobotsTask
 
 from .judgement import Judgement
 
@@ -115,4 +115,33 @@ def robots_row(
         assigned_at=wall_of(lease.claimed_at, wall_offset),
         timeout_at=wall_of(lease.expires_at, wall_offset),
         robots_txt=text.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}"),
+    )
+
+
+def part_row(host: str, domain: str, task: PartTask, answer: Fetched, stored: StoredCapture) -> CaptureRow:
+    """What a page in a browser asked for, as a line of the catalogue: for the index, and no page (J3)."""
+    return CaptureRow(
+        url=task.url,
+        fingerprint=b"",
+        host=host,
+        domain=domain,
+        depth=0,
+        via=task.page,
+        level=0,
+        retries=0,
+        at=stored.at,
+        status=answer.status,
+        content_type=answer.header("content-type"),
+        content_hash=b"",
+        length=len(answer.body),
+        wire_bytes=len(answer.head) + len(answer.payload),
+        elapsed_ms=answer.elapsed_ms,
+        kind=stored.kind,
+        segment=stored.ref.segment,
+        offset=stored.ref.offset,
+        record_length=stored.ref.length,
+        end=stored.ref.end,
+        payload_digest=stored.payload_digest,
+        truncated=answer.truncated or "",
+        worker=WORKER,
     )

@@ -41,8 +41,18 @@ class Narrator:
         """A result came after its lease was lost, and was dropped (F3)."""
         self._tell(EventKind.LATE_RESULT, lease, task, **_trace(lease, task, answer))
 
-    def broken_off(self, lease: Lease, task: Task, sent_ms: int, answer: Answer | None) -> None:
-        """An exchange ended by our hand, or under our feet: the host may have been asked (K1)."""
+    def broken_off(
+        self,
+        lease: Lease,
+        task: Task,
+        sent_ms: int,
+        answer: Answer | None,
+        visit: tuple[tuple[str, int], ...] = (),
+    ) -> None:
+        """An exchange ended by our hand, or under our feet: the host may have been asked (K1).
+
+        `visit` names the visit that it began, if it did.
+        """
         if isinstance(answer, FetchFailed) and not answer.sent:
             return
         traced = _trace(lease, task, answer) or {
@@ -50,6 +60,7 @@ class Narrator:
             "elapsed_ms": self._clock.steady_ms() - sent_ms,
             "counts": _bound_by(lease),
         }
+        traced["counts"] = (*_bound_by(lease), *visit)
         self._tell(EventKind.BROKEN_OFF, lease, task, **traced)
 
     def answer(

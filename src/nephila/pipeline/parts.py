@@ -26,6 +26,7 @@ from .judgement import Judge
 from .learning import Learning
 from .listed import ListClause
 from .near import NOT_COMPARED, NearPages
+from .rendering import RenderClause
 
 
 @noun
@@ -70,6 +71,8 @@ class Stages:
     """Who reads sitemaps and feeds; None for nobody."""
     extensions: Extensions | None = None
     """The plugins; None where there are none, and then nothing is asked of anybody."""
+    rendering: RenderClause | None = None
+    """Who shows pages to a browser; None where nobody does."""
     shared: SharedDigests | None = None
     """`duplicates`, where workers on other machines add to them: asked before an answer is judged."""
 
@@ -98,3 +101,5 @@ class Conduct:
     deliver: Callable[[CrawledPage], Awaitable[None]] | None = None
     fatal: Callable[[NephilaError], None] = lambda _: None
     """Our own failure, such as a full disk: ends the crawl."""
+    is_blocked: Callable[[str, str], bool] = lambda _host, _url: False
+    """Whether a person has blocked a URL of a host (T7)."""

@@ -18,6 +18,7 @@ from nephila.urls import origin_of
 
 from .listing import robots_row
 from .narration import Narrator
+from .notes import policy_notes
 from .parts import Conduct, Stages
 
 NOWHERE_MS = 86_400_000
@@ -107,8 +108,3 @@ class RobotsClause:
             fresh = self._conduct.now() + NOWHERE_MS
             return RulesLearned(OriginRules(task.origin, RulesKind.ALLOW_ALL, b"", wall, fresh, detail=detail))
         return learned
-
-
-def policy_notes(lease: Lease) -> list[tuple[str, str]]:
-    """What a policy of the domain changed of the pace (R4): `audit` holds the gaps against it."""
-    return [("policyDelayMs", str(lease.pace.base_ms))] if lease.pace.base_ms >= 0 else []

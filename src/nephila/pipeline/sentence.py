@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from nephila.model.errors import FrontierError, MemoryShortageError, StorageError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
+from nephila.model.noun import noun
 from nephila.model.outcome import (
     Dead,
     DeferReason,
@@ -35,19 +36,23 @@ from nephila.model.outcome import (
     Settlement,
 )
 from nephila.model.record import Capture, Original, StoredCapture
+from nephila.model.rendering import Rendered, Sign
 from nephila.model.task import Candidate, Lease, Pace, PageTask, RobotsTask, Task
 from nephila.urls import origin_of
 
 from .deferral import deferral, is_put_off, until_its_turn
 from .extending import advice_on, answer_told, extracts_of, hand_on, notes_on, sifted_by
-from .judgement import Judgement
+from .judgement import Extracts, Judgement
 from .listing import capture_row
 from .narration import Narrator
 from .near import NOTE_SIMHASH, notes_of
+from .notes import policy_notes
 from .notfound import PROBE, SOFT_404
 from .outlinks import outlinks
 from .parts import Conduct, CrawledPage, Stages
-from .robots import RobotsClause, policy_notes
+from .rendering import NOTE_PUT_OFF, WAIT_MS, RenderClause, notes_of_showing, rendered_view, targets_of
+from .robots import RobotsClause
+from .visit import Grounds, Visit
 
 T = TypeVar("T")
 
@@ -91,14 +96,31 @@ class _UnderWay:
     """What came of it, as long as nobody else has told of it."""
     headers: tuple[tuple[str, str], ...] = ()
     """What plugins add to the request for `task`."""
+    visit: Visit | None = None
+    """What a browser asks the host for on top, while it is shown `task`."""
 
     def ask(self, sent_ms: int) -> None:
         """The host is being asked."""
-        self.sent, self.sent_ms, self.answer = True, sent_ms, None
+        self.sent, self.sent_ms, self.answer, self.visit = True, sent_ms, None, None
 
     def rest(self, pace: Pace, not_before: int) -> None:
         """One task is done with; the host rests."""
         self.pace, self.not_before, self.task, self.sent = pace, not_before, None, False
+
+
+@noun
+class _Found:
+    """What an answer turned out to be."""
+
+    answer: Fetched
+    """As it was on the wire."""
+    view: Fetched
+    """As it was judged: the same, or what a browser made of it (J4)."""
+    judged: Judgement
+    rendered: bytes | None = None
+    """The document as its scripts left it, if it is kept."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """What its metadata say of the browser."""
 
 
 class Pipeline:
@@ -132,6 +154,8 @@ class Pipeline:
             except Exception as error:  # noqa: BLE001 - the one catch-all: a bug costs one task, not the crawl
                 self._narrator.bug(lease, error)
                 await self._give_up(lease, under_way, error)
+            if under_way.visit is not None:
+                under_way.visit.book()
         except (StorageError, FrontierError, MemoryShortageError) as error:
             self._conduct.fatal(error)
 
@@ -180,7 +204,15 @@ class Pipeline:
         self, lease: Lease, under_way: _UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
     ) -> Release | None:
         """One page; how the host rests until the next task of the lease, None when the lease has ended."""
-        lists, request = self._to.lists, self._request(lease, task, rules)
+        lists, request, rendering = self._to.lists, self._request(lease, task, rules), self._to.rendering
+        if rendering is not None and rendering.expects(lease):
+            if not rendering.enter():  # browsers are few: so many pages on their way to them, or they all wait
+                await self._put_off(lease, under_way, task, rendering.no_place(task), DeferReason.RENDER)
+                return None
+            try:
+                return await self._ask(lease, under_way, task, attempt, rules, request, placed=True)
+            finally:
+                rendering.leave()
         if lists is None or request.max_body_bytes is None:
             return await self._ask(lease, under_way, task, attempt, rules, request)
         if not lists.enter():  # a list may be large, and takes its time: so many at once, or memory has no bound
@@ -199,7 +231,10 @@ class Pipeline:
         attempt: int,
         rules: OriginRules | None,
         request: FetchRequest,
+        *,
+        placed: bool = False,
     ) -> Release | None:
+        """`placed`: the page has a place in the line to the browsers."""
         under_way.ask(self._to.clock.steady_ms())
         if under_way.headers:
             request = replace(request, headers=(*request.headers, *under_way.headers))
@@ -208,12 +243,22 @@ class Pipeline:
         if is_put_off(answer):
             await self._put_off(lease, under_way, task, answer)
             return None
-        release = self._rest(under_way.pace, answer, rules, lease)
-        ends = attempt == len(lease.tasks) - 1 or self.stopping or release.wait_ms > HOLD_MS
         told = None if self._to.extensions is None else answer_told(task, lease, answer)
-        concluding = self._conclude(lease, task, attempt, answer, rules, release if ends else None)
-        del answer  # see `settle_stored`
+        found = None
+        if isinstance(answer, Fetched):
+            found = await self._find(lease, under_way, task, attempt, answer, rules, placed=placed)
+        visit = under_way.visit
+        release = self._rest(under_way.pace, answer, rules, lease) if visit is None else visit.release
+        ends = attempt == len(lease.tasks) - 1 or self.stopping or release.wait_ms > HOLD_MS
+        left = release if ends else None
+        if found is not None:
+            concluding = self._conclude(lease, task, attempt, found, rules, left)
+        else:
+            concluding = self._fail(lease, task, answer, left)
+        del answer, found  # see `settle_stored`
         await concluding
+        if visit is not None:
+            visit.book()
         if self._to.extensions is not None and told is not None:
             await self._to.extensions.after(told)
         return None if ends else release
@@ -300,39 +345,102 @@ class Pipeline:
         named = (("If-None-Match", task.validators.etag), ("If-Modified-Since", task.validators.last_modified))
         return tuple((name, value) for name, value in named if value)
 
+    async def _fail(self, lease: Lease, task: PageTask, answer: Answer, release: Release | None) -> None:
+        """Settle a task that got no answer."""
+        if not isinstance(answer, FetchFailed):
+            raise TypeError("an answer is concluded, not failed")
+        outcome = self._to.judge.failed(task, answer)
+        final = task.depth == 0 and not isinstance(outcome, Retry | Deferred)
+        links = self._conduct.twins(origin_of(task.url), answer.kind) if final else ()
+        await self._settle(lease, task, outcome, release, answer, links)
+
+    async def _find(
+        self,
+        lease: Lease,
+        under_way: _UnderWay,
+        task: PageTask,
+        attempt: int,
+        answer: Fetched,
+        rules: OriginRules | None,
+        *,
+        placed: bool,
+    ) -> _Found:
+        """Judge an answer, as a browser shows it where its scripts make it."""
+        if self._to.lists is not None:
+            answer = self._to.lists.lists.sorted_out(answer, self._conduct.wanted)
+        found = _Found(answer, answer, await self._judged(task, answer))
+        rendering = self._to.rendering
+        if rendering is None:
+            return found
+        sign = rendering.sign(lease, answer, found.judged.page)
+        if sign is None or found.judged.error:
+            return found
+        if rendering.renderer is None:
+            rendering.tell_wanted(lease, task, sign)
+            return found
+        if self.stopping or not (placed or rendering.enter()):
+            rendering.put_off(lease)
+            judged = self._to.judge.put_off(DeferReason.RENDER, WAIT_MS)
+            return _Found(answer, answer, judged, notes=((NOTE_PUT_OFF, "no place"),))
+        try:
+            return await self._show(rendering, lease, under_way, task, attempt, found, rules, sign)
+        finally:
+            if not placed:
+                rendering.leave()
+
+    async def _show(
+        self,
+        rendering: RenderClause,
+        lease: Lease,
+        under_way: _UnderWay,
+        task: PageTask,
+        attempt: int,
+        found: _Found,
+        rules: OriginRules | None,
+        sign: Sign,
+    ) -> _Found:
+        """Show a page to a browser, and judge what that makes of it."""
+        answer = found.answer
+        grounds = Grounds(self._to, self._conduct, rendering.settings, rendering.cache, lambda: self.stopping)
+        visit = under_way.visit = Visit(grounds, lease, task, attempt, rules, answer)
+        shown = await self._interruptibly(rendering.show(visit, lease, answer))
+        after = replace(found, notes=tuple(notes_of_showing(shown)))
+        if isinstance(shown.rendered, Rendered):
+            view = rendered_view(answer, shown.rendered.html)
+            judged = await self._judged(task, view, targets_of(shown.rendered))
+            kept = shown.rendered.html if judged.body_kept else None
+            after = replace(after, view=view, judged=judged, rendered=kept)
+        rendering.learn(lease, task, sign, shown, (found.judged.page, after.judged.page))
+        return after
+
+    async def _judged(self, task: PageTask, answer: Fetched, targets: Extracts = ()) -> Judgement:
+        large = len(answer.body) >= LARGE_BYTES
+        digest = await asyncio.get_running_loop().run_in_executor(None, _digest, answer.body) if large else b""
+        if self._to.shared is not None and answer.body:
+            digest = digest or _digest(answer.body)
+            await self._to.shared.ask(digest)
+        if self._to.extensions is None:
+            return self._to.judge.judge(task, answer, digest, targets)
+        extracts = [*await extracts_of(self._to.extensions, answer), *targets]
+        return await self.advised(task, answer, self._to.judge.judge(task, answer, digest, extracts))
+
     async def _conclude(
         self,
         lease: Lease,
         task: PageTask,
         attempt: int,
-        answer: Answer,
+        found: _Found,
         rules: OriginRules | None,
         release: Release | None,
     ) -> None:
-        """Judge, store and settle an answer."""
-        if isinstance(answer, FetchFailed):
-            outcome = self._to.judge.failed(task, answer)
-            final = task.depth == 0 and not isinstance(outcome, Retry | Deferred)
-            links = self._conduct.twins(origin_of(task.url), answer.kind) if final else ()
-            await self._settle(lease, task, outcome, release, answer, links)
-            return
-        if self._to.lists is not None:
-            answer = self._to.lists.lists.sorted_out(answer, self._conduct.wanted)
-        loop, large = asyncio.get_running_loop(), len(answer.body) >= LARGE_BYTES
-        digest = await loop.run_in_executor(None, _digest, answer.body) if large else b""
-        if self._to.shared is not None and answer.body:
-            digest = digest or _digest(answer.body)
-            await self._to.shared.ask(digest)
-        if self._to.extensions is None:
-            judged = self._to.judge.judge(task, answer, digest)
-        else:
-            extracts = await extracts_of(self._to.extensions, answer)
-            judged = await self.advised(task, answer, self._to.judge.judge(task, answer, digest, extracts))
-        capture = self._capture(lease, task, attempt, answer, judged, rules)
+        """Store and settle what was judged."""
+        capture = self._capture(lease, task, attempt, found, rules)
+        large = len(found.answer.body) >= LARGE_BYTES
+        loop = asyncio.get_running_loop()
         encoded = await loop.run_in_executor(None, self._to.archive.encode, capture) if large else None
         stored = self._to.archive.append(capture, encoded)
-        settling = self.settle_stored(lease, task, answer, judged, stored, rules, release)
-        del answer, capture, encoded  # see there
+        settling = self.settle_stored(lease, task, found.view, found.judged, stored, rules, release)
+        del found, capture, encoded  # see there
         await settling
 
     async def settle_stored(
@@ -417,9 +525,8 @@ class Pipeline:
         if self._to.extensions is not None:
             await hand_on(self._to.extensions, task, answer, judged)
 
-    def _capture(
-        self, lease: Lease, task: PageTask, attempt: int, answer: Fetched, judged: Judgement, rules: OriginRules | None
-    ) -> Capture:
+    def _capture(self, lease: Lease, task: PageTask, attempt: int, found: _Found, rules: OriginRules | None) -> Capture:
+        judged = found.judged
         page = judged.page
         notes = [("robotsRules", f"{rules.kind} {rules.stored_at}")] if rules else []
         notes += policy_notes(lease)
@@ -439,6 +546,7 @@ class Pipeline:
         if judged.listing is not None:
             notes.append((NOTE_LISTING, judged.listing))
         notes += notes_on(judged)
+        notes += found.notes
         if judged.error in {SOFT_404, PROBE}:
             notes.append(
                 (NOTES[judged.error], judged.detail or "asked for what cannot exist, to see how the host says so")
@@ -447,13 +555,15 @@ class Pipeline:
             task=task,
             token=lease.token,
             attempt=attempt,
-            fetched=answer,
+            fetched=found.answer,
             via=task.via,
-            revisit_of=judged.original,
+            # The bytes of a shell say nothing of the page: a copy of what a browser showed is stored whole.
+            revisit_of=judged.original if found.rendered is None else None,
             not_modified=judged.not_modified,
             outlinks=outlinks(page.links) if page else (),
             notes=tuple(notes),
             body_left_out=not judged.body_kept,
+            rendered=found.rendered,
         )
 
     # What recovery needs, too
@@ -482,11 +592,11 @@ class Pipeline:
         """Know a page that was settled before a crash: whether the index of near-duplicates does is not certain."""
         self._to.near.remember(judged.likeness, task.url)
 
-    def rest_after(self, lease: Lease, answer: Answer, rules: OriginRules | None) -> Release:
-        """How long a host rests after an answer under these rules."""
+    def rest_after(self, lease: Lease, answer: Answer | None, rules: OriginRules | None) -> Release:
+        """How long a host rests after an answer under these rules; None for one that nobody has."""
         return self._rest(lease.pace, answer, rules, lease)
 
-    def _rest(self, pace: Pace, answer: Answer, rules: OriginRules | None, lease: Lease) -> Release:
+    def _rest(self, pace: Pace, answer: Answer | None, rules: OriginRules | None, lease: Lease) -> Release:
         return self._to.politeness.release(pace, answer, rules, self._to.clock.wall_ms(), lease.user_agent)
 
     def _wall_offset(self) -> int:
@@ -514,10 +624,17 @@ class Pipeline:
         self._tell_broken_off(lease, under_way)
         await self._to.frontier.settle(lease.token, [], self._unsent(under_way))
 
-    async def _put_off(self, lease: Lease, under_way: _UnderWay, task: Task, answer: FetchFailed) -> None:
+    async def _put_off(
+        self,
+        lease: Lease,
+        under_way: _UnderWay,
+        task: Task,
+        answer: FetchFailed,
+        reason: DeferReason = DeferReason.ADDRESS,
+    ) -> None:
         """Give the host back until its turn at its address: nothing was sent, nothing is used up (P2)."""
         under_way.sent = False
-        release = until_its_turn(self._unsent(under_way), answer)
+        release = until_its_turn(self._unsent(under_way), answer, reason)
         settled = await self._to.frontier.settle(lease.token, [], release)
         if settled.accepted:
             self._to.events.emit(deferral(lease, task, release, self._to.clock.wall_ms()))
@@ -538,13 +655,18 @@ class Pipeline:
     def _tell_broken_off(self, lease: Lease, under_way: _UnderWay) -> None:
         """A request that may have left is told of, whatever became of it (K1)."""
         if under_way.sent and under_way.task is not None:
-            self._narrator.broken_off(lease, under_way.task, under_way.sent_ms, under_way.answer)
+            visit = () if under_way.visit is None else under_way.visit.counts
+            self._narrator.broken_off(lease, under_way.task, under_way.sent_ms, under_way.answer, visit)
 
     def _unsent(self, under_way: _UnderWay) -> Release:
         """How long a host rests whose next task is not finished: a full delay if it was asked, else what was due."""
         pace = under_way.pace
         if under_way.sent:
-            return Release(max(pace.delay_ms, pace.crawl_delay_ms, pace.base_ms) + BROKEN_OFF_MS, pace)
+            requests = 1 if under_way.visit is None else under_way.visit.requests
+            wait_ms = max(pace.delay_ms, pace.crawl_delay_ms, pace.base_ms) * requests
+            if under_way.visit is not None:
+                wait_ms = max(wait_ms, under_way.visit.release.wait_ms)
+            return Release(wait_ms + BROKEN_OFF_MS, pace)
         return Release(max(0, under_way.not_before - self._conduct.now()), pace)
 
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from nephila.model.exchange import Fetched, Truncation
 from nephila.model.noun import noun
 from nephila.model.record import Capture, Original, RecordRef, SegmentId, StoredCapture
-from nephila.model.task import PageTask, RobotsTask
+from nephila.model.task import PageTask, PartTask, RobotsTask
 from nephila.urls import origin_of
 
 from . import warc
@@ -30,6 +30,11 @@ from .warc import CrawlIdentity, Exchanged, RecordKind
 
 RULES_TYPE = "text/plain;charset=utf-8"
 """The media type of robots.txt (RFC 9309, 2.3)."""
+
+RENDERED_TYPE = "text/html;charset=utf-8"
+RENDERED_URN = "urn:nephila:rendered:"
+"""Before the URL of a page whose document, as its scripts left it, is a resource record: under the URL itself lies what
+the server sent, and a replay must find that."""
 
 INCOMPRESSIBLE = frozenset({"gzip", "x-gzip", "br", "zstd", "deflate", "compress", "x-compress"})
 """Content codings after which compressing again buys nothing."""
@@ -99,6 +104,8 @@ def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
     members = [main]
     if capture.rules is not None:
         members.append(deflated(warc.resource(exchange, _rules_url(capture.task), capture.rules, RULES_TYPE)))
+    if capture.rendered is not None:
+        members.append(deflated(warc.resource(exchange, RENDERED_URN + target, capture.rendered, RENDERED_TYPE)))
     members.append(deflated(warc.request(exchange, fetched.request), _SMALL_LEVEL))
     members.append(deflated(warc.metadata(exchange, metadata_block(capture, coding)), _SMALL_LEVEL))
     record_id = ids.urn(RecordKind.RESPONSE)
@@ -114,7 +121,7 @@ def _revisit(exchange: Exchanged, capture: Capture, original: Original) -> bytes
     return warc.revisit(exchange, original, fetched.head, profile=warc.PROFILE_SAME_PAYLOAD, cut=cut)
 
 
-def _rules_url(task: PageTask | RobotsTask) -> str:
+def _rules_url(task: PageTask | RobotsTask | PartTask) -> str:
     """Rules belong to the origin that asked for them, however many redirects away they were found."""
     origin = task.origin if isinstance(task, RobotsTask) else origin_of(task.url)
     return f"{origin}/robots.txt"

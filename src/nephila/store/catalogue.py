@@ -171,10 +171,9 @@ class SqliteCatalogue:
         """Where the recorded part of each segment ends, by the number of the segment."""
         return {int(number): int(upto) for number, upto in self._rows("SELECT id, upto FROM segments", ())}
 
-    def exchanges(self, segment: int, after: int, limit: int) -> list[tuple[int, str, int, int]]:
-        """Offset, host, when it was sent and how long it took, of captures from an offset of a segment on."""
-        query = 'SELECT "offset", host, at, elapsed_ms FROM captures WHERE segment = ? AND "offset" >= ?'
-        return self._rows(f'{query} ORDER BY "offset" LIMIT ?', (segment, after, limit))
+    def exchanges(self, segment: int, after: int, limit: int) -> list[tuple[int, str, int, int, bool]]:
+        """As the interface."""
+        return self._rows(sql.SELECT_EXCHANGES, (segment, after, limit))
 
     def pages_since(self, at: int, limit: int) -> int:
         """Pages that were last visited since an instant, counted up to a limit."""
@@ -243,7 +242,7 @@ class SqliteCatalogue:
             values.append(columns)
         self._connection.executemany(sql.INSERT_CAPTURE, values)
         self._connection.execute(sql.COUNT_CAPTURES, (len(new), sum(row.wire_bytes for row in new)))
-        pages = [row for row in new if not row.robots]
+        pages = [row for row in new if row.fingerprint and not row.robots]  # nor part of a visit
         self._upsert_states(sql.UPSERT_STATE, [row for row in pages if row.status != _NOT_MODIFIED])
         self._upsert_states(sql.UPSERT_UNCHANGED_STATE, [row for row in pages if row.status == _NOT_MODIFIED])
         if self._connection.execute("SELECT EXISTS (SELECT 1 FROM dead_letters)").fetchone()[0]:

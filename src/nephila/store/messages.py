@@ -64,9 +64,11 @@ def is_page(row: CaptureRow) -> bool:
 
 
 def messages_of(rows: Sequence[CaptureRow], crawl: str, identity: str, *, answers: bool) -> list[Message]:
-    """The messages that tell of these captures: of pages, or of all answers that are no robots.txt."""
+    """The messages that tell of these captures: of pages, or of all answers but robots.txt and parts of visits."""
     return [
-        _message(row, crawl, identity) for row in rows if (answers and not row.robots) or (not answers and is_page(row))
+        _message(row, crawl, identity)
+        for row in rows
+        if (answers and row.fingerprint and not row.robots) or (not answers and is_page(row))
     ]
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from nephila.model.exchange import Fetched, Truncation
 from nephila.model.record import Capture
-from nephila.model.task import Level, PageTask, RobotsTask, Token, Validators
+from nephila.model.task import Level, PageTask, PartTask, RobotsTask, Token, Validators
 from nephila.urls import Fingerprint
 
 from .warc import fields_block
@@ -56,8 +56,10 @@ def _lease_fields(capture: Capture) -> list[tuple[str, str]]:
     return fields
 
 
-def _task_fields(task: PageTask | RobotsTask) -> list[tuple[str, str]]:
+def _task_fields(task: PageTask | RobotsTask | PartTask) -> list[tuple[str, str]]:
     fields: list[tuple[str, str]] = []
+    if isinstance(task, PartTask):
+        return [("visited-page", task.page)]
     match task:
         case RobotsTask():
             fields.append(("robots-origin", task.origin))
@@ -146,9 +148,11 @@ class MetadataFields:
         reason = self.text("truncated")
         return Truncation(reason) if reason else None
 
-    def task(self, url: str) -> PageTask | RobotsTask:
+    def task(self, url: str) -> PageTask | RobotsTask | PartTask:
         """The task as it was given out; `url` is what was asked for."""
         spelling = self.text("task-url") or url
+        if page := self.text("visited-page"):
+            return PartTask(spelling, page)
         hops = int(self.text("hops") or 0)
         if origin := self.text("robots-origin"):
             return RobotsTask(origin, spelling, hops)

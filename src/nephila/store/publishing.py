@@ -193,7 +193,7 @@ class PublishingCatalogue:
         """As the interface."""
         return self._catalogue.marks()
 
-    def exchanges(self, segment: int, after: int, limit: int) -> list[tuple[int, str, int, int]]:
+    def exchanges(self, segment: int, after: int, limit: int) -> list[tuple[int, str, int, int, bool]]:
         """As the interface."""
         return self._catalogue.exchanges(segment, after, limit)
 

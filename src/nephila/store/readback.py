@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from nephila.model.exchange import Fetched
 from nephila.model.record import Capture, Original, RecordRef, SegmentId, StoredCapture
+from nephila.model.task import PageTask, RobotsTask
 
 from .capture import coding_of
 from .metadata import MetadataFields
@@ -77,9 +78,11 @@ def capture_of(unit: list[WarcRecord], segment: SegmentId, decode: Decode) -> tu
     try:
         fields = MetadataFields.parse(kinds["metadata"].block)
         fetched = _fetched(answer, kinds["request"].block, fields, decode)
+        task = fields.task(fetched.url)
+        resource = kinds["resource"].block if "resource" in kinds else None
         coding = fields.text("coding") or coding_of(fetched)
         capture = Capture(
-            task=fields.task(fetched.url),
+            task=task,
             token=fields.token,
             attempt=fields.number("attempt"),
             fetched=fetched,
@@ -89,7 +92,8 @@ def capture_of(unit: list[WarcRecord], segment: SegmentId, decode: Decode) -> tu
             outlinks=fields.outlinks,
             notes=fields.notes,
             body_left_out=bool(fields.text("body-left-out")),
-            rules=kinds["resource"].block if "resource" in kinds else None,
+            rules=resource if isinstance(task, RobotsTask) else None,
+            rendered=resource if isinstance(task, PageTask) else None,
         )
     except (KeyError, ValueError) as error:
         raise DamagedArchiveError(segment, answer.offset, f"the metadata record is not ours ({error})") from error

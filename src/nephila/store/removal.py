@@ -17,7 +17,8 @@ BATCH = 5_000
 
 _SELECT = """
 SELECT c.segment, c."offset", s.name, c.url_hash, c.url, c.host, c.domain, c.kind, c.robots, c.content_hash, c.simhash,
-       c.duplicate_of, c.near_duplicate_of, c.status
+       c.duplicate_of, c.near_duplicate_of, c.status,
+       CASE WHEN c.url_hash = x'' AND c.robots = 0 THEN c.via ELSE '' END
 FROM captures c JOIN segments s ON s.id = c.segment
 WHERE (c.segment, c."offset") > (?, ?) ORDER BY c.segment, c."offset" LIMIT ?
 """

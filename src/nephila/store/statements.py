@@ -72,6 +72,10 @@ SELECT segment, "offset", at, status, robots, content_type, length, wire_bytes, 
        near_duplicate_of != '', truncated != '', changed, content_hash != x''
 FROM captures WHERE (segment, "offset") > (?, ?) ORDER BY segment, "offset" LIMIT ?
 """
+SELECT_EXCHANGES = """
+SELECT "offset", host, at, elapsed_ms, url_hash = x'' AND robots = 0 FROM captures
+WHERE segment = ? AND "offset" >= ? ORDER BY "offset" LIMIT ?
+"""
 SELECT_ERRORS = """
 SELECT at, url_hash, kind, host FROM errors WHERE (at, url_hash, kind) > (?, ?, ?) ORDER BY at, url_hash, kind LIMIT ?
 """

@@ -20,7 +20,7 @@ from pathlib import Path
 import uvloop
 
 from .demo import demo_spec
-from .web import Auditor, ListedSite, Naming, SimulatedWeb, WebServer, WebSpec
+from .web import Auditor, FramedSite, ListedSite, Naming, ScriptSite, SimulatedWeb, WebServer, WebSpec
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m nephila.testing.serve", description="Serve a simulated web.")
     parser.add_argument(
-        "--kind", choices=("mixed", "plain", "demo", "listed"), default="mixed", help="what the web is like"
+        "--kind", choices=("mixed", "plain", "demo", "listed", "scripts"), default="mixed", help="what the web is like"
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hosts", type=int, default=50)
@@ -59,6 +59,8 @@ def spec_of(options: argparse.Namespace) -> WebSpec:
         return demo_spec()
     if options.kind == "listed":
         return listed_spec(options.seed)
+    if options.kind == "scripts":
+        return script_spec(options.seed, options.pages)
     sizes = {"page_bytes": options.page_bytes, "links_per_page": options.links}
     if options.kind == "plain":
         spec = WebSpec.plain(options.seed, hosts=options.hosts, pages=options.pages, **sizes)
@@ -77,6 +79,12 @@ def spec_of(options: argparse.Namespace) -> WebSpec:
 def listed_spec(seed: int) -> WebSpec:
     """A web of three sites, each of which names its pages in another way (X3)."""
     sites = tuple(ListedSite(25, naming, label=naming) for naming in Naming)
+    return WebSpec(seed, hosts=1, pages=1, traps=sites)
+
+
+def script_spec(seed: int, pages: int) -> WebSpec:
+    """A web of three sites: two whose pages are made by their scripts, and one that only looks like it (J1)."""
+    sites = (ScriptSite(pages, label="spa"), ScriptSite(3, label="shop"), FramedSite(20, label="framed"))
     return WebSpec(seed, hosts=1, pages=1, traps=sites)
 
 

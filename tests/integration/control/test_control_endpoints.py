@@ -77,6 +77,7 @@ def test_a_policy_is_set_shown_listed_and_taken_back(api: InProcess) -> None:
         "user_agent": "MyBot/1.0 (+https://example.org/bot)",
         "hours": [[22, 6]],
         "quality": 2.0,
+        "render": "always",
     }
     told = api.ask("PUT", f"{API}/policies/www.site1.test", wanted).json()
     assert (told["domain"], told["delay_s"], told["max_qps"]) == ("site1.test", 2.0, 0.5)

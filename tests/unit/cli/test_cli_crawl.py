@@ -79,6 +79,7 @@ def test_going_on_takes_up_the_stored_settings(invoke: Invoke, node: FakeNode, t
 
 
 SAMPLES = {
+    "render.enabled": ("never", "never"),
     "scope.mode": ("host", "host"),
     "scope.domains": ("a.org", ("a.org",)),
     "scope.include": ("a,b", ("a,b",)),

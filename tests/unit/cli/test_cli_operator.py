@@ -185,6 +185,15 @@ def test_a_policy_is_set_one_thing_at_a_time(invoke: Invoke, node: FakeNode) -> 
     assert node.orders.known == {}
 
 
+def test_a_policy_decides_on_browsers(invoke: Invoke, node: FakeNode) -> None:
+    """J1, R4: always, never, and back to what is learned; anything else is a sentence."""
+    assert "every page goes through a browser" in invoke("policy", "d", "example.org", "--render", "always").stdout
+    assert "no page goes through a browser" in invoke("policy", "d", "example.org", "--render", "never").stdout
+    assert "none: the settings" in invoke("policy", "d", "example.org", "--render", "default").stdout
+    refused = invoke("policy", "d", "example.org", "--render", "often").exception
+    assert str(refused) == "--render must be one of auto, always, never, not 'often'."
+
+
 def test_a_policy_is_shown_without_being_changed(invoke: Invoke, node: FakeNode) -> None:
     """R4, C4: of one domain or of all, in text and as JSON."""
     assert "No domain has a policy" in invoke("policy", "d").stderr

@@ -225,3 +225,42 @@ def test_rules_that_went_with_the_power_are_not_held_against_the_page(court: Cou
     court.lossy = True
     assert court.judge(page).unjudged == 1
     assert court.judge(court.request(5000)).counts == {FindingKind.NO_RULES: 1}
+
+
+# Visits
+
+
+def part(court: Court, sent_ms: int, path: str, visit: str = "7-0", **more: object) -> Request:
+    return court.request(sent_ms, path, visit=visit, is_part=True, **more)  # type: ignore[arg-type]
+
+
+def test_a_visit_needs_no_delay_and_is_rested_for(court: Court) -> None:
+    """J3, K1: two at once, and three delays after three requests."""
+    page = court.request(2000, visit="7-0")
+    parts = (part(court, 2010, "/1.js", took=100), part(court, 2011, "/2.js", took=50))
+    found = court.judge(court.robots(0), page, *parts, court.request(5200, "/next"))
+    assert found.is_clean, found.findings
+    assert (found.parts, found.visits, found.cut_visits) == (2, 1, 0)
+    found = court.judge(court.robots(0), page, *parts, court.request(5000, "/next"))
+    assert found.counts == {FindingKind.HURRY: 1}
+
+
+def test_a_visit_has_its_bounds(court: Court) -> None:
+    """J3, K1: so many at once, so many in all, nothing that robots.txt forbids."""
+    page = court.request(2000, visit="7-0")
+    crowd = [part(court, 2010 + number, f"/{number}.js", took=100) for number in range(3)]
+    assert court.judge(court.robots(0), page, *crowd).counts == {FindingKind.OVERLAP: 1}
+    many = [part(court, 2010 + 200 * number, f"/{number}.js") for number in range(30)]
+    assert court.judge(court.robots(0), page, *many).counts == {FindingKind.VISIT: 1}
+    secret = part(court, 2020, "/private/x.js")
+    assert court.judge(court.robots(0), page, secret).counts == {FindingKind.FORBIDDEN: 1}
+
+
+def test_a_visit_whose_page_is_not_on_record_is_judged_from_its_first_part(court: Court) -> None:
+    """J3, K1: a process died over it; its parts stand for it, and nobody can hide behind that."""
+    parts = (part(court, 2000, "/1.js"), part(court, 2020, "/2.js"))
+    found = court.judge(court.robots(0), *parts, court.request(5100, "/next"))
+    assert found.is_clean, found.findings
+    assert found.cut_visits == 1
+    hurried = (part(court, 500, "/1.js"), part(court, 510, "/2.js", visit="8-0"))
+    assert court.judge(court.robots(0), *hurried).counts == {FindingKind.HURRY: 2}

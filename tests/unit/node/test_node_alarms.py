@@ -237,6 +237,16 @@ def test_figures_of_another_form_are_passed_over(tmp_path: Path) -> None:
 # Whether hosts were left alone
 
 
+def test_the_conscience_knows_visits() -> None:
+    """J3, P5: parts need no delay; after them it is due once for each, and once for the page."""
+    conscience = Conscience(lambda _host: 1000)
+    visit = [Sent("a.test", 0, 100), Sent("a.test", 110, 150, part=True), Sent("a.test", 120, 160, part=True)]
+    conscience.look([*visit, Sent("a.test", 3200, 3300)])
+    assert conscience.violations == 0
+    conscience.look([Sent("a.test", 4300, 4400), Sent("a.test", 4400, 4500, part=True), Sent("a.test", 5600, 5700)])
+    assert conscience.violations == 1
+
+
 def test_a_request_before_its_time_is_counted() -> None:
     """P5, P2: by when requests left and answers ended, in whatever order they are told."""
     conscience = Conscience(lambda host: 1000 if host == "a.test" else 0)

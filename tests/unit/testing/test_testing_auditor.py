@@ -30,6 +30,9 @@ class Rules:
     def robots_borrowers(self, host: str) -> int:
         return int(host == "c.test")
 
+    def is_part(self, host: str, target: str) -> bool:
+        return target.startswith("/part/")
+
 
 class Crawler:
     """Behaves exactly as a test tells it to; every exchange takes 10 ms."""
@@ -298,3 +301,55 @@ def test_the_report_goes_through_json_unharmed(crawler: Crawler, tmp_path: Path)
     assert read == crawler.auditor.report()
     assert read.by_kind == {ViolationKind.HURRY: 1, ViolationKind.FORBIDDEN: 1}
     assert read.hosts["d.test"].shortest_gap_ms == 10
+
+
+# Visits
+
+
+def test_a_visit_is_one_call_and_is_rested_for(crawler: Crawler) -> None:
+    """J3, P5: no delay within it, two requests at once, and as many delays after it as it had requests."""
+    crawler.ask("d.test", "/page")
+    first, second = crawler.arrived("d.test", "/part/1", 0), crawler.arrived("d.test", "/part/2", 0)
+    crawler.answered(first)
+    crawler.answered(second)
+    crawler.ask("d.test", "/part/3", 50)
+    crawler.ask("d.test", "/other", 4000)
+    crawler.ask("d.test", "/third", 1000)
+    assert crawler.blamed == {}
+
+
+def test_a_visit_that_is_not_rested_for_is_a_hurry(crawler: Crawler) -> None:
+    """J3, P5: one delay is not enough after three requests."""
+    crawler.ask("d.test", "/page")
+    crawler.ask("d.test", "/part/1", 0)
+    crawler.ask("d.test", "/part/2", 0)
+    crawler.ask("d.test", "/other", 2900)
+    assert crawler.blamed == {ViolationKind.HURRY: 1}
+
+
+def test_three_at_once_are_too_many_for_a_visit(crawler: Crawler) -> None:
+    """J3, P5."""
+    crawler.ask("d.test", "/page")
+    for number in range(3):
+        crawler.arrived("d.test", f"/part/{number}", 0)
+    assert crawler.blamed == {ViolationKind.OVERLAP: 1}
+
+
+def test_thirty_requests_are_a_visit_and_one_more_is_not(crawler: Crawler) -> None:
+    """J3, P5: the page is one of them."""
+    crawler.ask("d.test", "/page")
+    for number in range(30):
+        crawler.ask("d.test", f"/part/{number}", 0)
+    assert crawler.blamed == {ViolationKind.VISIT: 1}
+
+
+def test_a_part_before_any_page_is_no_visit() -> None:
+    """J3, P5: nor is a part that is asked for twice."""
+    crawler = Crawler()
+    crawler.ask("e.test", "/part/1")
+    assert crawler.blamed[ViolationKind.VISIT] == 1
+    crawler.ask("d.test", "/robots.txt")
+    crawler.ask("d.test", "/page")
+    crawler.ask("d.test", "/part/1", 0)
+    crawler.ask("d.test", "/part/1", 0)
+    assert crawler.blamed[ViolationKind.REPEAT] == 1

@@ -29,6 +29,9 @@ class Rules:
     def robots_borrowers(self, host: str) -> int:
         return 0
 
+    def is_part(self, host: str, target: str) -> bool:
+        return False
+
 
 def ask_all(auditor: Auditor, gap_ms: float, count: int, addresses: int = 1) -> dict[ViolationKind, int]:
     """So many hosts are asked for their robots.txt one after the other, each for a moment."""

@@ -7,6 +7,7 @@ import { count, moment, span } from "./format.js";
 import { block, dropPolicy, pause, resume, setPolicy, takeDown } from "./orders.js";
 
 const TIERS = ["news", "high", "normal", "low"];
+const RENDERING = ["auto", "always", "never"];
 
 const number = (text) => (text.trim() === "" ? null : Number(text));
 
@@ -69,6 +70,7 @@ export class Domain {
       h("label", {}, "tier", h("select", { name: "tier" }, TIERS.map((tier) => h("option", { selected: tier === policy.tier }, tier)))),
       field("fetch again every so many hours", "recrawl_interval_hours", policy.recrawl_interval_hours, { type: "number", min: 0, step: "any", placeholder: "as it changes" }),
       field("hours of the day, UTC", "hours", policy.hours.map((pair) => pair.join("-")).join(", "), { placeholder: "22-6, 12-13", pattern: "[0-9 ,\\-]*" }),
+      h("label", {}, "through a browser", h("select", { name: "render" }, RENDERING.map((mode) => h("option", { selected: mode === policy.render }, mode)))),
       field("user agent", "user_agent", policy.user_agent, { placeholder: "as the crawl" }),
       h("div", { class: "wide" }, h("button", {}, "Change"), " ",
         exists ? h("button", { type: "button", class: "quiet", onclick: async () => { if (await dropPolicy(policy)) { this.edited = false; this.refresh(); } } }, "Take it back") : ""));
@@ -80,6 +82,7 @@ export class Domain {
         delay_s: number(given.get("delay_s")), crawl_depth: number(given.get("crawl_depth")), tier: given.get("tier"),
         recrawl_interval_hours: number(given.get("recrawl_interval_hours")), hours: hoursOf(given.get("hours")),
         user_agent: given.get("user_agent").trim(), paused: policy.paused, quality: policy.quality,
+        render: given.get("render"),
       };
       if (await setPolicy(this.name, wanted, policy)) { this.edited = false; this.refresh(); }
     };

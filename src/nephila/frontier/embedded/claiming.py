@@ -404,6 +404,7 @@ def _make(
         claimed_at=book.now,
         rules_at=rules_at,
         user_agent=policy.user_agent,
+        render=policy.render,
     )
 
 

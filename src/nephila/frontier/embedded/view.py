@@ -179,6 +179,16 @@ class LmdbFrontierView:
             return lease.origin == origin
         return any(entry[-16:] == fingerprint for entry in lease.entries)
 
+    def leases(self, holder: int | None = None) -> list[tuple[Token, str]]:
+        """Every lease there is, or those of one process, with the name of its host."""
+        with self._tables.env.begin() as txn, txn.cursor(db=self._db["leases"]) as cursor:
+            found = [(Token(int.from_bytes(key, "big")), read_lease(raw)) for key, raw in cursor]
+            return [
+                (token, self._host_at(txn, lease.host_key).name)
+                for token, lease in found
+                if holder is None or lease.holder == holder
+            ]
+
     def story(self, host: str, fingerprint: Fingerprint) -> UrlStory | None:
         """What is known of a URL."""
         url_key = self._tables.url_key(host, fingerprint)

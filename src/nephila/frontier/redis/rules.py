@@ -81,6 +81,7 @@ def pack_policy(policy: DomainPolicy) -> bytes:
         "quality": policy.quality,
         "user_agent": policy.user_agent,
         "paused": policy.paused,
+        "render": str(policy.render),
     }
     if policy.delay_s is not None:
         told["delay_ms"] = int(policy.delay_s * 1000)

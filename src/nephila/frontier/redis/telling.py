@@ -12,6 +12,7 @@ from nephila.interfaces.frontier import FrontierSnapshot, Trap, UrlStory
 from nephila.interfaces.recrawl import History
 from nephila.model.outcome import DeferReason, OriginRules, RulesKind
 from nephila.model.policy import Tier
+from nephila.model.rendering import RenderMode
 from nephila.model.task import Lease, Level, Pace, PageTask, RobotsTask, Task, Token, Validators
 from nephila.urls import Fingerprint
 
@@ -37,7 +38,7 @@ def lease_told(told: Told, verifying: Verifying, late_ms: int) -> tuple[Lease, d
     (token, host, domain, not_before, expires_at, delay, crawl_delay, base, claimed_at, rules_at, agent, lied_in) = (
         told[:12]
     )
-    pages, tier, recrawl_s, tasks, cycle = told[12:17]
+    pages, tier, recrawl_s, tasks, cycle, render = told[12:18]
     name = host.decode()
     facts: dict[Fingerprint, Facts] = {}
     found: list[Task] = []
@@ -60,6 +61,7 @@ def lease_told(told: Told, verifying: Verifying, late_ms: int) -> tuple[Lease, d
         claimed_at=claimed_at,
         rules_at=rules_at,
         user_agent=agent.decode(),
+        render=RenderMode(render.decode()),
     )
     return lease, facts
 

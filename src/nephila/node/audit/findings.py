@@ -32,6 +32,8 @@ class FindingKind(StrEnum):
     """More requests to one address than its limits allow (P2)."""
     ADDRESS = "address"
     """An address that is not public, and that no setting opened (H6)."""
+    VISIT = "visit"
+    """A page in a browser asked for more than a visit may (J3)."""
     UNDATED = "undated"
     """A request on record without the times that would let it be judged."""
     MISSING = "missing"
@@ -66,6 +68,12 @@ class Audit:
     pages: int = 0
     robots: int = 0
     """Requests for a robots.txt."""
+    parts: int = 0
+    """Requests of pages in browsers."""
+    visits: int = 0
+    """Pages that were shown to a browser and asked for something."""
+    cut_visits: int = 0
+    """Visits whose page is not on record: a process died over it."""
     unanswered: int = 0
     """Requests that brought nothing for the archive; the event log tells of them."""
     first_at: int = 0

@@ -171,6 +171,8 @@ class Gathering:
             policy_ms=_whole(fields["note-policyDelayMs"]) if "note-policyDelayMs" in fields else -1,
             ended_at=ended_at,
             claims=_whole(fields.get("note-robotsRules", "0").rpartition(" ")[2]),
+            visit=fields.get("note-visit", ""),
+            is_part="visited-page" in fields,
         )
         if status in _BUSY and (asked := dict(headers).get("retry-after", "")):
             request.retry_after_ms = _retry_after_ms(asked, ended_at)
@@ -230,7 +232,8 @@ class Gathering:
 
 def _told(event: Event, boot: int, terms: int, stretch: int) -> Request:
     """A request that the event log tells of."""
-    is_robots = not event.fingerprint
+    is_part = event.kind is EventKind.VISIT_PART
+    is_robots = not event.fingerprint and not is_part
     counts = dict(event.counts)
     came = Came.NOTHING
     if is_robots and event.kind is EventKind.ROBOTS_FETCHED:
@@ -255,6 +258,8 @@ def _told(event: Event, boot: int, terms: int, stretch: int) -> Request:
         answered=event.status is not None,
         ended_at=event.at,
         late=event.kind is EventKind.LATE_RESULT,
+        visit=f"{counts['visit_token']}-{counts.get('visit_attempt', 0)}" if "visit_token" in counts else "",
+        is_part=is_part,
     )
 
 

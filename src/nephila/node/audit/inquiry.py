@@ -50,6 +50,12 @@ class _Host(_Past):
     not_before_ms: int = 0
     """By Retry-After."""
     busy_at: int = 0
+    visit: str = ""
+    """The visit that its last request belonged to."""
+    requests: int = 1
+    """Of that visit: so many delays are due after it (J3)."""
+    ends: list[int] = field(default_factory=list)
+    """When the requests of that visit had ended."""
 
 
 @dataclass(slots=True)
@@ -113,7 +119,8 @@ class Inquiry:
         audit, terms = self._audit, self._terms[request.terms] if request.terms >= 0 else Terms()
         audit.requests += 1
         audit.robots += request.is_robots
-        audit.pages += not request.is_robots
+        audit.pages += not request.is_robots and not request.is_part
+        audit.parts += request.is_part
         is_taken_out = not request.archived and self._is_taken_out(request)
         audit.unanswered += not request.archived and not is_taken_out
         audit.first_at = min(request.wall_at, audit.first_at or request.wall_at)
@@ -148,7 +155,9 @@ class Inquiry:
         if request.policy_ms >= 0:
             self._audit.policies[request.host] = request.policy_ms
         host = self._hosts.get(request.host)
-        if host is None:
+        if request.is_part:
+            host = self._judge_part(request, sent_ms, host, base_ms, terms)
+        elif host is None:
             host = self._hosts[request.host] = _Host()
         elif sent_ms < host.end_ms and request.boot == host.boot:
             detail = f"{host.end_ms - sent_ms:,} ms before the answer to {host.url} had ended"
@@ -157,6 +166,9 @@ class Inquiry:
             self._judge_gap(request, sent_ms, host, base_ms, terms)
         end_ms = sent_ms + request.elapsed_ms
         wall_end = request.wall_at + request.elapsed_ms
+        if not request.is_part:
+            host.visit, host.requests, host.ends = request.visit, 1, []
+        host.ends.append(end_ms)
         if end_ms >= host.end_ms:
             host.end_ms, host.boot, host.wall_end, host.url = end_ms, request.boot, wall_end, request.url
         host.base_ms = base_ms
@@ -167,9 +179,39 @@ class Inquiry:
         if end_ms >= origin.end_ms:
             origin.end_ms, origin.boot, origin.wall_end, origin.url = end_ms, request.boot, wall_end, request.url
 
+    def _judge_cut_visit(self, request: Request, sent_ms: int, host: _Host | None, base_ms: int, terms: Terms) -> _Host:
+        """A part whose page is not on record, because a process died over it: it is judged in the page's place."""
+        self._audit.cut_visits += 1
+        if host is None:
+            host = self._hosts[request.host] = _Host()
+        else:
+            self._judge_gap(request, sent_ms, host, base_ms, terms)
+        host.visit, host.requests, host.ends = request.visit, 1, []
+        return host
+
+    def _judge_part(self, request: Request, sent_ms: int, host: _Host | None, base_ms: int, terms: Terms) -> _Host:
+        """Within a visit there is no delay, but so many requests in all, and so many at once."""
+        if host is None or request.visit != host.visit:
+            host = self._judge_cut_visit(request, sent_ms, host, base_ms, terms)
+        host.requests += 1
+        self._audit.visits += host.requests == 2
+        if host.requests > terms.visit_requests:
+            detail = f"request {host.requests} of one visit; {terms.visit_requests} may be"
+            self._blame(FindingKind.VISIT, request, detail)
+        host.ends = [end_ms for end_ms in host.ends if end_ms > sent_ms + TOLERANCE_MS]
+        if len(host.ends) >= terms.visit_at_once:
+            detail = (
+                f"{len(host.ends)} other requests of one visit were under way; {terms.visit_at_once} may be at once"
+            )
+            self._blame(FindingKind.OVERLAP, request, detail)
+        if sent_ms + TOLERANCE_MS < host.not_before_ms and request.boot == host.boot:
+            detail = f"before the time that a {host.busy_at} of {request.host} had asked for"
+            self._blame(FindingKind.RETRY_AFTER, request, detail)
+        return host
+
     def _judge_gap(self, request: Request, sent_ms: int, host: _Host, base_ms: int, terms: Terms) -> None:
-        """Base delay towards the host, Crawl-delay towards the origin, Retry-After."""
-        base_ms = min(base_ms, host.base_ms)
+        """Base delay towards the host, Crawl-delay towards the origin, Retry-After; after a visit, so many times."""
+        base_ms = min(base_ms, host.base_ms) * host.requests
         self._audit.gaps += 1
         gap_ms = sent_ms - host.end_ms
         if base_ms and request.boot == host.boot:
@@ -177,7 +219,7 @@ class Inquiry:
             if shortest is None or gap_ms < shortest:
                 self._audit.shortest_gap_ms, self._audit.shortest_host = gap_ms, request.host
         origin = self._origins.get(_origin(request.url))
-        asked_ms = self._crawl_delay_ms(request, terms) if origin is not None else 0
+        asked_ms = self._crawl_delay_ms(request, terms) * host.requests if origin is not None else 0
         if origin is not None and asked_ms > base_ms and self._is_short(request, sent_ms, origin, asked_ms):
             detail = f"{sent_ms - origin.end_ms:,} ms after {origin.url}; its robots.txt asks for {asked_ms:,} ms"
             self._blame(FindingKind.HURRY, request, detail)

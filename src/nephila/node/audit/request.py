@@ -55,6 +55,10 @@ class Request(msgspec.Struct, array_like=True):
     late: bool = False
     ended_at: int = 0
     """By the wall clock."""
+    visit: str = ""
+    """Which visit it belongs to; empty for a request that stands alone (J3)."""
+    is_part: bool = False
+    """Whether a page in a browser asked for it."""
     claims: int = 0
     """When the rules were read that a page says it was asked for under, by the wall clock."""
 

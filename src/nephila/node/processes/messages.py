@@ -69,6 +69,13 @@ class Figures(msgspec.Struct, frozen=True):
     lists: int = 0
     listed: int = 0
     plugins: dict[str, int] = {}
+    rendered: int = 0
+    render_gained: int = 0
+    visit_parts: int = 0
+    render_missed: dict[str, int] = {}
+    render_queue: int = 0
+    browsers: int = 0
+    browser_bytes: int = 0
 
 
 class Beat(msgspec.Struct, frozen=True, tag=True):

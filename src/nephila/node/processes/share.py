@@ -50,7 +50,7 @@ def share_of(settings: Settings, among: int) -> Settings:
     longer for company, because there are more of them: a commit costs the same whether one page or ten are in it, and
     the engine lets one process at a time write.
     """
-    fetch, frontier = settings.fetch, settings.frontier
+    fetch, frontier, render = settings.fetch, settings.frontier, settings.render
     linger_ms = max(frontier.linger_ms, min(frontier.linger_ms * among, MAX_LINGER_MS))
     return replace(
         settings,
@@ -60,4 +60,5 @@ def share_of(settings: Settings, among: int) -> Settings:
             kept_connections=-(-fetch.kept_connections // among),
         ),
         frontier=replace(frontier, linger_ms=linger_ms),
+        render=replace(render, browsers=-(-render.browsers // among), cache_bytes=render.cache_bytes // among),
     )

@@ -28,6 +28,7 @@ from nephila.node.directory import CrawlDirectory
 from nephila.node.frontiers import embedded_of
 from nephila.node.machinery import Machinery
 from nephila.node.memory import failure_of
+from nephila.node.rendering import with_browsers
 from nephila.node.shipping import HURRY_S
 from nephila.node.wiring import Ground, Seat, assemble
 from nephila.politeness import shared_ledger
@@ -167,7 +168,7 @@ class Worker:
             self._tell()
 
     def _tell(self) -> None:
-        now = self._m.tally.snapshot()
+        now = with_browsers(self._m.tally.snapshot(), self._m.rendering)
         hosts, domains = self._m.tally.take_met()
         figures = Figures(
             pages=now.pages,
@@ -178,6 +179,13 @@ class Worker:
             lists=now.lists,
             listed=now.listed,
             plugins=dict(now.plugins),
+            rendered=now.rendered,
+            render_gained=now.render_gained,
+            visit_parts=now.visit_parts,
+            render_missed=dict(now.render_missed),
+            render_queue=now.render_queue,
+            browsers=now.browsers,
+            browser_bytes=now.browser_bytes,
             errors=dict(now.errors),
             refused=dict(now.refused),
             statuses=dict(now.statuses),

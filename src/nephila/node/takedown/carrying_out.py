@@ -106,7 +106,9 @@ def plan_of(target: Target, rows: Iterable[ListedCapture], finished: Callable[[S
     """What is to be done, from the rows of the catalogue."""
     plan, known = Plan(), dict[SegmentId, bool]()
     for row in rows:
-        goes = target.is_page(row.host, row.fingerprint)
+        goes = target.is_page(row.host, row.fingerprint) or (
+            bool(row.visited) and (target.names(row.visited) or target.names(row.url))
+        )
         same = not goes and target.names(row.duplicate_of)
         near = not goes and target.names(row.near_duplicate_of)
         if not (goes or same or near):

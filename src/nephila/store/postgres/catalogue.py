@@ -162,7 +162,7 @@ class PostgresCatalogue:
         """As the interface."""
         return {int(number): int(upto) for number, upto in self._rows("SELECT id, upto FROM segments")}
 
-    def exchanges(self, segment: int, after: int, limit: int) -> list[tuple[int, str, int, int]]:
+    def exchanges(self, segment: int, after: int, limit: int) -> list[tuple[int, str, int, int, bool]]:
         """As the interface."""
         return self._rows(sql.SELECT_EXCHANGES, segment, after, limit)
 

@@ -11,7 +11,7 @@ INSERT INTO page_states AS known
 SELECT DISTINCT ON (url_hash) url_hash, host, segment, "offset", at, status <> 304,
        max(at) OVER of_page, count(*) OVER of_page
 FROM staged
-WHERE NOT robots
+WHERE NOT robots AND url_hash <> '' -- nor part of a visit
 WINDOW of_page AS (PARTITION BY url_hash)
 ORDER BY url_hash, status <> 304 DESC, at DESC, segment DESC, "offset" DESC
 ON CONFLICT (url_hash) DO UPDATE SET
@@ -56,7 +56,7 @@ ON CONFLICT (domain) DO UPDATE SET
 WITH come AS (
   SELECT d.url_hash
   FROM dead_letters d
-  JOIN (SELECT url_hash, max(at) AS at FROM staged WHERE NOT robots GROUP BY url_hash) s USING (url_hash)
+  JOIN (SELECT url_hash, max(at) AS at FROM staged WHERE NOT robots AND url_hash <> '' GROUP BY url_hash) s USING (url_hash)
   WHERE d.at <= s.at
   ORDER BY d.url_hash
   FOR UPDATE OF d

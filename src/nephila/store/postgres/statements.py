@@ -48,7 +48,8 @@ SELECT CASE WHEN total_pages > 0 THEN length(total_pages::text) ELSE 0 END AS di
 FROM domains GROUP BY digits
 """
 SELECT_EXCHANGES = """
-SELECT "offset", host, at, elapsed_ms FROM captures WHERE segment = $1 AND "offset" >= $2 ORDER BY "offset" LIMIT $3
+SELECT "offset", host, at, elapsed_ms, url_hash = '' AND NOT robots FROM captures
+WHERE segment = $1 AND "offset" >= $2 ORDER BY "offset" LIMIT $3
 """
 COUNT_PAGES_SINCE = "SELECT count(*) FROM (SELECT 1 FROM page_states WHERE crawled_at >= $1 LIMIT $2) AS found"
 COUNT_ERRORS_SINCE = """

@@ -250,7 +250,7 @@ def check_what_watchers_see(open_catalogue: OpenCatalogue) -> None:
     [(segment, upto)] = catalogue.marks().items()
     assert upto == 4_000
     assert catalogue.exchanges(segment, 1_000, 2) == [
-        (1_000 * number, "spiders.example", sample_row(number).at, 40) for number in (1, 2)
+        (1_000 * number, "spiders.example", sample_row(number).at, 40, False) for number in (1, 2)
     ]
     assert catalogue.pages_since(sample_row(2).at, 99) == 2
     assert catalogue.pages_since(0, 3) == 3
@@ -292,8 +292,20 @@ def check_what_is_taken_out_is_gone(open_catalogue: OpenCatalogue) -> None:
     assert catalogue.domain("spiders.example") is None
 
 
+def check_parts_of_visits_are_listed_and_are_no_pages(open_catalogue: OpenCatalogue) -> None:
+    """J3, W3: what a page in a browser asked for is a capture, told as such, and the standing of no page."""
+    catalogue = open_catalogue()
+    part = replace(sample_row(1), fingerprint=b"", content_hash=b"")
+    catalogue.record([sample_row(0), part], ())
+    assert [row.url for row in catalogue.pages()] == [sample_row(0).url]
+    [segment] = catalogue.marks()
+    assert [row[-1] for row in catalogue.exchanges(segment, 0, 9)] == [False, True]
+    assert len(list(catalogue.captures(part.segment))) == 2
+
+
 CHECKS: tuple[Callable[[OpenCatalogue], None], ...] = (
     check_rows_come_back_as_they_were,
+    check_parts_of_visits_are_listed_and_are_no_pages,
     check_recording_twice_changes_nothing,
     check_upto_is_the_end_of_what_is_recorded,
     check_a_page_is_its_newest_capture,

@@ -14,6 +14,7 @@ from xxhash import xxh3_64_digest
 from nephila.interfaces.frontier import Found
 from nephila.model.outcome import Dead, Done, Dropped, Outcome, Retry, Settlement
 from nephila.model.policy import Block, DomainPolicy
+from nephila.model.rendering import RenderMode
 from nephila.model.record import RecordRef
 from nephila.model.settings import (
     BudgetSettings,
@@ -255,12 +256,13 @@ class PolicyContract(FrontierContract):
         assert len(await self.claim_pages()) == 1
 
     async def check_a_policy_names_the_agent(self) -> None:
-        """R4, P6: another User-Agent for a domain."""
+        """R4, P6, J1: another User-Agent for a domain, and whether its pages go through a browser."""
         await self.harness.configure(Options())
         await self.frontier.admit(candidates("https://a.test/1"))
-        await self.operating.set_policy("a.test", DomainPolicy(user_agent="Other/1"))
+        await self.operating.set_policy("a.test", DomainPolicy(user_agent="Other/1", render=RenderMode.ALWAYS))
         (lease,) = await self.claim_pages()
         assert lease.user_agent == "Other/1"
+        assert lease.render is RenderMode.ALWAYS
 
     async def check_a_policy_sets_the_interval(self) -> None:
         """R4, R2: a fixed interval between two visits."""

@@ -326,6 +326,7 @@ class Claiming(Settling):
             claimed_at=self.now,
             rules_at=rules_at,
             user_agent=policy.user_agent,
+            render=policy.render,
         )
 
     def _page_task(self, host: Host, url: Url) -> PageTask:

@@ -130,6 +130,10 @@ class Rulebook:
         """As the web says."""
         return self._web.robots_borrowers(host)
 
+    def is_part(self, host: str, target: str) -> bool:
+        """As the web says."""
+        return self._web.is_part(host, target)
+
 
 def _may_flap(host: Host) -> bool:
     return host.number > 0 and host.door is Door.OPEN and host.robots not in _STEADY

@@ -8,6 +8,7 @@ from .inprocess import SimulatedNetwork
 from .listed_sites import Dates, ListedSite, Naming
 from .robots import Ruling
 from .roles import Role
+from .script_sites import FramedSite, ScriptSite
 from .simulated import SimulatedWeb
 from .sockets import WebServer
 from .spec import HostMix, PageMix, RobotsKind, Timing, WebSpec, WireMix
@@ -27,6 +28,7 @@ __all__ = [
     "EndlessPath",
     "Expect",
     "Fault",
+    "FramedSite",
     "Host",
     "HostFigures",
     "HostMix",
@@ -42,6 +44,7 @@ __all__ = [
     "RobotsKind",
     "Role",
     "Ruling",
+    "ScriptSite",
     "ServedAnswer",
     "SessionMaze",
     "Shop",

@@ -20,6 +20,7 @@ class ViolationKind(StrEnum):
     AGENT = "agent"
     RETRY_AFTER = "retry_after"
     CROWD = "crowd"
+    VISIT = "visit"
 
 
 @dataclass(frozen=True, slots=True)

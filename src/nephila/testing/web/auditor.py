@@ -22,6 +22,10 @@ The rules:
 - *retry_after*: the host is asked before the time has passed that a 429 or 503 asked for.
 - *crowd*: more requests at once to one address, or more within any one second, than it allows (only where limits are
   given). The second is counted between arrivals, with `SETUP_MS` of tolerance.
+- *visit*: what only a page in a browser asks for (the web knows what that is) is asked for outside a visit, or the
+  visit has more than its 30 requests. A visit begins with a page and lasts until something else of the host is asked
+  for; within it there is no delay, and two requests may be under way at once. Afterwards the host must have been left
+  alone for as many delays as the visit had requests. (A visit of one request is an ordinary one.)
 """
 
 from __future__ import annotations
@@ -80,6 +84,9 @@ class HouseRules(Protocol):
     def robots_borrowers(self, host: str) -> int:
         """How many other hosts' robots.txt redirect to this one's."""
 
+    def is_part(self, host: str, target: str) -> bool:
+        """Whether a target is something that only pages in browsers ask for."""
+
 
 @dataclass(slots=True)
 class _PageLedger:
@@ -106,6 +113,8 @@ class _HostLedger:
     known_not_before_ms: float = 0.0
     """As it was before the last answer."""
     in_flight: int = 0
+    visit: int = 0
+    """Requests of the visit that is open, 0 where the last request was none that could begin one."""
     robots_answered: bool = False
     rules_ended_ms: list[float] = field(default_factory=list)
 
@@ -125,12 +134,17 @@ class Auditor:
         address_rate: int = 0,
         agents: Mapping[str, str] | None = None,
         robots_fresh_ms: float = ROBOTS_FRESH_MS,
+        visit_requests: int = 30,
+        visit_at_once: int = 2,
     ) -> None:
         """`per_address` requests at once and `address_rate` a second are allowed to one address, 0 means any number.
 
         `agents` names the product token for hosts to which another one than `agent` is said. `robots_fresh_ms`: so long
-        is a robots.txt that was answered for good not to be asked for again.
+        is a robots.txt that was answered for good not to be asked for again. `visit_requests`, `visit_at_once`: of one
+        visit (J3).
         """
+        self._visit_requests = visit_requests
+        self._visit_at_once = visit_at_once
         self._rules = rules
         self._agent = agent
         self._base_delay_ms = base_delay_ms
@@ -156,7 +170,12 @@ class Auditor:
         self._requests += 1
         ledger = self._hosts[arrival.host]
         self._judge_agent(arrival)
-        self._judge_pace(arrival, ledger)
+        part = self._rules.is_part(arrival.host, arrival.target)
+        if part:
+            self._judge_visit(arrival, ledger)
+        else:
+            self._judge_pace(arrival, ledger)
+            ledger.visit = 1
         self._judge_crowd(arrival)
         if arrival.target == "/robots.txt":
             self._judge_robots_repeat(arrival, ledger)
@@ -269,12 +288,26 @@ class Auditor:
             detail = f"{ledger.in_flight} answer(s) of this host have not ended"
             self._blame(ViolationKind.OVERLAP, arrival, detail, ledger.last_ms)
         elif ledger.ended_ms is not None:
-            gap, required = arrival.at_ms - ledger.ended_ms, self._required_ms(arrival.host)
+            gap = arrival.at_ms - ledger.ended_ms
+            required = self._required_ms(arrival.host) * max(1, ledger.visit)
             shortest = ledger.shortest_gap_ms
             ledger.shortest_gap_ms = gap if shortest is None else min(gap, shortest)
             if gap + self._tolerance_ms < required:
                 detail = f"after {gap:.3f} ms, {required:.0f} ms are required"
                 self._blame(ViolationKind.HURRY, arrival, detail, ledger.ended_ms)
+        if arrival.at_ms + self._tolerance_ms < ledger.not_before_ms:
+            detail = f"{ledger.not_before_ms - arrival.at_ms:.3f} ms too early"
+            self._blame(ViolationKind.RETRY_AFTER, arrival, detail, ledger.ended_ms)
+
+    def _judge_visit(self, arrival: Arrival, ledger: _HostLedger) -> None:
+        ledger.visit += 1
+        if ledger.visit == 1:
+            self._blame(ViolationKind.VISIT, arrival, "no page of this host was asked for before")
+        elif ledger.visit > self._visit_requests:
+            self._blame(ViolationKind.VISIT, arrival, f"request {ledger.visit} of one visit")
+        if ledger.in_flight >= self._visit_at_once:
+            detail = f"{ledger.in_flight} answer(s) of this host have not ended"
+            self._blame(ViolationKind.OVERLAP, arrival, detail, ledger.last_ms)
         if arrival.at_ms + self._tolerance_ms < ledger.not_before_ms:
             detail = f"{ledger.not_before_ms - arrival.at_ms:.3f} ms too early"
             self._blame(ViolationKind.RETRY_AFTER, arrival, detail, ledger.ended_ms)

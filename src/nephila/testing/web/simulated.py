@@ -19,6 +19,7 @@ from .hosts import Door, Host, HostBook
 from .listed_sites import ListedSite
 from .robots import Ruling, in_forbidden_part, robots_text, ruling
 from .roles import RECOVERING, Role
+from .script_sites import ScriptSite
 from .spec import RobotsKind, WebSpec
 from .trap_hosts import TrapBook, TrapHost
 from .truth import DEFAULT_POLICY, Truth, WalkPolicy, walk
@@ -86,7 +87,8 @@ class SimulatedWeb:
         host = self.hosts.find(host_name)
         if host is None:
             trap = self.traps.find(host_name)
-            return not (trap and isinstance(trap.site, ListedSite) and target.startswith("/private/"))
+            closed = trap is not None and isinstance(trap.site, ListedSite | ScriptSite)
+            return not (closed and target.startswith("/private/"))
         match ruling(self.hosts, host, agent):
             case Ruling.ALL:
                 return True
@@ -104,6 +106,11 @@ class SimulatedWeb:
         """The Crawl-delay that a host's robots.txt asks for, 0 when there is none."""
         known = self.hosts.find(host)
         return known.crawl_delay_ms if known else 0
+
+    def is_part(self, host: str, target: str) -> bool:
+        """Whether a target is something that only pages in browsers ask for."""
+        trap = self.traps.find(host)
+        return trap is not None and isinstance(trap.site, ScriptSite) and trap.site.is_part(target)
 
     def robots_source(self, host: str) -> str:
         """The host whose robots.txt counts for this one, redirects followed."""

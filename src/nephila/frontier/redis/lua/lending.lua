@@ -37,7 +37,7 @@ function Claim.told(host, token, lease, tasks, rules_at)
     token, host.name, host.domain, math.max(X.now, host.free_at), lease[2],
     host.delay_ms < 0 and Hosts.base_delay(host) or host.delay_ms, host.crawl_delay_ms, policy.delay_ms or -1, X.now,
     rules_at, policy.user_agent, host.lied_in, Shard.domain(host.domain).pages, policy.tier,
-    policy.recrawl_s and tostring(policy.recrawl_s) or '', tasks, X.cycle,
+    policy.recrawl_s and tostring(policy.recrawl_s) or '', tasks, X.cycle, policy.render or 'auto',
   }
 end
 

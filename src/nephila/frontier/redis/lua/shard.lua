@@ -195,7 +195,7 @@ function Shard.domain(name)
   return domain
 end
 
-local ORDINARY = { tier = 'normal', hours = {}, quality = 1, user_agent = '', paused = false }
+local ORDINARY = { tier = 'normal', hours = {}, quality = 1, user_agent = '', paused = false, render = 'auto' }
 
 -- What a person decided for a domain.
 function Shard.policy(domain)

@@ -1,0 +1,82 @@
+"""When a page is shown to a browser, decided from what its host's pages have gained by it before (J1). Pure.
+
+Pages of a host fall into two classes, those that show a sign and those that do not, and each class has its record. The
+first few pages with a sign are always tried. As long as a browser makes more of them, all of their class are; after
+three in a row that gained nothing they are let go, and one is tried again now and then, ever more rarely. Pages without
+a sign are tried only where others of their host have gained, and only two of them before they are let go.
+
+What must stay true: a host whose pages show no sign costs no browser anything; a host is decided within five pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nephila.model.page import Page
+from nephila.model.rendering import Record, RenderMode, Sign, SiteRendering
+from nephila.urls import registrable_domain
+
+TRIES = 3
+"""Pages with a sign that gain nothing, in a row, before their class is let go."""
+PLAIN_TRIES = 2
+"""The same for pages that show none."""
+FIRST_RECHECK = 50
+"""Pages that pass before one is tried again; twice as many after every try in vain."""
+LAST_RECHECK = 3_200
+MORE_WORDS = 20
+"""Words of main text by which a page must have grown to have gained, where it has no new link."""
+
+UNKNOWN = SiteRendering()
+
+
+def is_tried(known: SiteRendering, sign: Sign, mode: RenderMode) -> bool:
+    """Whether a page of a host goes to a browser."""
+    if mode is not RenderMode.AUTO:
+        return mode is RenderMode.ALWAYS
+    if not sign and not known.signed.gained:
+        return False
+    record, tries = (known.signed, TRIES) if sign else (known.plain, PLAIN_TRIES)
+    if record.misses < tries:
+        return True
+    return record.passed >= min(FIRST_RECHECK << min(record.misses - tries, 20), LAST_RECHECK)
+
+
+def expects(known: SiteRendering | None, mode: RenderMode) -> bool:
+    """Whether the next page of a host is likely to go to a browser, before anything of it was seen."""
+    if mode is not RenderMode.AUTO:
+        return mode is RenderMode.ALWAYS
+    return known is not None and (known.awaited or (known.signed.gained > 0 and known.signed.misses < TRIES))
+
+
+def after_try(known: SiteRendering, sign: Sign, *, gained: bool) -> SiteRendering:
+    """What is known of a host when a browser has shown one of its pages."""
+    record = known.signed if sign else known.plain
+    record = Record(record.tried + 1, record.gained + gained, 0 if gained else record.misses + 1, 0)
+    known = replace(known, awaited=False)
+    return replace(known, signed=record) if sign else replace(known, plain=record)
+
+
+def after_passing(known: SiteRendering, sign: Sign) -> SiteRendering:
+    """The same when a page was let go without: nothing new where nothing was ever tried."""
+    record = known.signed if sign else known.plain
+    if not record.tried:
+        return known
+    record = replace(record, passed=record.passed + 1)
+    return replace(known, signed=record) if sign else replace(known, plain=record)
+
+
+def has_gained(raw: Page | None, rendered: Page | None) -> bool:
+    """Whether a browser made more of a page: links of its own site, or text."""
+    if rendered is None:
+        return False
+    if raw is None:
+        return True
+    site, before = registrable_domain(_host(raw.url)), {link.url for link in raw.links}
+    if any(link.url not in before and registrable_domain(_host(link.url)) == site for link in rendered.links):
+        return True
+    return rendered.words >= raw.words + MORE_WORDS
+
+
+def _host(url: str) -> str:
+    authority = url.partition("://")[2].partition("/")[0].partition("?")[0]
+    return authority.rpartition("@")[2].partition(":")[0] if not authority.startswith("[") else authority

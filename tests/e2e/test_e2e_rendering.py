@@ -1,0 +1,101 @@
+"""Pages that are made by their scripts, through the command line, with a real Chromium (J1-J4)."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import chromium
+from served import ServedWeb, crawl_json, records, run, served
+
+from nephila.testing.serve import script_spec
+from nephila.testing.web import AuditReport
+
+PAGES = 6
+DELAY_MS = 200
+
+
+@dataclass
+class Rendered:
+    """A crawl of the script sites."""
+
+    web: ServedWeb
+    out: Path
+    summary: dict[str, Any]
+    audit: AuditReport
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rendered]:
+    folder = tmp_path_factory.mktemp("rendering")
+    arguments = ("--kind", "scripts", "--pages", str(PAGES), "--base-delay-ms", str(DELAY_MS))
+    with served(folder / "web", script_spec(1, PAGES), *arguments) as web:
+        flags = ("--delay", str(DELAY_MS / 1000), "--max-wait", "10", "--set", f"render.executable={chromium()}")
+        summary = crawl_json(web, folder / "crawl", *flags)
+        yield Rendered(web, folder / "crawl", summary, web.audit())
+
+
+def stored(out: Path) -> Counter[str]:
+    """Pages by host."""
+    connection = sqlite3.connect(f"file:{out}/catalogue.sqlite?mode=ro", uri=True)
+    rows = connection.execute("SELECT host FROM pages WHERE status = 200").fetchall()
+    connection.close()
+    return Counter(host for (host,) in rows)
+
+
+def test_all_pages_that_scripts_make_are_found(crawled: Rendered) -> None:
+    """J1, J2: a real browser runs the scripts; a site that only bears a mark is decided within five pages."""
+    assert stored(crawled.out) == {"spa-0.test": PAGES + 1, "shop-1.test": 4, "framed-2.test": 21}
+    assert crawled.summary["render_gained"] == PAGES + 1 + 4
+    assert PAGES + 1 + 4 < crawled.summary["rendered"] <= PAGES + 1 + 4 + 5
+    assert crawled.summary["render_missed"] == {}
+
+
+def test_the_servers_have_nothing_to_complain_of(crawled: Rendered) -> None:
+    """J3, P5: visits of a real browser, judged on the servers' side; forbidden and inner parts were never asked for."""
+    assert crawled.audit.violations == ()
+    assert not [target for target in crawled.audit.asked if "/private/" in target]
+    assert len([target for target in crawled.audit.asked if target.endswith("/static/app.js")]) == 2
+
+
+def test_the_audit_of_the_trail_agrees(crawled: Rendered) -> None:
+    """J3, K1: `nephila audit` knows visits, and finds nothing."""
+    told = json.loads(run("audit", crawled.out, "--json").stdout)
+    assert told["violations"] == 0
+    assert told["requests"] == crawled.audit.requests
+
+
+def test_raw_and_rendered_are_in_the_archive(crawled: Rendered) -> None:
+    """J4, W1: what the server sent, what the scripts left, and what they asked for."""
+    kinds = Counter(record.rec_type for _, record, _ in records(crawled.out))
+    assert kinds["resource"] >= PAGES + 1 + 4
+    found = {record.rec_headers["WARC-Target-URI"]: block for _, record, block in records(crawled.out)
+             if record.rec_type in {"response", "resource"}}  # fmt: skip
+    url = next(url for url in found if url.endswith("/view/1") and url.startswith("http://spa-0"))
+    assert b'<div id="root"></div>' in found[url]
+    assert b"on to /view/5" in found[f"urn:nephila:rendered:{url}"]
+
+
+def test_status_and_summary_tell_of_browsers(crawled: Rendered) -> None:
+    """J2, C4: how many pages were shown, and what that brought."""
+    told = run("status", crawled.out).stdout
+    assert f"{crawled.summary['rendered']} pages shown in this run" in " ".join(told.split())
+
+
+def test_without_a_browser_the_rest_is_crawled_and_the_summary_says_so(tmp_path: Path) -> None:
+    """J2: an executable that does not exist is none; pages that need one are counted."""
+    arguments = ("--kind", "scripts", "--pages", "3", "--base-delay-ms", "50")
+    with served(tmp_path / "web", script_spec(1, 3), *arguments) as web:
+        flags = ("--delay", "0.05", "--max-wait", "3", "--set", f"render.executable={tmp_path}/none")
+        result = run("crawl", *web.seeds, "--out", tmp_path / "crawl", *web.flags, *flags)
+        report = web.audit()
+    assert stored(tmp_path / "crawl")["framed-2.test"] == 21
+    assert "no browser" in result.stdout + result.stderr
+    assert "setup browser" in result.stdout + result.stderr
+    assert report.violations == ()
