@@ -4,7 +4,7 @@ A crawl of one shard is asked as it is. Where there are several:
 
 - *Whom.* A worker asks the shards that fall to it by rendezvous hashing among the workers that live, beginning with
   another one each time, several at once; where they give too little, the others. A shard that had nothing is left alone
-  until its next moment, a second at most, since others may have brought it work.
+  until its next moment, a second at most (five, where it falls to another), since others may have brought it work.
 - *What.* The draws (30/70, 80/15/5) belong to the claim, not to the shard: for each lease that is wanted a class is
   drawn among those that any shard had ready last, and shards that had some are asked for hosts of that class. What
   nobody has is made up for by whatever there is: no share is lost. Within a shard the whole comparator decides.
@@ -31,6 +31,8 @@ from .view import RedisFrontierView
 AT_ONCE = 8
 """Shards that one claim asks at the same time."""
 LOOK_AGAIN_MS = 1000
+LOOK_AT_OTHERS_MS = 5000
+"""A shard that falls to another worker, and had nothing, is left alone for longer."""
 
 
 class Claiming(Settling):
@@ -40,6 +42,7 @@ class Claiming(Settling):
         super().__init__(caller, policy, view, worker, virtual=virtual)
         self._mine: list[int] = list(range(self._shards.count))
         self._others: list[int] = []
+        self._ours = set(self._mine)
         self._turn = 0
         self._drawn = 0
         self._quiet: dict[int, int] = {}
@@ -55,6 +58,7 @@ class Claiming(Settling):
 
     def _divide(self) -> None:
         self._mine, self._others = self._shards.preferred(self._worker, self._workers)
+        self._ours = set(self._mine)
 
     async def claim(self, hosts: int, lease_s: float) -> list[Lease]:
         """Lease up to `hosts` hosts that may be asked now, best first."""
@@ -161,14 +165,21 @@ class Claiming(Settling):
                 lease, facts = telling.lease_told(told, self._verifying, late_ms)
                 self._facts[lease.token] = lease.host, facts
                 leases.append(lease)
-            if ready:
-                self._present[shard] = ready
-                soonest = LOOK_AGAIN_MS if moment < 0 else max(0, min(moment - now, LOOK_AGAIN_MS))
-                if not any(ready):
-                    self._quiet[shard] = now + soonest
+            self._heard(shard, now, ready, moment)
             if not lacking:
                 return leases, list(left)
             patterns |= patterns_of(url.decode() for url in lacking)
             head["resumed"] = bool(promoted)
             if wanted is not None:
                 head["wanted"] = left
+
+    def _heard(self, shard: int, now: int, ready: list[int], moment: int) -> None:
+        """What a claim was told of a shard beside leases; nothing where it was a repeated one."""
+        if not ready:
+            return
+        self._present[shard] = ready
+        longest = LOOK_AGAIN_MS if shard in self._ours else LOOK_AT_OTHERS_MS
+        if not any(ready):
+            self._quiet[shard] = now + (longest if moment < 0 else max(0, min(moment - now, longest)))
+        if (known := self._counters.get(shard)) is not None:
+            known.next_at = moment

@@ -34,6 +34,8 @@ from .shards import Shards, check_name, crawl_key
 from .view import RedisFrontierView
 
 HEARTBEAT_S = 10.0
+REAP_ALL_EVERY = 10
+"""Of the calls of `reap`, one in so many looks at the shards of others too: they may be dead."""
 
 
 class RedisFrontier(Claiming):
@@ -41,6 +43,7 @@ class RedisFrontier(Claiming):
 
     _presence: Presence
     _heart: asyncio.Task[None] | None = None
+    _reaped = 0
 
     @classmethod
     async def open(
@@ -135,18 +138,30 @@ class RedisFrontier(Claiming):
         return kept
 
     async def confirm(self, segment: SegmentId, upto: int) -> int:
-        """Complete the pages that were pending on the bytes before `upto`."""
-        done = int(sum(await self._every("confirm", segment, upto)))
-        await self._touched(range(self._shards.count))
+        """Complete the pages that were pending on the bytes before `upto`.
+
+        The shards are those that this process has settled such pages in; of a segment that it knows nothing of, all.
+        """
+        ends = self._pending.pop(segment, None)
+        shards = set(range(self._shards.count)) if ends is None else {self._shards.of_domain(segment), *ends}
+        done = int(sum(await self._every("confirm", segment, upto, shards=shards)))
+        left = {shard: end for shard, end in (ends or {}).items() if end > upto}
+        known = self._pending.setdefault(segment, {})
+        for shard, end in left.items():
+            known[shard] = max(end, known.get(shard, 0))
+        await self._touched(shards)
         return done
 
     async def reap(self) -> int:
-        """Return the hosts of expired leases, each for one full delay more."""
-        return await self._reap("expired")
+        """Return the hosts of expired leases, each for one full delay more: in our shards; now and then in all."""
+        self._reaped += 1
+        everywhere = self._virtual or self._reaped % REAP_ALL_EVERY == 1
+        return await self._reap("expired", shards=None if everywhere else self._mine)
 
-    async def _reap(self, which: str, holder: str = "") -> int:
-        ended = int(sum(await self._every("reap", which, holder)))
-        self._quiet.clear()
+    async def _reap(self, which: str, holder: str = "", shards: Sequence[int] | None = None) -> int:
+        ended = int(sum(await self._every("reap", which, holder, shards=shards)))
+        if ended:
+            self._quiet.clear()
         await self._touched(range(self._shards.count))
         return ended
 

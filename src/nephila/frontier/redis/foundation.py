@@ -11,6 +11,7 @@ from nephila.engines.valkey_wire import Reply, Word
 from nephila.frontier.embedded.book import Policy
 from nephila.interfaces.frontier import FrontierSnapshot, UrlStory
 from nephila.model.outcome import OriginRules
+from nephila.model.record import SegmentId
 from nephila.model.task import Token
 from nephila.urls import Fingerprint
 
@@ -38,6 +39,8 @@ class Foundation:
         self._facts: dict[Token, tuple[str, dict[Fingerprint, Facts]]] = {}
         """Of each lease that this process holds: the host, and what its pages' links follow from."""
         self._workers = {worker}
+        self._pending: dict[SegmentId, dict[int, int]] = {}
+        """Of each segment that pages of this process wait for: the shards they are in, and the last end in each."""
 
     @property
     def secret(self) -> int:

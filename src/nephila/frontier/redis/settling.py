@@ -114,6 +114,8 @@ class Settling(Foundation):
         self._woken(shard)
         if release is not None:
             self._facts.pop(token, None)
+        if reply[1]:
+            self._note_pending(shard, settlements)
         admission = Admission(0, sum(part.twice for part in parts))
         for part in parts:
             admission = _plus(admission, part.admission)
@@ -123,6 +125,13 @@ class Settling(Foundation):
         return Settled(
             bool(reply[1]), _plus(admission, Admission(reply[2], reply[3], reply[4])) if reply[1] else admission
         )
+
+    def _note_pending(self, shard: int, settlements: Sequence[Settlement]) -> None:
+        for settlement in settlements:
+            if isinstance(settlement.outcome, Done):
+                ref = settlement.outcome.ref
+                ends = self._pending.setdefault(ref.segment, {})
+                ends[shard] = max(ref.end, ends.get(shard, 0))
 
     async def _facts_of(self, token: Token, settlements: Sequence[Settlement]) -> tuple[str, dict[Any, Facts]]:
         """What was told when the lease was given; asked for where another process claimed it."""

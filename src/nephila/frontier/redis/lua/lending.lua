@@ -8,7 +8,13 @@ function Claim.lease_of(token)
 end
 
 function Claim.is_leased(host, fingerprint)
-  local lease = host.token ~= 0 and Claim.lease_of(string.format('%.0f', host.token))
+  if host.token == 0 then
+    return false
+  end
+  local lease = X.settling
+  if not lease or lease[1] ~= host.name then
+    lease = Claim.lease_of(string.format('%.0f', host.token))
+  end
   for _, fp in ipairs(lease and lease[4] or {}) do
     if fp == fingerprint then
       return true

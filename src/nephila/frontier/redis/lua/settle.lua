@@ -431,7 +431,7 @@ function Settle.call(keys, args)
           break
         end
       end
-      redis.call('HSET', X.P .. 'lease', token, cmsgpack.pack(lease))
+      X.settling = lease -- what is left of it
       a, k, c = end_page_task(host, one)
     end
     added, known, cooling = added + a, known + k, cooling + c
