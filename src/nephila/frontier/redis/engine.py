@@ -134,6 +134,8 @@ class RedisFrontier(Claiming):
         )
         for _, names in answers:
             kept |= {Token(int(name)) for name in names}
+        for token in set(tokens) - kept:
+            self._facts.pop(token, None)
         await self._touched(by_shard)
         return kept
 

@@ -114,13 +114,19 @@ function Arith.tie(text, seed)
   return struct.pack('>I4', unsigned(bxor(hash, rshift(hash, 16))))
 end
 
-local function bits_in(word)
-  local count = 0
-  while word > 0 do
-    count = count + word % 2
-    word = floor(word / 2)
+local BITS = {}
+for byte = 0, 255 do
+  local count, rest = 0, byte
+  while rest > 0 do
+    count, rest = count + rest % 2, floor(rest / 2)
   end
-  return count
+  BITS[byte] = count
+end
+
+local function bits_in(word)
+  local low = word % 65536
+  local high = (word - low) / 65536
+  return BITS[low % 256] + BITS[floor(low / 256)] + BITS[high % 256] + BITS[floor(high / 256)]
 end
 
 -- The number of bits set in a bitmap of 64, given as two halves.

@@ -141,24 +141,25 @@ local function entry_of(cash)
   return low * 4294967296 + math.floor(above * 4294967296)
 end
 
-local tables = {}
+local entries = {} -- by step and rank, as they are asked for: 65,000 numbers at most
 
 local function part_cash(step)
-  step = math.max(0, math.min(step, LAST_STEP))
-  local cash = tables[step]
-  if cash == nil then
-    cash = 2 ^ ((step / FINE - OF_ONE) / PER_DOUBLING)
-    tables[step] = cash
-  end
-  return cash
+  return 2 ^ ((step / FINE - OF_ONE) / PER_DOUBLING)
 end
 
 function Policy.first_rank(step, chance)
+  step = math.max(0, math.min(step, LAST_STEP))
   return math.floor((entry_of(part_cash(step)) + chance) / 4294967296)
 end
 
 function Policy.raised(step, rank, chance)
-  return math.floor((entry_of(CASH[rank] + part_cash(step)) + chance) / 4294967296)
+  step = step < 0 and 0 or step > LAST_STEP and LAST_STEP or step
+  local entry = entries[step * RANKS + rank]
+  if entry == nil then
+    entry = entry_of(CASH[rank] + part_cash(step))
+    entries[step * RANKS + rank] = entry
+  end
+  return math.floor((entry + chance) / 4294967296)
 end
 
 function Policy.kept(rank, weight, chance)

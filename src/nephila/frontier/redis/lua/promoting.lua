@@ -65,10 +65,8 @@ function Claim.empty_coverage_shelves()
   if not Shelves.covers_no_more() then
     return
   end
-  local names = redis.call('SMEMBERS', X.P .. 'covering')
-  table.sort(names)
-  for at = 1, math.min(#names, DUE_STEP) do
-    local host = Shard.host(names[at])
+  for _, member in ipairs(redis.call('ZRANGE', X.P .. 'covering', 0, DUE_STEP - 1)) do
+    local host = Shard.host(member:match('^%Z*%z....(.*)$'))
     Shelves.end_coverage(host)
     Hosts.wake(host)
   end

@@ -81,11 +81,16 @@ function Queue.item_at(bundle, at)
   local items = bundle.items
   local high, low = items:byte(at + 16, at + 17)
   local length = high * 256 + low
-  local lane, _, depth = Policy.read_place(place_in(bundle.member))
+  local depth = bundle.depth
+  if depth == nil then
+    local place = place_in(bundle.member)
+    depth = place:byte(5)
+    bundle.depth, bundle.level = depth, Policy.level_of_lane(place:byte(1))
+  end
   return {
     fp = items:sub(at, at + 15), tail = items:sub(at + 18, at + 17 + length),
     hops = bundle.hops, admitted = bundle.admitted, cycle = bundle.cycle, via = bundle.via,
-    level = Policy.level_of_lane(lane), depth = depth, asked = bundle.asked == 1, bundle = bundle,
+    level = bundle.level, depth = depth, asked = bundle.asked == 1, bundle = bundle,
   }, at + 18 + length
 end
 
@@ -114,15 +119,22 @@ end
 
 local AGE_STEP_S = 14400
 
+-- A host with URLs that are put off for coverage, among those of its domain.
+local function covering(host)
+  return host.domain .. '\0' .. host.tie .. host.name
+end
+
 local function count(host, member, by, admitted)
   if #member > 13 then
     local shelf = member:byte(1) - 128
     host.shelved[shelf] = host.shelved[shelf] + by
     Shard.count('parked:' .. Queue.REASONS[shelf], by)
-    if shelf == 3 and by > 0 then
-      redis.call('SADD', X.P .. 'covering', host.name)
-    elseif shelf == 3 and host.shelved[3] == 0 then
-      redis.call('SREM', X.P .. 'covering', host.name)
+    if shelf == 3 and (host.shelved[3] == by or host.shelved[3] == 0) then
+      if by > 0 then
+        redis.call('ZADD', X.P .. 'covering', 0, covering(host))
+      else
+        redis.call('ZREM', X.P .. 'covering', covering(host))
+      end
     end
   else
     local lane = member:byte(1)

@@ -9,7 +9,7 @@ function Queue.score(host, rank, depth, bonus, record)
     return Policy.score(X.rules, authority, depth, bonus, freshness, policy.tier)
   end
   -- Within one act, URLs that are alike have the same score.
-  local like = rank .. ',' .. depth .. ',' .. bonus .. ',' .. referring
+  local like = rank + 128 * depth + 32768 * (bonus + 1024) + 134217728 * Arith.bits(host.ref_hi, host.ref_lo)
   local points = X.scores[like]
   if points == nil then
     points = Policy.score(X.rules, Policy.authority(rank, X.mean, referring), depth, bonus, 0, 'normal')

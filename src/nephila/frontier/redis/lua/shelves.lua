@@ -218,13 +218,9 @@ function Shelves.look_further(host)
   if domain.pages > 0 or domain.looked_for > 0 then
     return
   end
-  local chosen
-  for _, name in ipairs(redis.call('SMEMBERS', X.P .. 'covering')) do
-    local other = Shard.host(name)
-    if other.domain == host.domain and (chosen == nil or other.tie < chosen.tie) then
-      chosen = other
-    end
-  end
+  local first, last = '[' .. host.domain .. '\0', '(' .. host.domain .. '\1'
+  local member = redis.call('ZRANGEBYLEX', X.P .. 'covering', first, last, 'LIMIT', 0, 1)[1]
+  local chosen = member and Shard.host(member:sub(#host.domain + 6))
   if chosen then
     local moved = Shelves.unshelve(chosen, 'coverage', 1)
     domain.looked_for = domain.looked_for + moved
@@ -237,7 +233,7 @@ end
 
 function Shelves.covers_no_more()
   local over = X.covered or X.rules.target_domains == 0
-  return over and redis.call('SCARD', X.P .. 'covering') > 0
+  return over and redis.call('ZCARD', X.P .. 'covering') > 0
 end
 
 -- What was put off for coverage goes into the queue, as far as the budget goes, and is over budget then.

