@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import postgres
 import pytest
+import redis
 from fleet_engines import Engines, Fleet, Worker, portless
 from gate import gate
 from postgres import PASSWORD, Postgres
@@ -29,6 +31,21 @@ SHORT_LEASES = """
 lease_s = 33
 """
 """A lease that nobody renews ends soon; it must outlast a fetch all the same."""
+
+
+STREAM = """
+[stream]
+url = "redis://{}"
+name = "told"
+"""
+
+
+def told_by(engines: Engines) -> dict[str, str]:
+    """What others were told: URLs by the ids of their messages."""
+    host, _, port = engines.names[0].rpartition(":")
+    with redis.Redis(host, int(port)) as client:
+        messages = [json.loads(entry[b"message"]) for _, entry in client.xrange("told")]
+    return {message["id"]: message["url"] for message in messages}
 
 
 @pytest.fixture(scope="module")
@@ -131,10 +148,10 @@ def test_a_worker_joins_is_seen_and_drained(tmp_path: Path, engines: Engines, ho
 def test_workers_are_killed_and_start_again(
     tmp_path: Path, engines: Engines, hold: ExitStack, say: Callable[[str], None]
 ) -> None:
-    """N3, F3, F10, P2, P5: kill -9 at random, the same directory again: nothing lost, nothing twice, nobody hurried."""
+    """N3, F3, F10, P2, P5, W7: killed at random, the same directory: none lost, none twice, none hurried, all told."""
     draw, kills = random.Random(5), 6
     web = web_of(hold, tmp_path, 480, 0.3, seed=65)
-    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, 0.3))
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, 0.3, more=STREAM.format(engines.names[0])))
     fleet.seed()
     workers = [fleet.start(f"worker{number}") for number in range(3)]
     wait_until(lambda: fleet.pages > 0, "nothing is fetched")
@@ -144,6 +161,8 @@ def test_workers_are_killed_and_start_again(
     pages = [worker.end(120)["pages"] for worker in workers]
     again = check_all_is_stored_once(fleet, web.audit(), kills)
     check_nothing_is_left(fleet, *workers)
+    told = told_by(engines)
+    assert {portless(url) for url in told.values()} == wanted(web)
     say(f"{kills} kills, {pages} pages by the last lives of three workers, {again} asked for again")
 
 

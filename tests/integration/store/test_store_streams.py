@@ -28,7 +28,9 @@ from stream_servers import StreamServer, free_port, nats, running, valkey
 from nephila.engines.secrets import Secret
 from nephila.interfaces.stream import Message
 from nephila.model.errors import NephilaError, StorageError, StreamAwayError, StreamRefusedError, UsageError
-from nephila.model.settings import StreamSettings
+from nephila.model.settings import Settings, StreamSettings
+from nephila.node.fleet.checking import _stream
+from nephila.node.fleet.findings import Verdict
 from nephila.node.telling import open_stream, telling
 from nephila.store import SqliteCatalogue
 from nephila.store.messages import LONGEST, is_page, messages_of
@@ -456,6 +458,16 @@ def test_nats_drops_repetitions_by_their_ids(tmp_path: Path) -> None:
         publish(place.settings, some(5))
         publish(place.settings, some(6))
         assert len(place.read()) == 6
+
+
+def test_a_fleet_looks_whether_its_stream_is_there(tmp_path: Path) -> None:
+    """W7, N4: `nephila check` tells, before any worker is started."""
+    with running(valkey(tmp_path)) as server:
+        settings = Settings(stream=on_valkey(server).settings)
+        found = _stream(settings, {})
+        assert (found.verdict, found.engine) == (Verdict.OK, "stream")
+        server.crash()
+        assert _stream(settings, {}).verdict is Verdict.FAILED
 
 
 # What a message says

@@ -12,6 +12,7 @@ import secrets
 import shutil
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from nephila.interfaces.objects import ObjectBody
 from nephila.model.errors import NephilaError, ObjectExistsError
 from nephila.model.settings import Settings
 from nephila.node.clock import SystemClock
+from nephila.node.telling import open_stream
 from nephila.store import MARKER, ArchivePlace
 from nephila.store.postgres.migrating import known_migrations, schema_of
 from nephila.store.s3 import CredentialChain, S3ObjectStore
@@ -51,6 +53,8 @@ async def _checked(settings: Settings, crawl: str, environ: Mapping[str, str], *
     findings = [one async for one in _frontier(settings, crawl, environ, read_only=read_only)]
     findings += await asyncio.to_thread(lambda: list(_catalogue(settings, crawl, environ, read_only=read_only)))
     findings += [one async for one in _archive(settings, environ, read_only=read_only)]
+    if settings.stream.url and not read_only:  # a subject of NATS that nobody keeps would be kept from then on
+        findings.append(await asyncio.to_thread(_stream, settings, environ))
     return [*findings, *_worker(settings)]
 
 
@@ -101,6 +105,20 @@ def _catalogue(settings: Settings, crawl: str, environ: Mapping[str, str], *, re
     finally:
         if database is not None:
             database.close()
+
+
+def _stream(settings: Settings, environ: Mapping[str, str]) -> Finding:
+    """Whether messages for others would arrive."""
+    place = f"{settings.stream.name} at {settings.stream.url}"
+    try:
+        stream = open_stream(replace(settings.stream, timeout_s=min(PATIENCE_S, settings.stream.timeout_s)), environ)
+        try:
+            stream.publish(())
+        finally:
+            stream.close()
+    except NephilaError as error:
+        return bad("stream", "server", str(error), error.hint or "see stream.* in the configuration")
+    return good("stream", place, "connected and let in")
 
 
 async def _ask_database(session: Session) -> DatabaseFacts:

@@ -32,7 +32,7 @@ class Finding:
     """One line."""
 
     engine: str
-    """frontier, catalogue, archive or worker."""
+    """frontier, catalogue, archive, stream or worker."""
     subject: str
     verdict: Verdict
     text: str

@@ -17,6 +17,7 @@ from nephila.interfaces.shared import SharedState
 from nephila.model.settings import Settings
 from nephila.node.cataloguing import identity_of
 from nephila.node.engines import policy_of
+from nephila.node.telling import telling
 from nephila.store.postgres import PostgresCatalogue
 
 from .access import check_fleet, valkey_servers
@@ -63,17 +64,22 @@ async def open_frontier(
 
 
 async def open_servers(settings: Settings, clock: Clock, worker: str, stack: AsyncExitStack, tell: Tell) -> Servers:
-    """Open all engines for a worker of this id; closed by `stack`. `tell` hears of a database that is away."""
+    """Open all engines for a worker of this id; closed by `stack`. `tell` hears of servers that are away."""
     crawl = check_fleet(settings)
     state, frontier = await open_frontier(settings, clock, worker, stack)
-    catalogue = await asyncio.to_thread(
-        lambda: PostgresCatalogue(
-            settings.catalogue,
-            settings.catalogue.name or crawl,
-            os.environ,
-            identity=identity_of(frontier.secret),
-            tell=tell,
-        )
-    )
+    catalogue = await asyncio.to_thread(_catalogue, settings, crawl, identity_of(frontier.secret), tell)
     stack.callback(catalogue.close)
     return Servers(state, frontier, catalogue)
+
+
+def _catalogue(settings: Settings, crawl: str, identity: str, tell: Tell) -> WholeCatalogue:
+    """The catalogue, which tells others of pages where the settings name a stream (W7)."""
+    name = settings.catalogue.name or crawl
+    catalogue = PostgresCatalogue(settings.catalogue, name, os.environ, identity=identity, tell=tell)
+    if not settings.stream.url:
+        return catalogue
+    try:
+        return telling(catalogue, settings.stream, name, identity, tell)
+    except BaseException:
+        catalogue.close()
+        raise
