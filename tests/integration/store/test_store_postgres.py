@@ -24,6 +24,7 @@ from nephila.model.errors import DatabaseAwayError, DatabaseRefusedError, Nephil
 from nephila.model.record import SegmentId
 from nephila.model.settings import CatalogueSettings
 from nephila.store.postgres import PostgresCatalogue
+from nephila.store.postgres import statements as sql
 from nephila.store.postgres.migrating import Migration, known_migrations, schema_of
 from nephila.store.postgres.staging import batches, cleaned, month_of
 from nephila.testing.contracts.catalogue import OTHER, SEGMENT, sample_error, sample_row
@@ -133,6 +134,22 @@ def test_captures_lie_in_partitions_by_month(server: Postgres, open_one: Open, s
     )
     assert "captures_2026_01" in plan
     assert "captures_2025_12" not in plan
+
+
+def test_the_listing_uses_its_indexes(server: Postgres, open_one: Open, schema: str) -> None:
+    """F8, W3: the newest pages, of all or of a host, are found without joining and sorting the table."""
+    month_ms = 31 * 86_400_000
+    rows = [replace(sample_row(number), at=sample_row(number).at + number % 3 * month_ms) for number in range(3_000)]
+    open_one().record(rows, ())
+    for analysed in (False, True):
+        if analysed:
+            server.query("ANALYZE", schema)
+        for where in ("", "WHERE p.host = 'spiders.example'"):
+            query = f"EXPLAIN ANALYZE {sql.SELECT_PAGES} {where} ORDER BY p.crawled_at DESC LIMIT 9"
+            plan = "\n".join(line for (line,) in server.query(query, schema))
+            assert "Index Scan Backward using page_states_by_" in plan
+            assert "Sort" not in plan
+            assert "never executed" in plan, "it looks into every partition"
 
 
 def test_a_december_is_followed_by_a_january() -> None:

@@ -88,13 +88,15 @@ class PostgresCatalogue:
             conditions.append(condition.format(f"${len(values)}"))
 
         if host:
-            where("host = {}", host)
+            where("p.host = {}", host)
         if status is not None:
-            where("status = {}", status)
+            where("c.status = {}", status)
         if like:
-            where("url ILIKE {} ESCAPE ''" if "%" in like else "strpos(url, {}) > 0", like)
+            where("c.url ILIKE {} ESCAPE ''" if "%" in like else "strpos(c.url, {}) > 0", like)
         conditions = conditions or ["true"]
-        query = f"{sql.SELECT_PAGES} WHERE {' AND '.join(conditions)} ORDER BY crawled_at DESC LIMIT ${len(values) + 1}"
+        query = (
+            f"{sql.SELECT_PAGES} WHERE {' AND '.join(conditions)} ORDER BY p.crawled_at DESC LIMIT ${len(values) + 1}"
+        )
         for row in self._rows(query, *values, limit):
             yield PageRow(*row)
 

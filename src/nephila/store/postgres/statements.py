@@ -18,10 +18,16 @@ WHERE g.id = s.segment AND s."offset" <= g.upto AND EXISTS (
   WHERE c.segment = s.segment AND c."offset" = s."offset" AND c.at BETWEEN g.first_at AND g.last_at)
 """
 
-SELECT_PAGES = (
-    "SELECT url, status, content_type, length, title, depth, crawled_at, crawl_count, duplicate_of, storage_key,"
-    " near_duplicate_of FROM pages"
-)
+SELECT_PAGES = """
+SELECT c.url, c.status, c.content_type, c.length, c.title, c.depth, p.crawled_at, p.crawl_count, c.duplicate_of,
+       (SELECT s.name FROM segments s WHERE s.id = p.segment) || '#' || p."offset", c.near_duplicate_of
+FROM page_states p
+CROSS JOIN LATERAL (
+  SELECT * FROM captures WHERE at = p.captured_at AND segment = p.segment AND "offset" = p."offset" OFFSET 0
+) c
+"""
+"""As the view `pages`, but in the order of an index, page by page: the planner, who takes the three columns of the key
+for independent of each other, would join everything and sort it. `OFFSET 0` keeps him from it."""
 SELECT_CAPTURES = "SELECT {} FROM captures c JOIN segments s ON s.id = c.segment".format(  # noqa: S608 - our own names
     ", ".join("s.name" if column == "segment" else f'c."{column}"' for column in CAPTURE_COLUMNS)
 )
