@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nephila.model.errors import StorageError
+from nephila.store.receipt import replace_sealed
 from nephila.store.trail import SEAL_MS, Trail, last_line, lines_of
 from nephila.store.trail_check import TrailCheck, TrailVerdict
 from nephila.store.trail_line import NO_HASH, TrailLine, read_line, spelled
@@ -235,3 +236,46 @@ def test_a_file_that_somebody_takes_away_stops_nobody(ground: Ground) -> None:
     ground.disk.remove(ROOT / SEGMENT)
     trail.close()
     assert [(breach.file, breach.what) for breach in ground.check().breaches] == [(SEGMENT, "the file is missing")]
+
+
+EVENTS = "events/events-000001.jsonl"
+
+
+def test_an_event_file_that_was_rewritten_may_grow_and_its_growth_is_sealed(ground: Ground) -> None:
+    """K1, K2: the next run goes on in the last file; what it adds is held against its own seals."""
+    trail = ground.trail()
+    trail.grown(EVENTS, ground.grow(EVENTS, b'{"url":"x"}\n'))
+    trail.seal(now=True)
+    ground.disk.overwrite(ROOT / "events/draft", b'{"url":"*"}\n')
+    replace_sealed(trail, ground.disk, ROOT, EVENTS, "events/draft", removed=["ab"], why="takedown 1")
+    trail.close()
+    assert not ground.check().breaches
+    again = ground.trail()
+    again.grown(EVENTS, ground.grow(EVENTS, b"{}\n"))
+    again.close()
+    assert not ground.check().breaches
+    ground.grow(EVENTS, b"{}\n")
+    (breach,) = ground.check().breaches
+    assert "were added after" in breach.what
+
+
+def test_a_takedown_that_is_repeated_after_a_crash_writes_a_second_receipt(ground: Ground) -> None:
+    """K1, K2: the first was not carried out, which the second one shows; any other state is tampering."""
+    trail = ground.trail()
+    trail.grown(SEGMENT, ground.grow(SEGMENT, b"the old bytes"), closed=True)
+    trail.seal(now=True)
+    was = ground.disk.contents(ROOT / SEGMENT)
+    for _ in range(2):
+        ground.disk.overwrite(ROOT / SEGMENT, was)  # as a crash right after the receipt leaves it
+        ground.disk.overwrite(ROOT / "warc/draft", b"the new bytes")
+        replace_sealed(trail, ground.disk, ROOT, SEGMENT, "warc/draft", removed=["ab"], why="takedown 1")
+    trail.close()
+    found = ground.check()
+    assert not found.breaches
+    assert len(found.receipts) == 2
+    third = ground.trail()
+    ground.disk.overwrite(ROOT / SEGMENT, b"other bytes")
+    ground.disk.overwrite(ROOT / "warc/draft", b"newer bytes")
+    replace_sealed(third, ground.disk, ROOT, SEGMENT, "warc/draft", removed=["ab"], why="takedown 2")
+    third.close()
+    assert "changed between two receipts" in ground.check().breaches[0].what
