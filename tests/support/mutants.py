@@ -23,6 +23,7 @@ from nephila.pipeline import Pipeline
 from nephila.politeness import StandardPoliteness, conduct
 from nephila.store import LocalArchive, local, recovery
 from nephila.store.segment import SegmentFiles
+from nephila.testing.sim.trouble import TroubledFile
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
 
@@ -232,6 +233,11 @@ def listed_before_confirmed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Bookkeeper, "record", recorded)
 
 
+def dropped_bytes_believed(patch: pytest.MonkeyPatch) -> None:
+    """Recovery syncs what a failed sync had left in the system's memory, and takes it for durable."""
+    patch.setattr(TroubledFile, "rewrite", lambda *_: None)
+
+
 MUTANTS: tuple[Mutant, ...] = (
     no_sync_before_confirm,
     settled_before_stored,
@@ -253,4 +259,5 @@ MUTANTS: tuple[Mutant, ...] = (
     a_counter_drifts,
     confirmed_past_unsettled,
     listed_before_confirmed,
+    dropped_bytes_believed,
 )

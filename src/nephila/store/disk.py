@@ -10,11 +10,14 @@ renamed name after `Disk.sync_directory`.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 from typing import Protocol
 
 _MODE = 0o644
+_BLOCK = 1 << 20
+"""Bytes that are written again at once."""
 
 
 class DiskFile(Protocol):
@@ -31,6 +34,13 @@ class DiskFile(Protocol):
 
     def truncate(self, size: int) -> None:
         """Cut off what is after `size`."""
+
+    def rewrite(self, offset: int, size: int) -> None:
+        """Write bytes that are there once more, unchanged, so that the next sync carries them to the disk.
+
+        After a sync that failed the system may take bytes for written that are in its memory alone: whoever reads them
+        finds them whole, and a sync that succeeds says nothing of them.
+        """
 
     def sync(self) -> None:
         """Make all bytes durable."""
@@ -92,6 +102,17 @@ class LocalFile:
     def truncate(self, size: int) -> None:
         """As the protocol."""
         os.ftruncate(self._descriptor, size)
+
+    def rewrite(self, offset: int, size: int) -> None:
+        """As the protocol. A descriptor that appends would do so wherever it is told to write."""
+        flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL)
+        fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags & ~os.O_APPEND)
+        try:
+            end = offset + size
+            while offset < end and (data := os.pread(self._descriptor, min(_BLOCK, end - offset), offset)):
+                offset += os.pwrite(self._descriptor, data, offset)
+        finally:
+            fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags)
 
     def sync(self) -> None:
         """As the protocol."""

@@ -45,6 +45,8 @@ def recover(disk: Disk, path: Path, confirmed: int = 0) -> int:
             if end < file.size():
                 file.truncate(end)
             # Whole captures behind the mark may never have been synced: a process that was killed synced nothing more.
+            # Or in vain: after a sync that failed they may be in the system's memory alone, and it would not try again.
+            file.rewrite(confirmed, end - confirmed)
             file.sync()
         finally:
             file.close()

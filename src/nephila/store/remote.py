@@ -42,6 +42,11 @@ class RemoteFile:
         del size
         raise self._refused()
 
+    def rewrite(self, offset: int, size: int) -> None:
+        """Objects are not written again; there is no need to, either."""
+        del offset, size
+        raise self._refused()
+
     def sync(self) -> None:
         """An object is durable."""
 

@@ -3,8 +3,11 @@
 On a real machine a missing fsync is never noticed. Here `lose_power` leaves what a file system may leave: of each file
 what was synced, plus any part of what was written since, perhaps with a hole of zeros where data never arrived; of
 each directory the names as of its last sync, with any later change kept or not. Which, is drawn from the random source
-that is passed in; without one everything unsynced is lost. The disk may also be small (`capacity`): then it fills up
-in the middle of a write, as disks do.
+that is passed in; without one everything unsynced is lost.
+
+A sync that is refused drops what it was to carry: it can be read until the power is lost, and no later sync carries it,
+unless it is written again. The disk may also be small (`capacity`): then it fills up in the middle of a write, as disks
+do.
 """
 
 from __future__ import annotations
@@ -15,8 +18,6 @@ import random
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-
-from nephila.store.disk import DiskFile
 
 
 @lru_cache(maxsize=10_000)
@@ -31,9 +32,27 @@ class _Content:
 
     data: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
+    dropped: list[tuple[int, int]] = field(default_factory=list)
+    """Spans that a failed sync left in memory alone: the system takes them for written, and never tries again."""
+
+    def drop_unsynced(self) -> None:
+        start = len(self.durable) if self.data.startswith(self.durable) else 0
+        if start < len(self.data):
+            self.dropped.append((start, len(self.data)))
+
+    def renew(self, start: int, end: int) -> None:
+        spans = [part for a, b in self.dropped for part in ((a, min(b, start)), (max(a, end), b))]
+        self.dropped = [(a, b) for a, b in spans if a < b]
+
+    def written(self) -> bytes:
+        """What a sync brings to the platter."""
+        found = bytearray(self.data)
+        for start, end in self.dropped:
+            found[start:end] = bytes(end - start)
+        return bytes(found)
 
     def after_power_loss(self, draw: random.Random | None) -> bytes:
-        if draw is None or bytes(self.data) == self.durable:
+        if draw is None or self.dropped or bytes(self.data) == self.durable:
             return self.durable
         if not self.data.startswith(self.durable):
             return bytes(self.data) if draw.random() < 0.5 else self.durable  # an unsynced cut: done or not
@@ -76,14 +95,25 @@ class MemoryFile:
         if self._disk.refuses_truncation:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         del self._content.data[size:]
+        self._content.renew(size, 1 << 62)
 
-    def sync(self) -> None:
+    def rewrite(self, offset: int, size: int) -> None:
         """As the protocol."""
         self._check()
+        self._content.renew(offset, offset + size)
+
+    def sync(self) -> None:
+        """As the protocol. Where it is refused, what was not durable yet is dropped, as systems do."""
+        self._check()
         if self._disk.refuses_sync:
+            self.drop_unsynced()
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         self._disk.syncs += 1
-        self._content.durable = bytes(self._content.data)
+        self._content.durable = self._content.written()
+
+    def drop_unsynced(self) -> None:
+        """A sync has failed."""
+        self._content.drop_unsynced()
 
     def close(self) -> None:
         """As the protocol. After a power loss there is nothing left that could be refused."""
@@ -114,7 +144,7 @@ class ForgetfulDisk:
         self._files: dict[Path, _Content] = {}
         self._durable_names: dict[Path, _Content] = {}
 
-    def create(self, path: Path) -> DiskFile:
+    def create(self, path: Path) -> MemoryFile:
         """As the protocol."""
         self._check()
         if path in self._files:
@@ -122,7 +152,7 @@ class ForgetfulDisk:
         self._files[path] = _Content()
         return self.open(path)
 
-    def open(self, path: Path) -> DiskFile:
+    def open(self, path: Path) -> MemoryFile:
         """As the protocol."""
         self._check()
         if path not in self._files:
@@ -206,10 +236,12 @@ class ForgetfulDisk:
         """The disk as another process finds it when the one that used it was killed: nothing is lost, or synced."""
         self.powered_off = True
         after = ForgetfulDisk(self.capacity)
-        copies = {id(one): _Content(bytearray(one.data), one.durable) for one in self._files.values()}
+        copies = {
+            id(one): _Content(bytearray(one.data), one.durable, list(one.dropped)) for one in self._files.values()
+        }
         after._files = {path: copies[id(one)] for path, one in self._files.items()}
         after._durable_names = {
-            path: copies.get(id(one)) or _Content(bytearray(one.data), one.durable)
+            path: copies.get(id(one)) or _Content(bytearray(one.data), one.durable, list(one.dropped))
             for path, one in self._durable_names.items()
         }
         return after

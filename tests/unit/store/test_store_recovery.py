@@ -50,6 +50,26 @@ def test_what_was_recovered_survives_a_power_loss() -> None:
     assert len(after.contents(path)) == end == stored.ref.end
 
 
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_what_a_failed_sync_has_left_in_memory_is_made_durable_by_recovery(*, confirmed: bool) -> None:
+    """F10, W2: the system takes it for written, gives it to whoever reads, and does not try again by itself."""
+    world = ArchiveWorld()
+    archive = world.open()
+    mark = 0
+    if confirmed:
+        mark = archive.append(page_capture(1)).ref.end
+        archive.sync()
+    stored = archive.append(page_capture(2))
+    world.disk.refuses_sync = True
+    with pytest.raises(StorageError):
+        archive.sync()
+    world.disk.refuses_sync = False
+    path = world.path(stored.ref.segment)
+    assert recover(world.disk, path, mark) == stored.ref.end
+    whole = world.disk.contents(path)
+    assert world.disk.lose_power().contents(path) == whole
+
+
 def test_a_whole_file_is_left_alone(written: _Written) -> None:
     """F10: recovery of what needs none changes nothing."""
     assert written.found(written.data) == (len(written.data), written.data)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nephila.store.disk import DiskFile
-from nephila.testing.disk import ForgetfulDisk
+from nephila.testing.disk import ForgetfulDisk, MemoryFile
 
 from .happenings import Happened, Happening
 
@@ -59,7 +59,7 @@ class Trouble:
 class TroubledFile:
     """A file of a troubled disk."""
 
-    file: DiskFile
+    file: MemoryFile
     trouble: Trouble
 
     def append(self, data: bytes) -> None:
@@ -87,12 +87,17 @@ class TroubledFile:
         self.trouble.syncs += 1
         if self.trouble.syncs == self.trouble.fail_sync_at:
             self.trouble.went_wrong(Happening.SYNC_ERROR)
+            self.file.drop_unsynced()
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         self.trouble.around(self.file.sync)
 
     def truncate(self, size: int) -> None:
         """As the protocol."""
         self.trouble.around(lambda: self.file.truncate(size))
+
+    def rewrite(self, offset: int, size: int) -> None:
+        """As the protocol. The same bytes: whoever dies in it has changed nothing."""
+        self.file.rewrite(offset, size)
 
     def read_at(self, offset: int, size: int) -> bytes:
         """As the protocol."""
