@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from nephila.testing.sim import run_seed
@@ -24,3 +27,15 @@ FOUND = {
 def test_what_a_seed_has_found_stays_mended(found: str) -> None:
     """Q4, F3, F9, D2, W2: it passes now."""
     assert run_seed(FOUND[found]).found == ()
+
+
+def test_what_was_lived_through_by_hand_adds_up() -> None:
+    """Q4: every seed counts once, and not where it failed."""
+    kept = tomllib.loads((Path(__file__).parents[1] / "corpus" / "SEEDS.toml").read_text(encoding="utf-8"))
+    passed: set[int] = set()
+    for stretch in kept["stretch"]:
+        lived, failed = set(range(stretch["first"], stretch["end"])), set(stretch["failed"])
+        assert failed <= lived
+        assert stretch["passed"] == len(lived - failed)
+        passed |= lived - failed
+    assert kept["seeds"] == len(passed)
