@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,3 +111,36 @@ def _fleet(ctx: click.Context, directory: Path | None, config: Path | None, name
     if (directory is None) == (config is None):
         raise UsageError(f"Either {name} or --config FILE is needed, and not both.", "Say which crawl is meant.")
     return None if config is None else load(file=config, environ=backend_of(ctx).environ).settings
+
+
+@frontier.command("rebuild")
+@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "--config",
+    "config",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Settings of the crawl, where DIR has none: a folder warc with the files of an archive is enough.",
+)
+@json_option
+def rebuild(*, directory: Path, config: Path | None, as_json: bool) -> None:
+    """Build the frontier of the crawl in DIR anew from its archive, after it was lost.
+
+    Nothing is fetched: every answer in the archive is settled once more. What was fetched is known again, what was
+    found and not fetched is queued, robots.txt files are in force. The catalogue is written anew, the old one is kept
+    beside. What no archive holds is lost, and said.
+    """
+    from nephila.node.clock import SystemClock  # noqa: PLC0415 - start-up
+    from nephila.node.rebuilding import rebuild_directory  # noqa: PLC0415 - start-up
+
+    rebuilt = rebuild_directory(directory, SystemClock(), config)
+    if as_json:
+        print_json({"directory": str(directory), **asdict(rebuilt)})
+        return
+    click.echo(
+        f"{rebuilt.captures:,} answers in {rebuilt.segments:,} files were settled again: "
+        f"{rebuilt.pages:,} pages are known, {rebuilt.queued:,} URLs of {rebuilt.hosts:,} hosts wait."
+    )
+    if rebuilt.unowned:
+        click.echo(f"{rebuilt.unowned:,} answers belong to nobody and are left out.")
+    click.echo("Lost: " + "; ".join(rebuilt.lost) + ".")

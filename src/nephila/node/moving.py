@@ -21,7 +21,7 @@ from nephila.frontier.moving import AskedFor, CrawlRow, Row, ScopeRow, check_str
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import CrawlDirectoryError, FrontierError, UsageError
 from nephila.model.settings import Settings
-from nephila.urls import Address
+from nephila.urls import Address, Identifier
 
 from .directory import CrawlDirectory
 from .engines import policy_of
@@ -57,9 +57,8 @@ def asked_for(settings: Settings) -> AskedFor:
     return AskedFor(asdict(settings.urls), dump_toml(settings))
 
 
-def identify_with(settings: Settings, secret: int) -> Callable[[str], Address | None]:
-    """Addresses of a crawl with that secret."""
-    identifier = identifier_of(settings, secret)
+def identify_with(identifier: Identifier) -> Callable[[str], Address | None]:
+    """Addresses, or None for what is none."""
 
     def identify(url: str) -> Address | None:
         address = identifier.identify(url)
@@ -96,7 +95,7 @@ def export_directory(out: Path, to: Path, clock: Clock) -> Moved:
         if not (directory.frontier / "data.mdb").exists():
             raise CrawlDirectoryError(f"{out} has no frontier of its own", "see `nephila frontier rebuild`")
         with closing(LmdbFrontierView.open(directory.frontier, clock, settings.frontier.map_bytes)) as view:
-            identify = identify_with(settings, view.secret)
+            identify = identify_with(identifier_of(settings, view.secret))
             export = LmdbExport(view, policy_of(settings), identify, asked_for(settings))
             end = write_stream(to, with_scope(export.rows(), directory.saved_scope()))
         return Moved(end.rows, export.unnamed)
@@ -129,7 +128,7 @@ def import_directory(file: Path, out: Path, clock: Clock) -> Moved:
             rows,
             policy_of(settings),
             clock,
-            identify_with(settings, int(head.secret, 16)),
+            identify_with(identifier_of(settings, int(head.secret, 16))),
         )
         if read_stored(out) is None:
             write_stored(out, settings)

@@ -99,6 +99,11 @@ class Recovery:
         self._visits: dict[Token, list[Capture]] = {}
         """Parts of visits whose pages were not met yet."""
 
+    @property
+    def archive(self) -> LocalArchive | SpooledArchive:
+        """What it reads."""
+        return self._archive
+
     async def run(self) -> Recovered:
         """Recover every segment that was left open, then return the leases of the dead."""
         marks = self._frontier.view.marks()
@@ -152,6 +157,10 @@ class Recovery:
             return False
         await self._segment(segment, 0)
         return True
+
+    async def settle_again(self, capture: Capture, stored: StoredCapture) -> bool:
+        """Settle a capture from the archive, if its lease waits for it."""
+        return await self._settle(capture, stored)
 
     async def _segment(self, segment: SegmentId, confirmed: int) -> Recovered:
         kept = self._bookkeeper.looked_at(segment)

@@ -14,11 +14,11 @@ from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import NOWHERE, Admission, Found, FrontierSnapshot, Settled, UrlStory
 from nephila.model.outcome import DeferReason, OriginRules, Release, Settlement
 from nephila.model.policy import Block, DomainPolicy
-from nephila.model.record import SegmentId
-from nephila.model.task import Candidate, Lease, Level, Refusal, Token
-from nephila.urls import Fingerprint
+from nephila.model.record import RecordRef, SegmentId
+from nephila.model.task import Candidate, Lease, Level, Refusal, RobotsTask, Token
+from nephila.urls import Address, Fingerprint
 
-from . import admission, claiming, forgetting, lending, orders, returning, settling, trapping, upkeep, waking
+from . import admission, claiming, forgetting, lending, orders, replaying, returning, settling, trapping, upkeep, waking
 from .book import Book, Policy, read_anchor, read_url
 from .group import GroupCommitter
 from .marks import PARKED
@@ -191,6 +191,14 @@ class LmdbFrontier:
             return count
 
         return await self._group.run(verb)
+
+    async def lease_again(self, token: Token, candidate: Candidate, via: Address | None, ref: RecordRef) -> bool:
+        """Give the lease that a page in the archive was fetched under (N8); see `replaying`."""
+        return await self._group.run(lambda book: replaying.lease_page(book, token, candidate, via, ref))
+
+    async def lease_robots_again(self, token: Token, task: RobotsTask, host: str) -> None:
+        """The same for a robots.txt."""
+        await self._group.run(lambda book: replaying.lease_robots(book, token, task, host))
 
     # Workers outside
 

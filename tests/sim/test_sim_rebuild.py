@@ -1,0 +1,147 @@
+"""Crawls that lose their frontier, and go on with one that was built anew from the archive."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from crashes import World
+from three_books import check_whole, contents
+
+from nephila.cli.main import run
+from nephila.config import write_stored
+from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
+from nephila.model.errors import FrontierError
+from nephila.node.engines import policy_of
+from nephila.node.moving import identify_with
+from nephila.node.rebuilding import Rebuilt, rebuild_directory
+from nephila.node.takedown.record import Order, TakedownFolder
+from nephila.node.wiring import identifier_of
+from nephila.testing.recount import check_tables
+from nephila.testing.web import SimulatedWeb, WebSpec
+
+SMALL = replace(WebSpec.standard(5), hosts=8, pages=60, page_bytes=1500, links_per_page=10)
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """The pages of a crawl that lost nothing."""
+    world = World(SimulatedWeb(SMALL), tmp_path_factory.mktemp("calm"))
+    world.crawl()
+    return set(contents(world).pages)
+
+
+def lose_and_rebuild(world: World, *, catalogue: bool = True) -> Rebuilt:
+    write_stored(world.out, world.settings)
+    shutil.rmtree(world.out / "frontier")
+    if not catalogue:
+        for path in world.out.glob("catalogue.sqlite*"):
+            path.unlink()
+    return rebuild_directory(world.out, world.clock)
+
+
+@pytest.mark.parametrize("catalogue", [True, False], ids=["catalogue", "archive alone"])
+@pytest.mark.parametrize("step", [80, 200, 350])
+def test_a_crawl_goes_on_with_a_frontier_from_its_archive(
+    tmp_path: Path, wanted: set[str], step: int, catalogue: bool
+) -> None:
+    """N8, F10, P2, P5: every page that can be reached is stored, and none is asked for twice that was answered."""
+    world = World(SimulatedWeb(SMALL), tmp_path)
+    assert world.crawl(step) is None
+    rebuilt = lose_and_rebuild(world, catalogue=catalogue)
+    assert rebuilt.captures > 0
+    frontier = LmdbFrontier(world.out / "frontier", world.clock, policy_of(world.settings), threaded=False)
+    check_tables(frontier)
+    assert frontier.snapshot().pages == rebuilt.pages > 0
+    assert sum(frontier.snapshot().queued.values()) > 0
+    frontier._tables.close()
+    assert world.crawl() is not None
+    check_whole(world, wanted)
+
+
+def test_what_was_known_of_pages_is_known_again(tmp_path: Path) -> None:
+    """N8, P1, R2: depth, where it was found, validators, digests, robots.txt; hosts rest a full delay."""
+    world = World(SimulatedWeb(SMALL), tmp_path)
+    world.crawl()
+    urls = contents(world).pages
+    before = LmdbFrontierView.open(world.out / "frontier", world.clock, 1 << 30)
+    secret = before.secret
+
+    def stories(view: LmdbFrontierView) -> dict[str, tuple[object, ...]]:
+        identify = identify_with(identifier_of(world.settings, view.secret))
+        told = {}
+        for url in urls:
+            address = identify(url)
+            assert address is not None
+            story = view.story(address.host, address.fingerprint)
+            if story is not None:
+                told[url] = (
+                    story.url, story.state, story.depth, story.via, story.status, story.segment, story.offset,
+                    story.digest, story.settled_at // 60_000,
+                )  # fmt: skip
+        return told
+
+    known = stories(before)
+    origins = {f"http://site{number}.test" for number in range(8)}
+    rules = {origin: before.rules(origin) for origin in origins}
+    before.close()
+    lose_and_rebuild(world)
+    after = LmdbFrontierView.open(world.out / "frontier", world.clock, 1 << 30)
+    assert after.secret != secret
+    again = stories(after)
+    assert known.keys() == again.keys()
+    differing = {url for url in known if known[url] != again[url]}
+    assert not differing, {url: (known[url], again[url]) for url in differing}
+    for origin, rule in rules.items():
+        found = after.rules(origin)
+        assert (rule is None) == (found is None)
+        if rule is not None and found is not None:
+            assert (found.kind, found.body, found.status) == (rule.kind, rule.body, rule.status)
+    after.close()
+
+
+def test_a_frontier_that_is_there_is_not_replaced(tmp_path: Path) -> None:
+    """N8: nothing is overwritten, and nothing is left behind."""
+    world = World(SimulatedWeb(WebSpec.plain(9, hosts=2, pages=6, page_bytes=300, links_per_page=4)), tmp_path)
+    world.crawl()
+    with pytest.raises(FrontierError, match="has a frontier, which knows"):
+        rebuild_directory(world.out, world.clock)
+    lose_and_rebuild(world)
+    assert not (world.out / "rebuild").exists()
+    assert (world.out / "catalogue-before-rebuild.sqlite").exists()
+
+
+def test_what_was_taken_down_stays_blocked(tmp_path: Path) -> None:
+    """N8, K2, T7: pages that link to it are still in the archive."""
+    world = World(SimulatedWeb(WebSpec.plain(9, hosts=2, pages=6, page_bytes=300, links_per_page=4)), tmp_path)
+    world.crawl()
+    folder = TakedownFolder(world.out / "takedowns")
+    folder.add(Order(("http://site0.test/people",), ("site1.test",), "they asked us", "jane"), 7)
+    lose_and_rebuild(world)
+    view = LmdbFrontierView.open(world.out / "frontier", world.clock, 1 << 30)
+    blocks = {block.pattern: block.reason for block in view.blocks()}
+    view.close()
+    assert blocks == {"http://site0.test/people$": "they asked us", "site1.test": "they asked us"}
+
+
+def test_the_files_of_an_archive_are_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """N8, C4: as they come from a store of objects, with the settings of the fleet that wrote them."""
+    world = World(SimulatedWeb(SMALL), tmp_path)
+    assert world.crawl(200) is None
+    shutil.copytree(world.out / "warc", tmp_path / "copy" / "warc", ignore=shutil.ignore_patterns("*.cdxj"))
+    config = tmp_path / "fleet.toml"
+    config.write_text(
+        '[scope]\nmode = "all"\n[archive]\nurl = "s3://bucket/web"\n[catalogue]\nurl = "postgresql://a/b"\n'
+    )
+    assert run(["frontier", "rebuild", str(tmp_path / "copy"), "--config", str(config), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["pages"] > 5
+    assert told["queued"] > 5
+    assert told["lost"]
+    assert run(["frontier", "export", str(tmp_path / "copy"), "--to", str(tmp_path / "file")]) == 0
+    assert run(["frontier", "rebuild", str(tmp_path / "copy")]) == 1
+    assert run(["frontier", "rebuild", str(tmp_path / "nothing")]) == 1
+    assert "there is no archive in" in capsys.readouterr().err
