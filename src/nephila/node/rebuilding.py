@@ -23,13 +23,13 @@ from pathlib import Path
 
 from nephila.config import load, read_stored, write_stored
 from nephila.frontier.embedded import LmdbFrontierView
-from nephila.interfaces.catalogue import Catalogue
+from nephila.interfaces.catalogue import CaptureRow, Catalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.errors import CrawlDirectoryError, FrontierError, NephilaError, UsageError
 from nephila.model.record import Capture, SegmentId, StoredCapture
 from nephila.model.settings import Settings
-from nephila.model.task import Candidate, RobotsTask
+from nephila.model.task import Candidate, PageTask, PartTask, RobotsTask
 from nephila.store import SqliteCatalogue
 
 from .directory import CrawlDirectory
@@ -199,15 +199,19 @@ class Replay:
             return
         self.segments += 1
         known, upto = self._listed(segment)
+        parts: list[CaptureRow] = []
         for capture, stored in self._archive.tail(segment, 0):
             owned = stored.ref.offset >= upto or stored.ref.offset in known
             self._clock.advance_to(capture.fetched.ended_at)
-            if owned and await self._settle(capture, stored):
+            if owned and isinstance(capture.task, PartTask):
+                parts.append(self._m.recovery.row_of_part(capture, stored))
+                self.captures += 1
+            elif owned and await self._settle(capture, stored):
                 self.captures += 1
             else:
                 await self._frontier.disown(segment, stored.ref.offset)
                 self.unowned += 1
-        rows = sorted(self._m.bookkeeper.take(segment), key=lambda row: row.offset)
+        rows = sorted([*parts, *self._m.bookkeeper.take(segment)], key=lambda row: row.offset)
         await self._m.bookkeeper.adopt(segment, end, rows)
 
     def _listed(self, segment: SegmentId) -> tuple[set[int], int]:
@@ -224,7 +228,9 @@ class Replay:
         match capture.task:
             case RobotsTask() as task:
                 await self._frontier.lease_robots_again(capture.token, task, address.host)
-            case task:
+            case PartTask():
+                return False
+            case PageTask() as task:
                 candidate = Candidate(address, task.depth, task.level, task.hops)
                 via = self._identify(capture.via) if capture.via else None
                 if not await self._frontier.lease_again(capture.token, candidate, via, stored.ref):

@@ -160,7 +160,11 @@ class Recovery:
 
     async def settle_again(self, capture: Capture, stored: StoredCapture) -> bool:
         """Settle a capture from the archive, if its lease waits for it."""
-        return await self._settle(capture, stored)
+        return await self._settle(_as_shown(capture), stored)
+
+    def row_of_part(self, capture: Capture, stored: StoredCapture) -> CaptureRow:
+        """The row of what a page in a browser asked for: nothing is settled by it."""
+        return self._row(capture, stored)
 
     async def _segment(self, segment: SegmentId, confirmed: int) -> Recovered:
         kept = self._bookkeeper.looked_at(segment)

@@ -90,7 +90,8 @@ def test_what_belongs_to_another_group_is_handed_over_and_refused_here() -> None
         assert told == Admission(2, 0)
         (handed,) = abroad["uk"].admitted
         assert handed == candidate("https://shop.co.uk/b")._replace(address=ELSEWHERE.identify("https://shop.co.uk/b"))
-        task = PageTask("https://spinne.de/", HOME.identify("https://spinne.de/").fingerprint, 0)  # type: ignore[union-attr]
+        home = candidate("https://spinne.de/").address
+        task = PageTask(home.fingerprint, home.url, 0, Level.MEDIUM)
         plain = Settlement(task, Dropped("x"), [candidate("https://spinne.de/d")])
         mixed = Settlement(task, Dropped("x"), [candidate("https://spinne.de/d"), candidate("https://shop.co.uk/e")])
         assert await border.settle([plain]) == [plain]

@@ -14,8 +14,8 @@ from xxhash import xxh3_64_digest
 from nephila.interfaces.frontier import Found
 from nephila.model.outcome import Dead, Done, Dropped, Outcome, Retry, Settlement
 from nephila.model.policy import Block, DomainPolicy
-from nephila.model.rendering import RenderMode
 from nephila.model.record import RecordRef
+from nephila.model.rendering import RenderMode
 from nephila.model.settings import (
     BudgetSettings,
     PolitenessSettings,
