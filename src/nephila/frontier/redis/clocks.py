@@ -1,8 +1,11 @@
 """The timeline of a fleet: the engine's own clock (DESIGN section 11), or a test's.
 
 The engine adds its clock to delays; workers only need to know what time it is there. An answer says when it was given,
-and was given before it came: so each answer bounds the engine's time from below, and the best bound of late is taken.
-A worker is late by a fraction of a round trip then, and never early.
+and was given before it came: so each answer bounds the engine's time from below, and the best bound is kept. A worker
+is late by a fraction of a round trip then, and never early. The best bound is never let go for a worse one, however
+many of those come (all shards at once, seconds after they answered, while one fails over): a timeline that fell back
+would leap ahead with the next good answer, and cut a rest short that was reckoned in between. It only fades as fast as
+clocks drift.
 
 A crawl may have been made for a virtual clock: then every call carries the time, and an anchor that lets the timeline
 go on after a reboot, as it does on one machine.
@@ -10,7 +13,6 @@ go on after a reboot, as it does on one machine.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -19,8 +21,8 @@ import msgspec
 from nephila.frontier.timeline import Anchor, Timeline
 from nephila.interfaces.clock import Clock
 
-_KEPT = 64
-"""Answers that the estimate rests on: clocks drift, so that old ones prove little."""
+_DRIFT_PER_MS = 1 / 5_000
+"""By so much may two clocks run apart: 200 ppm, twice what a bad quartz does."""
 
 
 class EngineTimeline(Protocol):
@@ -47,12 +49,14 @@ class RemoteTimeline:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._offsets: deque[int] = deque(maxlen=_KEPT)
-        self._best = 0
+        self._best: int | None = None
+        """The engine's time less ours, by the best answer."""
+        self._heard_at = 0
+        """When that answer came, by our own clock."""
 
     def now(self) -> int:
         """The present moment, or a little before it."""
-        return self._clock.steady_ms() + self._best if self._offsets else self._clock.wall_ms()
+        return self._clock.wall_ms() if self._best is None else self._clock.steady_ms() + self._best
 
     def wall_of(self, moment: int) -> int:
         """The engine's timeline is UTC."""
@@ -68,8 +72,10 @@ class RemoteTimeline:
 
     def heard(self, now: int) -> None:
         """One more bound."""
-        self._offsets.append(now - self._clock.steady_ms())
-        self._best = max(self._offsets)
+        here = self._clock.steady_ms()
+        faded = None if self._best is None else self._best - int((here - self._heard_at) * _DRIFT_PER_MS)
+        if faded is None or now - here >= faded:
+            self._best, self._heard_at = now - here, here
 
 
 class VirtualTimeline:

@@ -15,7 +15,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nephila.dedup import SharedDigestIndex
@@ -48,6 +48,8 @@ class Post:
     """Segments on which pages wait, of all workers."""
     refresh: Callable[[], Awaitable[object]]
     """Bring the figures of the frontier up to date."""
+    return_leases: Callable[[], Awaitable[int]]
+    """Return the leases that an earlier run of this worker held."""
     draw: random.Random
     share_addresses: Callable[[int], None]
     """So many workers are at work: each has its part of what one address may be asked."""
@@ -80,8 +82,12 @@ class FleetCrawl(Crawl):
         return summary
 
     async def _recover(self) -> Recovered:
-        """What lies in its spool; who wrote that is dead, for this one holds the directory."""
-        return await self._m.recovery.of_spool()
+        """What lies in its spool; who wrote that is dead, for this one holds the directory.
+
+        First what was stored is settled from there, under the leases that still wait for it; then those are returned.
+        """
+        found = await self._m.recovery.of_spool()
+        return replace(found, reaped=await self._post.return_leases())
 
     def _beside(self) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
         return (("lost", self._look_for_lost()), ("contents", self._share_contents()))

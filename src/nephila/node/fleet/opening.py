@@ -88,7 +88,6 @@ async def joined(
             )
             writer = draw_writer()
             await _register(registry, member, writer, directory, objects, settings)
-            await servers.frontier.reap_holder(member.id)
             visits = Visits(whole, ground.clock, stack)
             untold = directory.untold = Untold(visits.registries(servers.state))
             scope = SharedScope(registry, directory)
@@ -131,6 +130,7 @@ async def joined(
                 contents,
                 servers.frontier.pending_segments,
                 servers.frontier.look,
+                partial(servers.frontier.reap_holder, member.id),
                 draw,
                 share,
             )
