@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 import postgres
 import pytest
@@ -20,7 +21,7 @@ from gate import gate
 from postgres import PASSWORD, Postgres
 from seaweed import SECRET, Seaweed
 from served import ServedWeb, plain_web, run, served
-from valkey_servers import ValkeyCluster, ValkeySingle
+from valkey_servers import ValkeyCluster, ValkeyServer, ValkeySingle
 
 from nephila.testing.web import AuditReport
 from nephila.testing.web.truth import Expect
@@ -136,6 +137,11 @@ def test_a_worker_joins_is_seen_and_drained(tmp_path: Path, engines: Engines, ho
     assert stays.end()["stopped_by"] == "done"
     check_all_is_stored_once(fleet, web.audit(), 0)
     check_nothing_is_left(fleet, home, stays)
+    (shown,) = json.loads(fleet.say("pages", "--limit", "1", "--json"))["pages"]
+    told = json.loads(fleet.say("why", shown["url"], "--json"))
+    assert (told["state"], told["captures"], told["robots"]) == ("completed", 1, "allows it")
+    assert json.loads(fleet.say("why", "http://never.test/", "--json", code=1))["state"] == "unknown"
+    assert json.loads(fleet.say("dead", "--json"))["count"] == 0
     assert "no worker is called 'nobody'" in refused(fleet, "fleet", "drain", "nobody")
     other = ("--dir", str(tmp_path / "other"), "--set", "urls.sort_query=false")
     assert "urls.* or archive.url differ" in refused(fleet, "worker", *other)
@@ -143,6 +149,30 @@ def test_a_worker_joins_is_seen_and_drained(tmp_path: Path, engines: Engines, ho
     files = b"".join(path.read_bytes() for path in fleet.folder.rglob("*") if path.is_file())
     for secret in (SECRET, PASSWORD):
         assert secret.encode() not in files
+
+
+def test_a_fleet_is_operated_over_http(tmp_path: Path, engines: Engines, hold: ExitStack) -> None:
+    """C1, C2, R4, T7, S1: seeds, blocks and policies of the control API hold for a worker that it never speaks to."""
+    web = web_of(hold, tmp_path, 80, 0.05, seed=72, hosts=8)
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, 0.05))
+    api = hold.enter_context(fleet.served())
+    host = urlsplit(web.seeds[0]).hostname or ""
+    blocked = next(one for one in sorted({urlsplit(url).hostname or "" for url in wanted(web)}) if one != host)
+    assert api("POST", "/seeds", {"urls": web.seeds})["added"] == 1
+    assert api("POST", "/seeds", {"urls": web.seeds})["duplicates"] == 1
+    assert api("POST", "/blocklist", {"pattern": blocked, "reason": "they asked us"})["pattern"] == blocked
+    assert api("PUT", f"/policies/{host}", {"crawl_depth": 9})["crawl_depth"] == 9
+    assert api("GET", "/status")["frontier_size"] >= 1
+    fleet.start("worker").end()
+    assert fleet.workers() == []
+    stored = fleet.stored()
+    assert {urlsplit(url).hostname for url in wanted(web)} - {urlsplit(url).hostname for url in stored} == {blocked}
+    assert web.audit().by_kind == {}
+    wait_until(lambda: api("GET", "/status")["pages"] == len(stored), "the counters are not followed")
+    assert api("GET", f"/why?url={quote(web.seeds[0], safe='')}")["data"]["state"] == "completed"
+    assert "not kept for a fleet" in api("GET", f"/domains/{host}", code=None)["detail"]
+    changes = (fleet.folder / "desk" / "changes.jsonl").read_text().splitlines()
+    assert len(changes) >= 3, "what people change is on record"
 
 
 def test_workers_are_killed_and_start_again(
@@ -214,8 +244,16 @@ def fail_over(cluster: ValkeyCluster, draw: random.Random) -> float:
     )
     away_s = time.monotonic() - before
     struck.start()
-    wait_until(lambda: struck.info("replication")["role"] == "slave", "the old primary does not follow")
+    wait_until(lambda: all(follows(one) for one in cluster.servers), "the old primary does not follow")
     return away_s
+
+
+def follows(server: ValkeyServer) -> bool:
+    """Whether a server is a primary with a replica, or a replica that has all: only then may another primary die."""
+    told = server.info("replication")
+    if told["role"] == "master":
+        return told["connected_slaves"] == "1"
+    return told["master_link_status"] == "up"
 
 
 @dataclass(frozen=True)

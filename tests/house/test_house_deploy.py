@@ -45,7 +45,9 @@ def commands() -> Iterator[tuple[str, list[str]]]:
     text = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
     yield "Dockerfile", yaml.safe_load(re.findall(r"^CMD (\[.*\])$", text, re.MULTILINE)[0])
     guide = (ROOT / "docs" / "fleet.md").read_text(encoding="utf-8")
-    for line in re.findall(r"^\./nephila ((?:worker|seed|fleet|check|frontier) .*?)(?:  +#.*)?$", guide, re.MULTILINE):
+    for line in re.findall(
+        r"^\./nephila ((?:worker|seed|fleet|check|frontier|pages|why|dead) .*?)(?: +#.*)?$", guide, re.MULTILINE
+    ):
         yield f"docs/fleet.md: {line}", line.split()
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import json
 import os
 import re
 import signal
 import subprocess
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from gate import Gate
@@ -150,6 +153,36 @@ class Fleet:
     def status(self) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(self.say("fleet", "status", "--json"))
         return answer
+
+    @contextlib.contextmanager
+    def served(self) -> Iterator[Callable[..., Any]]:
+        """The control API of the fleet; asked by method, path and body."""
+        command = nephila("serve", "--config", self.settings, "--out", self.folder / "desk", "--port", "0")
+        log = self.folder / "serve.log"
+        with log.open("wb") as told:
+            process = subprocess.Popen(command, stdout=told, stderr=told, env={**os.environ, **self.environ})
+        try:
+            deadline = time.monotonic() + 60
+            while not (found := re.search(r"API: (\S+)", log.read_text())):
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.05)
+            address = urlsplit(found[1])
+
+            def ask(method: str, path: str, body: object = None, *, code: int | None = 200) -> Any:
+                line = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+                headers = {"Content-Type": "application/json"} if body is not None else {}
+                line.request(method, address.path + path, None if body is None else json.dumps(body), headers)
+                answer = line.getresponse()
+                text = answer.read()
+                line.close()
+                assert code is None or answer.status in {code, 201}, (answer.status, text)
+                return json.loads(text)
+
+            yield ask
+        finally:
+            process.terminate()
+            process.wait(20)
 
     def workers(self) -> list[Standing]:
         """Who is on the register, asked without the command line."""

@@ -84,11 +84,8 @@ class WhyAnswer(Protocol):
         """The same for scripts."""
 
 
-class CrawlView(Protocol):
-    """A crawl directory, read beside a crawl that may be running."""
-
-    def status(self) -> CrawlStatus:
-        """Where the crawl stands: a frozen record."""
+class Insight(Protocol):
+    """A crawl, in a directory or on the engines of a fleet, read beside those who may be working on it."""
 
     def why(self, url: str) -> WhyAnswer:
         """The story of one URL."""
@@ -101,6 +98,13 @@ class CrawlView(Protocol):
 
     def pages(self, host: str, status: int | None, like: str, limit: int) -> Iterator[PageRow]:
         """Stored pages, newest first."""
+
+
+class CrawlView(Insight, Protocol):
+    """A crawl directory."""
+
+    def status(self) -> CrawlStatus:
+        """Where the crawl stands: a frozen record."""
 
 
 class Operator(Protocol):
@@ -233,6 +237,12 @@ def _open_view(out: Path) -> CrawlView:
     return open_view(out)
 
 
+def _open_fleet_view(configured: Configured) -> Insight:
+    from nephila.node.fleet.looking import open_fleet_view  # noqa: PLC0415 - start-up
+
+    return open_fleet_view(configured)
+
+
 def _report_on(out: Path) -> CrawlReport:
     from nephila.node.reporting import report_on  # noqa: PLC0415 - start-up
 
@@ -269,6 +279,7 @@ class Backend:
 
     run_crawl: RunCrawl = _run_crawl
     open_view: Callable[[Path], CrawlView] = _open_view
+    open_fleet_view: Callable[[Configured], Insight] = _open_fleet_view
     run_demo: RunDemo = _run_demo
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     open_operator: Callable[[Path], Operator] = _open_operator

@@ -9,33 +9,45 @@ import click
 
 from nephila.model.errors import UsageError
 
-from .backend import backend_of
 from .figures import moment
-from .looking import directory_argument, json_option
+from .looking import fleet_option, json_option, place_argument, view_of
 from .naming import command_name
 from .output import print_json, printable
 
 
 @click.command("dead", short_help="List URLs that were given up, or put them back.")
-@directory_argument
+@place_argument
+@fleet_option
 @click.option("--retry", "urls", multiple=True, metavar="URL", help="Put this one back into the queue.  (repeatable)")
 @click.option("--retry-all", is_flag=True, help="Put all of them back.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), help="List at most so many.")
 @json_option
 @click.pass_context
 def dead(
-    ctx: click.Context, directory: Path, *, urls: tuple[str, ...], retry_all: bool, limit: int, as_json: bool
+    ctx: click.Context,
+    directory: Path | None,
+    *,
+    file: Path | None,
+    urls: tuple[str, ...],
+    retry_all: bool,
+    limit: int,
+    as_json: bool,
 ) -> None:
     """List the dead letters of the crawl in DIR with what they failed of, or put them back, retries forgiven."""
     if urls and retry_all:
         raise UsageError("--retry and --retry-all exclude each other.", "Give one of them.")
-    view = backend_of(ctx).open_view(directory)
+    view = view_of(ctx, directory, file)
     if urls or retry_all:
         revived = view.revive(None if retry_all else urls)
         if as_json:
             print_json({"revived": revived})
         else:
-            click.echo(f"{revived:,} put back. To fetch: {command_name()} crawl --out {shlex.quote(str(directory))}")
+            crawl = (
+                f"crawl --out {shlex.quote(str(directory))}"
+                if directory
+                else f"worker --config {shlex.quote(str(file))}"
+            )
+            click.echo(f"{revived:,} put back. To fetch: {command_name()} {crawl}")
         ctx.exit(0 if revived or retry_all else 1)
     letters = view.dead(limit)
     if as_json:

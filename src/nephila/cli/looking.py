@@ -9,12 +9,36 @@ from pathlib import Path
 
 import click
 
+from nephila.config import load
+from nephila.model.errors import UsageError
+
+from .backend import Insight, backend_of
 from .output import printable
 
 directory_argument = click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+place_argument = click.argument(
+    "directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path)
+)
+fleet_option = click.option(
+    "--config",
+    "file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Instead of DIR: the settings of a fleet, whose crawl is looked at.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 
 LEAST_TEXT = 30
+
+
+def view_of(ctx: click.Context, directory: Path | None, file: Path | None) -> Insight:
+    """The crawl in a directory, or that of a fleet."""
+    if (directory is None) == (file is None):
+        raise UsageError("Name one crawl: DIR, or --config FILE of a fleet.")
+    backend = backend_of(ctx)
+    if directory is not None:
+        return backend.open_view(directory)
+    return backend.open_fleet_view(load(file=file, environ=backend.environ))
 
 
 def print_labelled(rows: Iterable[tuple[str, str]], width: int | None = None) -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from .backend import backend_of
 from .figures import moment, size
-from .looking import directory_argument, json_option
+from .looking import fleet_option, json_option, place_argument, view_of
 from .output import print_json, printable
 
 
 @click.command("pages", short_help="List the pages that were stored.")
-@directory_argument
+@place_argument
+@fleet_option
 @click.option("--host", default="", metavar="HOST", help="Of this host only.")
 @click.option("--status", type=click.IntRange(100, 599), metavar="CODE", help="With this HTTP status only.")
 @click.option("--like", default="", metavar="TEXT", help="Whose URL holds this text; % stands for anything.")
@@ -21,10 +21,18 @@ from .output import print_json, printable
 @json_option
 @click.pass_context
 def pages(
-    ctx: click.Context, directory: Path, *, host: str, status: int | None, like: str, limit: int, as_json: bool
+    ctx: click.Context,
+    directory: Path | None,
+    *,
+    file: Path | None,
+    host: str,
+    status: int | None,
+    like: str,
+    limit: int,
+    as_json: bool,
 ) -> None:
     """List the pages of the crawl in DIR, the newest capture first: status, size, time (UTC), URL and title."""
-    rows = list(backend_of(ctx).open_view(directory).pages(host, status, like, limit))
+    rows = list(view_of(ctx, directory, file).pages(host, status, like, limit))
     if as_json:
         print_json({"pages": rows, "count": len(rows), "limit": limit})
         return

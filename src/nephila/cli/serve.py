@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nephila.config import Configured, load
+from nephila.model.errors import UsageError
+
 from .backend import backend_of
+from .looking import fleet_option
 from .output import printable
 
 if TYPE_CHECKING:
@@ -19,17 +23,19 @@ if TYPE_CHECKING:
 
 PORT = 8470
 HOST = "127.0.0.1"
+SERVED = Path("nephila-serve")
+"""Where the log of changes is kept that were made to a fleet's crawl."""
 
 
 @click.command("serve", short_help="Serve the dashboard and the control API of a crawl.")
 @click.option(
     "--out",
     "directory",
-    required=True,
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The crawl directory.",
+    help="The crawl directory; with --config, the folder for the log of changes.",
 )
+@fleet_option
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65_535), help="0 takes a free one.")
 @click.option("--host", default=HOST, show_default=True, metavar="ADDR", help="Another than loopback needs a token.")
 @click.option(
@@ -39,14 +45,21 @@ HOST = "127.0.0.1"
     help="Tokens, one a line: NAME read|write TOKEN.",
 )
 @click.pass_context
-def serve(ctx: click.Context, directory: Path, *, port: int, host: str, token_file: Path | None) -> None:
+def serve(
+    ctx: click.Context, directory: Path | None, *, file: Path | None, port: int, host: str, token_file: Path | None
+) -> None:
     """Serve dashboard and control API of the crawl in DIR until Ctrl-C; a running crawl obeys what is changed.
+
+    With --config, of a fleet's crawl: seeds, policies, blocks, dead letters, pages and status, for all workers.
 
     Only this machine may ask, unless there are tokens: in a file, or in the environment as NEPHILA_API_TOKEN (may
     change things) and NEPHILA_API_READ_TOKEN (may look).
     """
-    where = binding(host, port, token_file, backend_of(ctx).environ)
-    asyncio.run(_until_signal(directory, where))
+    if directory is None and file is None:
+        raise UsageError("Name the crawl to serve: --out DIR, or --config FILE of a fleet.")
+    environ = backend_of(ctx).environ
+    configured = load(file=file, environ=environ) if file is not None else None
+    asyncio.run(_until_signal(directory or SERVED, configured, binding(host, port, token_file, environ)))
 
 
 def binding(host: str, port: int, token_file: Path | None, environ: Mapping[str, str]) -> Binding:
@@ -63,14 +76,19 @@ def binding(host: str, port: int, token_file: Path | None, environ: Mapping[str,
     return Binding(host, port, read_tokens(token_file, environ), tell, complain)
 
 
-async def _until_signal(directory: Path, where: Binding) -> None:
-    from nephila.control.server import serve_directory  # noqa: PLC0415 - start-up
+async def _until_signal(directory: Path, configured: Configured | None, where: Binding) -> None:
+    from nephila.control.server import serve_directory, serve_until  # noqa: PLC0415 - start-up
 
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _end, ended)
-    await serve_directory(directory, where, ended)
+    if configured is None:
+        await serve_directory(directory, where, ended)
+        return
+    from nephila.node.fleet.desk import desk_of_fleet  # noqa: PLC0415 - start-up
+
+    await serve_until(desk_of_fleet(configured, directory), where, ended)
 
 
 def _end(ended: asyncio.Future[None]) -> None:

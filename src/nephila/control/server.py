@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -110,9 +110,14 @@ async def serve_desk(desk: Desk, listener: socket.socket, binding: Binding, boun
 
 async def serve_directory(out: Path, binding: Binding, ended: Awaitable[object]) -> None:
     """Serve a crawl directory until `ended` is done."""
+    await serve_until(desk_beside(out), binding, ended)
+
+
+async def serve_until(opened: AbstractAsyncContextManager[Desk], binding: Binding, ended: Awaitable[object]) -> None:
+    """Serve the desk that is opened until `ended` is done."""
     listener = listening(binding)
     try:
-        async with desk_beside(out) as desk:
+        async with opened as desk:
             serving = asyncio.create_task(serve_desk(desk, listener, binding), name="serve")
             ending = asyncio.ensure_future(ended)
             await asyncio.wait({serving, ending}, return_when=asyncio.FIRST_COMPLETED)

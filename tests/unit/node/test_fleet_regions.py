@@ -90,8 +90,7 @@ def test_what_belongs_to_another_group_is_handed_over_and_refused_here() -> None
         assert told == Admission(2, 0)
         (handed,) = abroad["uk"].admitted
         assert handed == candidate("https://shop.co.uk/b")._replace(address=ELSEWHERE.identify("https://shop.co.uk/b"))
-        home = candidate("https://spinne.de/").address
-        task = PageTask(home.fingerprint, home.url, 0, Level.MEDIUM)
+        task = PageTask("https://spinne.de/", candidate("https://spinne.de/").address.fingerprint, 0, Level.HIGH)
         plain = Settlement(task, Dropped("x"), [candidate("https://spinne.de/d")])
         mixed = Settlement(task, Dropped("x"), [candidate("https://spinne.de/d"), candidate("https://shop.co.uk/e")])
         assert await border.settle([plain]) == [plain]

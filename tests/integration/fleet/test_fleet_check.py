@@ -1,0 +1,82 @@
+"""`nephila check` on real engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import postgres
+import pytest
+from postgres import Postgres
+from seaweed import BUCKET, READER, READER_SECRET, Seaweed
+from valkey_servers import ValkeySingle
+
+from nephila.model.settings import ArchiveSettings, FleetSettings, S3Settings, Settings
+from nephila.node.fleet.checking import check_engines
+from nephila.node.fleet.findings import Finding, Verdict
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Postgres]:
+    with postgres.running(18, "-cfsync=on") as server:
+        yield server
+
+
+@pytest.fixture
+def settings(valkey: ValkeySingle, database: Postgres, object_server: Seaweed, tmp_path: Path) -> Settings:
+    return Settings(
+        fleet=FleetSettings(crawl="checked", servers=tuple(valkey.names), directory=str(tmp_path / "worker")),
+        catalogue=database.settings,
+        archive=ArchiveSettings(url=f"s3://{BUCKET}/checked"),
+        s3=S3Settings(endpoint=object_server.endpoint),
+    )
+
+
+def environ(database: Postgres, store: Seaweed) -> dict[str, str]:
+    return {**database.environ, **store.environ}
+
+
+def failed(findings: list[Finding]) -> list[str]:
+    return [f"{one.engine} {one.subject}: {one.text}" for one in findings if one.verdict is Verdict.FAILED]
+
+
+def test_engines_that_are_well_pass_and_nothing_is_left_there(
+    settings: Settings, database: Postgres, object_server: Seaweed, valkey: ValkeySingle
+) -> None:
+    """N2, N4, W2, W3: every line is good; the keys, tables and objects that were tried are gone again."""
+    findings = check_engines(settings, environ(database, object_server), read_only=False)
+    assert failed(findings) == []
+    told = " ".join(one.text for one in findings)
+    for word in ("Valkey", "appendonly is on", "noeviction", "PostgreSQL", "If-None-Match", "taken away again"):
+        assert word in told
+    assert valkey.server.ask("KEYS", "nephila:{checked}*") == []
+    assert database.query("SELECT 1 FROM pg_namespace WHERE nspname LIKE 'crawl_checked%'") == []
+
+
+def test_what_is_wrong_with_an_engine_is_told_with_what_to_change(
+    settings: Settings, database: Postgres, object_server: Seaweed
+) -> None:
+    """N2, N4: an engine that would forget, one that is not there, one that lets us look and not write."""
+    with ValkeySingle("--maxmemory-policy", "allkeys-lru") as careless:
+        fleet = replace(settings.fleet, servers=tuple(careless.names), wait_replicas=1)
+        credentials = {"AWS_ACCESS_KEY_ID": READER, "AWS_SECRET_ACCESS_KEY": READER_SECRET}
+        wrong = replace(
+            settings,
+            fleet=fleet,
+            catalogue=replace(settings.catalogue, url="postgresql://spider@127.0.0.1:1/crawls"),
+        )
+        findings = check_engines(wrong, environ(database, object_server) | credentials, read_only=False)
+    told = failed(findings)
+    assert len(told) == 5
+    for word in ("appendonly is off", "allkeys-lru", "wait_replicas", "cannot be reached", f"archive s3://{BUCKET}"):
+        assert any(word in line for line in told), word
+    assert all(one.advice for one in findings if one.verdict is Verdict.FAILED)
+
+
+def test_a_check_may_be_told_to_write_nothing(settings: Settings, database: Postgres, object_server: Seaweed) -> None:
+    """N2: with rights to look only, everything that can be looked at is."""
+    reader = {"AWS_ACCESS_KEY_ID": READER, "AWS_SECRET_ACCESS_KEY": READER_SECRET}
+    findings = check_engines(settings, environ(database, object_server) | reader, read_only=True)
+    assert failed(findings) == []
+    assert not any("stored" in one.text for one in findings)
