@@ -175,6 +175,28 @@ def test_a_fleet_is_operated_over_http(tmp_path: Path, engines: Engines, hold: E
     assert len(changes) >= 3, "what people change is on record"
 
 
+def test_a_group_asks_its_own_domains_and_nobody_else_does(tmp_path: Path, engines: Engines, hold: ExitStack) -> None:
+    """N6, N7, W2: links are handed over both ways, each page is stored by its own group; a SIGTERM leaves no spool."""
+    web = web_of(hold, tmp_path, 120, 0.1, seed=73, hosts=10)
+    pinned = {"site1.test", "site2.test", "site3.test"}
+    regions = f'regions = ["eu={",".join(sorted(pinned))}"]'
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, 0.1, regions))
+    fleet.seed()
+    here, there = fleet.start("here", "--max-wait", "8"), fleet.start("there", "--group", "eu", "--forever")
+    here.end()
+    everything = wanted(web)
+    mine = {url for url in everything if urlsplit(url).hostname in pinned}
+    wait_until(lambda: f"{len(mine):,} stored" in fleet.say("fleet", "status", "--group", "eu"), "not all is fetched")
+    there.process.terminate()
+    assert there.process.wait(60) == 130
+    ours, theirs = fleet.stored(), fleet.stored("-eu")
+    assert set(theirs) == mine
+    assert set(ours) == everything - mine
+    assert {*ours.values(), *theirs.values()} == {1}
+    assert list((fleet.folder / "there" / "spool").iterdir()) == []
+    assert web.audit().by_kind == {}
+
+
 def test_workers_are_killed_and_start_again(
     tmp_path: Path, engines: Engines, hold: ExitStack, say: Callable[[str], None]
 ) -> None:

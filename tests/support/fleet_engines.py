@@ -203,11 +203,11 @@ class Fleet:
 
     # What came of it
 
-    def stored(self) -> Counter[str]:
-        """Every page in the catalogue, and how often it was stored."""
+    def stored(self, region: str = "") -> Counter[str]:
+        """Every page in the catalogue, of the crawl or of a region, and how often it was stored."""
         rows = self.engines.database.query(
             "SELECT url FROM captures WHERE robots = false AND status BETWEEN 200 AND 299 AND truncated = ''",
-            f'"crawl_{self.crawl}"',
+            f'"crawl_{self.crawl}{region}"',
         )
         return Counter(portless(url) for (url,) in rows)
 

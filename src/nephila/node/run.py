@@ -105,7 +105,7 @@ def run_flush(out: Path, configured: Configured, *, listeners: Sequence[EventSin
 async def _flush(out: Path, configured: Configured, listeners: Sequence[EventSink]) -> CrawlSummary:
     CrawlDirectory(out).check()
     async with opened(out, configured, Ground(SystemClock()), listeners=listeners, for_good=False) as crawl:
-        obey_signals(crawl)
+        _obey_signals(crawl)
         crawl.stop(StoppedBy.DONE)
         return await crawl.run()
 
@@ -124,7 +124,7 @@ async def _crawl(
         raise UsageError("there are no seeds", hint="give a URL, --seeds FILE or --domains CSV")
     overhearing = Overhearing()
     async with _opened(out, configured, [*listeners, overhearing]) as crawl:
-        obey_signals(crawl)
+        _obey_signals(crawl)
         workers = process_count(configured.settings)
         watch = Watch(crawl.machinery, crawl.snapshot, crawl.warn, overhearing, workers)
         viewing = asyncio.create_task(view(crawl), name="view") if view is not None else None
@@ -172,7 +172,7 @@ def _end_at_once(number: int, _frame: object = None) -> None:
     os._exit(128 + number)
 
 
-def obey_signals(crawl: Running) -> None:
+def _obey_signals(crawl: Running) -> None:
     """First SIGINT or SIGTERM: stop cleanly. Second: at once; the directory is as safe as after kill -9.
 
     Workers end with this process, by the kernel's hand.

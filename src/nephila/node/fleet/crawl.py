@@ -21,7 +21,7 @@ from typing import Any
 from nephila.dedup import SharedDigestIndex
 from nephila.model.errors import EngineAwayError, NephilaError
 from nephila.model.record import SegmentId
-from nephila.model.summary import CrawlSummary
+from nephila.model.summary import CrawlSummary, StoppedBy
 from nephila.node.crawl import Crawl
 from nephila.node.machinery import Machinery
 from nephila.node.recovery import Recovered
@@ -80,6 +80,13 @@ class FleetCrawl(Crawl):
             await asyncio.gather(beats, return_exceptions=True)
             await self._leave()
         return summary
+
+    def retire(self) -> None:
+        """End cleanly, with time for uploads: whoever ends a worker from outside may take its disk away next."""
+        if self._stopped_by is None:
+            self._stopped_by = StoppedBy.INTERRUPT
+            self._m.pipeline.stopping = True
+            self.nudge()
 
     async def _recover(self) -> Recovered:
         """What lies in its spool; who wrote that is dead, for this one holds the directory.

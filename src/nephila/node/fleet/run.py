@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -23,7 +24,6 @@ from nephila.node.clock import SystemClock
 from nephila.node.collector import calm_collector
 from nephila.node.extending import documents_of
 from nephila.node.memory import threads
-from nephila.node.run import obey_signals
 from nephila.node.sowing import Sower
 from nephila.node.wiring import Ground, identifier_of
 from nephila.seeds import SeedReport, SeedSource
@@ -59,7 +59,7 @@ async def _work(
     configured: Configured, seeds: Sequence[SeedSource], listeners: Sequence[EventSink], view: View | None
 ) -> CrawlSummary:
     async with joined(configured, Ground(SystemClock()), open_servers, listeners=listeners) as worker:
-        obey_signals(worker)
+        _obey_signals(worker)
         viewing = asyncio.create_task(view(worker), name="view") if view is not None else None
         try:
             return await worker.run(seeds)
@@ -68,6 +68,27 @@ async def _work(
                 viewing.cancel()
                 with suppress(asyncio.CancelledError):
                     await viewing
+
+
+def _obey_signals(worker: FleetCrawl) -> None:
+    """Ctrl-C ends within seconds; SIGTERM, by which services and containers are ended, waits for uploads.
+
+    A second signal of either kind ends at once: what is left lies in the spool.
+    """
+    loop = asyncio.get_running_loop()
+    seen: list[int] = []
+
+    def on_signal(number: int) -> None:
+        if seen:
+            os._exit(128 + number)
+        seen.append(number)
+        if number == signal.SIGTERM:
+            worker.retire()
+        else:
+            worker.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)
 
 
 def run_seed(configured: Configured, seeds: Sequence[SeedSource]) -> SeedReport:
