@@ -6,12 +6,21 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from redis_frontier import RedisHarness
 from valkey_servers import ValkeyCluster, ValkeySingle
 
+from nephila.frontier.embedded.book import Policy
+from nephila.frontier.redis import RedisFrontier
+from nephila.frontier.redis.opening import Opening
+from nephila.model.outcome import Done, Release, Settlement
+from nephila.model.record import RecordRef, SegmentId
+from nephila.model.settings import FrontierSettings
+from nephila.model.task import Candidate, Pace
+from nephila.node.clock import SystemClock
 from nephila.testing.contracts import frontier as suite
 from nephila.testing.contracts import frontier_policy as policy_suite
 from nephila.testing.contracts.frontier_policy import Options
+from nephila.urls import Address, Identifier, NormalRules, UrlLimits
+from redis_frontier import RedisHarness
 
 CHECKS = [*suite.checks(), *policy_suite.checks()]
 ORDERED_OVER_DOMAINS = {
@@ -66,3 +75,34 @@ def test_the_frontier_on_a_cluster_keeps_its_promises(cluster: list[str], check:
 def test_the_frontier_in_several_shards_keeps_its_promises(cluster: list[str], check: str) -> None:
     """F1, F2, F3, F4, F5, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5, N1, N2: the check."""
     run_check(RedisHarness(cluster, robots=check not in DRAWN, shards=5), check)
+
+
+def test_several_pages_of_a_lease_are_settled_in_one_call(single: list[str]) -> None:
+    """F3, T2, N2: also where the host is looked at more closely from one of them on."""
+
+    async def run() -> None:
+        frontier = await RedisFrontier.open(
+            single,
+            "several",
+            Policy(FrontierSettings(look_ahead_ms=0), base_delay_ms=0, robots=False),
+            worker="w",
+            clock=SystemClock(),
+            options=Opening(shards=1),
+        )
+        identifier = Identifier(7, NormalRules(), UrlLimits())
+        links = [identifier.identify(f"http://a.test/page-{number}") for number in range(8)]
+        await frontier.admit([Candidate(link, 1) for link in links if isinstance(link, Address)])
+        (lease,) = await frontier.claim(1, 300)
+        assert len(lease.tasks) == 8
+        settlements = [
+            Settlement(task, Done(RecordRef(SegmentId("s"), at, 1, at + 1), 200, bytes(32), outlinks=0), [])
+            for at, task in enumerate(lease.tasks)
+        ]
+        settled = await frontier.settle(lease.token, settlements, Release(0, Pace(0)))
+        assert settled.accepted
+        known = await frontier.look()
+        assert (known.pages, known.states["pending"], sum(known.queued.values())) == (8, 8, 0)
+        assert await frontier.claim(1, 300) == []
+        await frontier.close()
+
+    asyncio.run(run())

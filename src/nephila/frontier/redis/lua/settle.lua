@@ -175,10 +175,11 @@ local function observe(host, settlement, news, first)
   return Traps.judge(host, seen, links, abroad + outcome.abroad)
 end
 
-local function end_page_task(host, settlement)
+-- `again`: another page was ended in this call, so that a bundle may not be any more what it was when it was read.
+local function end_page_task(host, settlement, again)
   local record = settlement.record
   if record.is_new then
-    local bundle = record.bundle_of
+    local bundle = again and Queue.load(host, record.bundle_of.number) or record.bundle_of
     record.is_new, record.bundle_of = nil, nil
     Queue.take(host, bundle, record.fp)
   else
@@ -321,17 +322,18 @@ local function is_its_to_settle(host, lease, settlements)
 end
 
 local function lacks_patterns(host, settlements)
-  local lacking = false
+  local lacking, fetched = false, host.fetched
   for _, one in ipairs(settlements) do
     lacking = Admit.lacks_patterns(one.groups) or lacking
     local outcome = one.outcome
     if outcome.kind == 'done' and one.fp then
+      fetched = fetched + 1 -- by the time that this one is looked at
       one.seen = {
         url = one.url, patterns = {}, found_on = outcome.found_on, text = one.text, shape = one.shape,
         near = outcome.near, outlinks = outcome.outlinks, duplicate = outcome.duplicate,
         error = outcome.status >= 400 and outcome.status < 500,
       }
-      if host.fetched + 1 >= X.rules.tallied_from and one.record.fetched == 0 and (outcome.page or one.seen.error) then
+      if fetched >= X.rules.tallied_from and one.record.fetched == 0 and (outcome.page or one.seen.error) then
         one.seen.patterns = X.patterns[one.url] -- whoever gives none is not counted
         if one.seen.patterns and Traps.needs_links(host, one.seen) then
           for _, group in ipairs(one.groups) do
@@ -424,7 +426,6 @@ function Settle.call(keys, args)
       lease[3] = ''
       a, k, c = end_robots(host, one)
     else
-      served = true
       for at, fp in ipairs(lease[4]) do
         if fp == one.fp then
           table.remove(lease[4], at)
@@ -432,7 +433,8 @@ function Settle.call(keys, args)
         end
       end
       X.settling = lease -- what is left of it
-      a, k, c = end_page_task(host, one)
+      a, k, c = end_page_task(host, one, served)
+      served = true
     end
     added, known, cooling = added + a, known + k, cooling + c
   end
