@@ -54,13 +54,16 @@ def wait_for_requests(web: ServedWeb, count: int) -> None:
         time.sleep(0.02)
 
 
-def test_killed_and_restarted_every_page_was_told(tmp_path: Path, server: StreamServer, door: Gate) -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+def test_killed_and_restarted_every_page_was_told(
+    tmp_path: Path, server: StreamServer, door: Gate, processes: int
+) -> None:
     """W7, Q4: each at least once, with an id that is one page's; few more than once; the crawl goes on as ever."""
     spec, arguments = plain_web(51, hosts=HOSTS, pages=PAGES)
     out = tmp_path / "crawl"
     with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "100") as web:
         for asked in (HOSTS * 3, HOSTS * 6):
-            process = begin(web, out, into(door))
+            process = begin(web, out, (*into(door), "--processes", str(processes)))
             wait_for_requests(web, asked)
             process.kill()
             process.communicate()
