@@ -24,7 +24,8 @@ from nephila.store.rewriting import Rewriting, write_draft
 from nephila.store.tombstone import is_tombstone
 from nephila.testing.clock import VirtualClock
 from nephila.testing.disk import ForgetfulDisk
-from nephila.testing.web import SimulatedWeb, WebSpec
+from nephila.testing.renderer import SimulatedRenderer
+from nephila.testing.web import ScriptSite, SimulatedWeb, WebSpec
 from nephila.testing.web.spec import PageMix, WireMix
 
 SMALL = replace(WebSpec.standard(5), hosts=8, pages=60, page_bytes=1500, links_per_page=10)
@@ -144,6 +145,23 @@ def test_a_page_is_gone_from_everything_and_all_else_lies_where_it_lay(crawled: 
         assert f'"url":"{original}"'.encode() not in path.read_bytes()
     check_archives(out)
     assert rows(out, "SELECT 1 FROM captures WHERE url = ?", copy)
+
+
+def test_what_a_browser_was_given_for_a_page_goes_with_it(tmp_path: Path) -> None:
+    """K2, J4: what the scripts made of it, and what they had asked for; those of other pages stay."""
+    clock = VirtualClock()
+    web = SimulatedWeb(WebSpec(1, hosts=1, pages=1, traps=(ScriptSite(6, label="spa"),)))
+    ended = simulate(web, tmp_path / "crawl", ROLLING, clock=clock, renderer=SimulatedRenderer())
+    url = "http://spa-0.test/view/1"
+    text = next(one.block for _, one in records(ended.out) if one.target == "http://spa-0.test/data/view/1.json")
+    done = carried_out(Crawled(ended, clock), urls=(url,))
+    assert done.captures == 2, "the page, and its data"
+    left = {one.target for _, one in records(ended.out)}
+    assert not left & {url, f"urn:nephila:rendered:{url}", "http://spa-0.test/data/view/1.json"}
+    assert left >= {"http://spa-0.test/data/view/2.json", "http://spa-0.test/static/app.js"}
+    assert text[-200:] not in everything(ended.out)
+    found = audit(ended.out)
+    assert found.is_clean, (found.findings[:3], found.trail.breaches[:3])
 
 
 def test_what_is_taken_down_is_not_fetched_again_and_its_copies_are(crawled: Crawled) -> None:

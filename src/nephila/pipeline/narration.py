@@ -72,8 +72,12 @@ class Narrator:
         judged: Judgement,
         settled: Settled,
         outcome: Outcome,
+        visit: tuple[tuple[str, int], ...] = (),
     ) -> None:
-        """An answer of `size` bytes on the wire was stored and settled; its content is not looked at any more."""
+        """An answer of `size` bytes on the wire was stored and settled; its content is not looked at any more.
+
+        `visit` names the visit that it began, if it did.
+        """
         if not settled.accepted:
             self.late(lease, task, answer)
             return
@@ -88,7 +92,7 @@ class Narrator:
             via=task.via,
             reason=UNWANTED_TYPE if answer.unwanted else judged.error or judged.listing or "",
             detail=_circumstances(answer),
-            counts=(("added", settled.admission.added), ("known", settled.admission.known), *_policy(lease)),
+            counts=(("added", settled.admission.added), ("known", settled.admission.known), *_policy(lease), *visit),
             address=answer.address,
             sent_ms=answer.sent_ms or None,
         )

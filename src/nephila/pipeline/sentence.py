@@ -121,6 +121,8 @@ class _Found:
     """The document as its scripts left it, if it is kept."""
     notes: tuple[tuple[str, str], ...] = ()
     """What its metadata say of the browser."""
+    visit: tuple[tuple[str, int], ...] = ()
+    """Which visit it began, for the events."""
 
 
 class Pipeline:
@@ -404,7 +406,7 @@ class Pipeline:
         grounds = Grounds(self._to, self._conduct, rendering.settings, rendering.cache, lambda: self.stopping)
         visit = under_way.visit = Visit(grounds, lease, task, attempt, rules, answer)
         shown = await self._interruptibly(rendering.show(visit, lease, answer))
-        after = replace(found, notes=tuple(notes_of_showing(shown)))
+        after = replace(found, notes=tuple(notes_of_showing(shown)), visit=visit.counts)
         if isinstance(shown.rendered, Rendered):
             view = rendered_view(answer, shown.rendered.html)
             judged = await self._judged(task, view, targets_of(shown.rendered))
@@ -439,7 +441,7 @@ class Pipeline:
         loop = asyncio.get_running_loop()
         encoded = await loop.run_in_executor(None, self._to.archive.encode, capture) if large else None
         stored = self._to.archive.append(capture, encoded)
-        settling = self.settle_stored(lease, task, found.view, found.judged, stored, rules, release)
+        settling = self.settle_stored(lease, task, found.view, found.judged, stored, rules, release, found.visit)
         del found, capture, encoded  # see there
         await settling
 
@@ -452,6 +454,7 @@ class Pipeline:
         stored: StoredCapture,
         rules: OriginRules | None,
         release: Release | None,
+        visit: tuple[tuple[str, int], ...] = (),
     ) -> bool:
         """Settle a capture that lies in the archive, now or since before a crash; whether that was accepted.
 
@@ -500,7 +503,7 @@ class Pipeline:
             self._to.near.forget(remembered, task.url)
         if settled.accepted and judged.sifted.refused:
             judged = replace(judged, sifted=replace(judged.sifted, refused=self._conduct.noted(judged.sifted.refused)))
-        self._narrator.answer(lease, task, answer, row.wire_bytes, judged, settled, outcome)
+        self._narrator.answer(lease, task, answer, row.wire_bytes, judged, settled, outcome, visit)
         if settled.accepted:
             self._learn(lease, task, answer, judged, outcome)
             await self._hand_on(task, answer, judged)
