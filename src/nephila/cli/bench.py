@@ -14,7 +14,20 @@ from nephila.model.errors import UsageError
 
 ROOT = Path(nephila.__file__).parents[2]
 
-NAMES = ("api", "audit", "catalogue", "compare", "frontier", "pages", "polite", "sitemaps", "slo", "streams", "tls")
+NAMES = (
+    "api",
+    "audit",
+    "catalogue",
+    "compare",
+    "fleet",
+    "frontier",
+    "pages",
+    "polite",
+    "sitemaps",
+    "slo",
+    "streams",
+    "tls",
+)
 """Benches that take `--json` and `--quick`; what `compare` needs beside nephila it installs for itself."""
 
 

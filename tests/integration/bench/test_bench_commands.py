@@ -66,6 +66,19 @@ def test_the_catalogue_tells_what_a_row_costs() -> None:
     assert all(row["client_us"] > 0 and row["wall_us"] > 0 for row in report["costs"])
 
 
+def test_the_fleet_tells_what_its_engines_cost() -> None:
+    """N1, N5, F8: by workers and nodes, beside the embedded engine; what a URL takes; what a row takes."""
+    report = document("fleet", "--quick", "--json")
+    rows = {(row["engine"], row["nodes"], row["workers"]): row for row in report["pages"]}
+    assert set(rows) == {("lmdb", 0, 1), *(("valkey", nodes, workers) for nodes in (1, 3) for workers in (1, 2, 4, 8))}
+    assert all(row["server_us"] > 0 for row in rows.values() if row["engine"] == "valkey")
+    assert all(row["client_us"] > 0 for row in rows.values())
+    (room,) = report["memory"]
+    assert room["urls"] == 100_000
+    assert 0 < room["noted"] < room["queued"] < room["fetched"] < report["host_bytes"] * 10
+    assert report["catalogue"]["server_us"] > 0
+
+
 @pytest.mark.long
 def test_what_the_api_costs_a_busy_crawl_is_measured() -> None:
     """C1, C3: CPU a page with a dashboard and a Prometheus that ask, against CPU a page without."""

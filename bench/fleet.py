@@ -1,0 +1,400 @@
+"""N1, N5, F8: what a page and a URL cost the engines of a fleet: docs/capacity.md is worked out from it.
+
+A page is settled with 60 links, 27 of them new, and its host is claimed again. The same pages go through the frontier
+on Valkey, with 1, 2, 4 and 8 workers on one server and on three, and through the one on LMDB, in turns, so that all
+have the same machine; the least of the turns counts. Server CPU is what the servers say of themselves (INFO), client
+CPU that of this process without making up the pages. A worker here is a connection of its own with its own claims.
+
+Memory is the difference of the server's used_memory over URLs that are admitted and stay queued; of what is noted of
+every known URL, and of pages that were fetched and keep a record, MEMORY USAGE of their keys. A row of the catalogue is
+measured as `bench catalogue` does, on PostgreSQL, and weighed by the size of its tables.
+
+As machines differ, and this one may be shared, beside the figures stands what a plain Python call costs (`call_ns`).
+
+    nephila bench fleet [--json] [--quick] [--large]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+from postgres import running
+from valkey_servers import NODE_TIMEOUT_MS, ValkeyServer, _known, _state, _until
+
+from catalogue import measure as measure_catalogue
+from frontier import call_ns
+from nephila.frontier.embedded import LmdbFrontier
+from nephila.frontier.embedded.book import Policy
+from nephila.frontier.redis import RedisFrontier
+from nephila.frontier.redis.opening import Opening
+from nephila.model.outcome import Done, Release, Settlement
+from nephila.model.record import RecordRef, SegmentId
+from nephila.model.settings import BudgetSettings, FrontierSettings
+from nephila.model.task import Candidate, Lease, Pace, Token
+from nephila.node.clock import SystemClock
+from nephila.store.postgres import PostgresCatalogue
+from nephila.urls import Address, Identifier, NormalRules, UrlLimits
+
+LINKS, NEW_HERE, NEW_ELSEWHERE = 60, 24, 3
+HOSTS, SHARDS, CLAIMED = 400, 32, 25
+WORKERS = (1, 2, 4, 8)
+ENDLESS = 10_000_000
+URLS_PER_HOST = 1_000
+"""In the measure of memory: a queue that is worth the name."""
+SEGMENT = SegmentId("bench")
+POLICY = Policy(
+    FrontierSettings(look_ahead_ms=100, linger_ms=0.0),
+    base_delay_ms=0,
+    robots=False,
+    budget=BudgetSettings(first_urls=ENDLESS, queued_per_host=ENDLESS, queued_per_prefix=ENDLESS),
+)
+IDENTIFIER = Identifier(7, NormalRules(), UrlLimits())
+
+
+class Frontier(Protocol):
+    """What is measured."""
+
+    async def admit(self, candidates: list[Candidate]) -> object: ...  # noqa: D102
+    async def claim(self, hosts: int, lease_s: float) -> list[Lease]: ...  # noqa: D102
+    async def settle(self, token: Token, settlements: list[Settlement], release: Release) -> object: ...  # noqa: D102
+    async def confirm(self, segment: SegmentId, upto: int) -> int: ...  # noqa: D102
+    async def close(self) -> None: ...  # noqa: D102
+
+
+def candidate(host: int, number: int) -> Candidate:
+    """A page of a host, its URL of an ordinary length."""
+    url = f"https://www.site-{host}.com/section-{number % 7}/an-article-on-something-{number}.html"
+    address = IDENTIFIER.identify(url)
+    assert isinstance(address, Address)
+    return Candidate(address, 1)
+
+
+def path_bytes(one: Candidate) -> int:
+    """Of a URL without scheme and host."""
+    return len(one.address.url) - len("https://") - len(one.address.host)
+
+
+class Site:
+    """Hosts whose pages link to new ones and to known ones."""
+
+    def __init__(self, hosts: int) -> None:
+        self.known = [1] * hosts
+        self.random = random.Random(1)
+        self.end = 0
+        self.made_s = 0.0
+
+    def page(self, lease: Lease) -> tuple[list[Settlement], Release]:
+        """A page with its links; what making it up has cost is kept apart."""
+        began = time.process_time()
+        host = int(lease.host.removeprefix("www.site-").removesuffix(".com"))
+        links = [candidate(host, self._next(host)) for _ in range(NEW_HERE)]
+        others = [self.random.randrange(len(self.known)) for _ in range(NEW_ELSEWHERE)]
+        links += [candidate(other, self._next(other)) for other in others]
+        while len(links) < LINKS:
+            other = host if self.random.random() < 0.8 else self.random.randrange(len(self.known))
+            links.append(candidate(other, self.random.randint(1, self.known[other])))
+        self.end += 100
+        ref = RecordRef(SEGMENT, self.end - 100, 90, self.end)
+        draw = self.random.randbytes
+        done = Done(ref, 200, draw(32), outlinks=LINKS, text=draw(8), shape=draw(8))
+        self.made_s += time.process_time() - began
+        return [Settlement(lease.tasks[0], done, links)], Release(0, Pace(0))
+
+    def _next(self, host: int) -> int:
+        self.known[host] += 1
+        return self.known[host]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of a page, microseconds of CPU."""
+
+    engine: str
+    nodes: int
+    workers: int
+    pages: int
+    server_us: float
+    client_us: float
+    pages_per_s: float
+
+
+def cpu_s(servers: list[ValkeyServer]) -> float:
+    """CPU that servers say they have used."""
+    used = [server.info("cpu") for server in servers]
+    return sum(float(one["used_cpu_user"]) + float(one["used_cpu_sys"]) for one in used)
+
+
+async def work(frontier: Frontier, site: Site, pages: int) -> int:
+    """One worker: claim, settle, and confirm now and then."""
+    done = 0
+    while done < pages:
+        leases = await frontier.claim(CLAIMED, 300)
+        await asyncio.gather(*(frontier.settle(lease.token, *site.page(lease)) for lease in leases))
+        done += len(leases)
+    return done
+
+
+async def measure(engine: str, opened: list[Frontier], servers: list[ValkeyServer], nodes: int, pages: int) -> Cost:
+    """What a page costs with these workers."""
+    site = Site(HOSTS)
+    await opened[0].admit([candidate(host, 1) for host in range(HOSTS)])
+    for one in opened:  # caches and functions are warm, then
+        await work(one, site, CLAIMED)
+    site.made_s = 0.0
+    server, client, began = cpu_s(servers), time.process_time(), time.perf_counter()
+    done = sum(await asyncio.gather(*(work(one, site, pages // len(opened)) for one in opened)))
+    await opened[0].confirm(SEGMENT, site.end)
+    wall, client, server = time.perf_counter() - began, time.process_time() - client, cpu_s(servers) - server
+    for one in opened:
+        await one.close()
+    figures = (round(value / done * 1e6, 1) for value in (server, client - site.made_s))
+    return Cost(engine, nodes, len(opened), done, *figures, round(done / wall, 1))
+
+
+async def on_valkey(servers: list[ValkeyServer], workers: int, pages: int) -> Cost:
+    names, crawl = [server.name for server in servers], f"bench-{time.time_ns()}"
+    opened: list[Frontier] = []
+    for number in range(workers):
+        options = Opening(shards=SHARDS, joining=number > 0)
+        opened.append(
+            await RedisFrontier.open(
+                names, crawl, POLICY, worker=f"worker-{number}", clock=SystemClock(), options=options
+            )  # type: ignore[arg-type]  # lists, where it takes any sequence
+        )
+    return await measure("valkey", opened, servers, len(servers), pages)
+
+
+async def on_lmdb(pages: int) -> Cost:
+    with tempfile.TemporaryDirectory() as folder:
+        frontier = LmdbFrontier(Path(folder) / "frontier", SystemClock(), POLICY, threaded=False)
+        return await measure("lmdb", [frontier], [], 0, pages)  # type: ignore[list-item]  # as above
+
+
+# Servers
+
+
+@contextmanager
+def started(count: int) -> Iterator[list[ValkeyServer]]:
+    """One server, or a cluster of so many primaries; they append to a file, as an operator would have it."""
+    folder = Path(tempfile.mkdtemp(prefix="nephila-bench-valkey-"))
+    options = ("--appendonly", "yes", "--appendfsync", "everysec")
+    if count > 1:
+        options += ("--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT_MS))
+    servers = [ValkeyServer(folder / str(number), *options) for number in range(count)]
+    try:
+        for server in servers:
+            server.start()
+        if count > 1:
+            _join(servers)
+        yield servers
+    finally:
+        for server in servers:
+            server.stop(signal.SIGKILL)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _join(servers: list[ValkeyServer]) -> None:
+    for number, server in enumerate(servers):
+        server.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+        first, last = 16384 * number // len(servers), 16384 * (number + 1) // len(servers) - 1
+        server.ask("CLUSTER", "ADDSLOTSRANGE", first, last)
+        if number:
+            servers[0].ask("CLUSTER", "MEET", "127.0.0.1", server.port)
+    _until(lambda: all(_known(server) == len(servers) for server in servers), "the servers did not meet")
+    _until(lambda: all(_state(server) == "ok" for server in servers), "the cluster did not come up")
+
+
+# Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Bytes of a URL in the engine."""
+
+    urls: int
+    hosts: int
+    path: float
+    """The mean length of path and query."""
+    queued: float
+    """Of a URL that waits, all told."""
+    noted: float
+    """Of that, what every known URL has."""
+    fetched: float
+    """Of a URL that was fetched, all told."""
+
+
+def used_memory(server: ValkeyServer) -> int:
+    return int(server.info("memory")["used_memory"])
+
+
+async def measure_room(server: ValkeyServer, urls: int) -> Room:
+    """Admit so many, settle some of other hosts, and look at the memory."""
+    crawl, hosts = f"room-{time.time_ns()}", max(1, urls // URLS_PER_HOST)
+    frontier = await RedisFrontier.open(
+        [server.name], crawl, POLICY, worker="w", clock=SystemClock(), options=Opening(shards=1)
+    )
+    before, paths, added = used_memory(server), 0, 0
+    for first in range(0, URLS_PER_HOST, 25):  # found 25 at a time, as pages bring them
+        for host in range(hosts):
+            found = [candidate(host, number) for number in range(first, first + 25)]
+            paths += sum(map(path_bytes, found))
+            added += (await frontier.admit(found)).added
+    queued = (used_memory(server) - before) / added
+    noted = _noted(server, f"nephila:{{{crawl}:0}}:u:www.site-0.com:*") / min(added, URLS_PER_HOST)
+    await frontier.close()
+    fetched = await _fetched_bytes(server)
+    return Room(added, hosts, *(round(value, 1) for value in (paths / added, queued, noted, fetched)))
+
+
+def _noted(server: ValkeyServer, pattern: str) -> int:
+    cursor, size = b"0", 0
+    while True:
+        cursor, keys = server.ask("SCAN", cursor, "MATCH", pattern, "COUNT", 10_000)
+        size += sum(int(server.ask("MEMORY", "USAGE", key, "SAMPLES", 0)) for key in keys)
+        if cursor == b"0":
+            return size
+
+
+async def _fetched_bytes(server: ValkeyServer) -> float:
+    """Of pages that were fetched once: their records, and what is noted of them."""
+    crawl = f"fetched-{time.time_ns()}"
+    frontier = await RedisFrontier.open(
+        [server.name], crawl, POLICY, worker="w", clock=SystemClock(), options=Opening(shards=1)
+    )
+    hosts, each, done, end = 5, 200, 0, 0
+    await frontier.admit([candidate(host, number) for host in range(hosts) for number in range(each)])
+    while done < hosts * each:
+        for lease in await frontier.claim(hosts, 300):
+            settlements = []
+            for task in lease.tasks:
+                end += 100
+                ref = RecordRef(SEGMENT, end - 100, 90, end)
+                settlements.append(Settlement(task, Done(ref, 200, random.randbytes(32), outlinks=0), []))
+            await frontier.settle(lease.token, settlements, Release(0, Pace(0)))
+            done += len(settlements)
+    await frontier.confirm(SEGMENT, end)
+    await frontier.close()
+    keys = (f"nephila:{{{crawl}:0}}:{kind}:www.site-*" for kind in ("r", "u"))
+    return sum(_noted(server, key) for key in keys) / done
+
+
+async def measure_hosts(server: ValkeyServer, hosts: int) -> float:
+    """Bytes of a host with one URL in its queue, each in a domain of its own."""
+    frontier = await RedisFrontier.open(
+        [server.name], f"hosts-{time.time_ns()}", POLICY, worker="w", clock=SystemClock(), options=Opening(shards=1)
+    )
+    before = used_memory(server)
+    for first in range(0, hosts, 500):
+        await frontier.admit([candidate(10_000_000 + host, 1) for host in range(first, first + 500)])
+    used = used_memory(server) - before
+    await frontier.close()
+    return round(used / hosts, 1)
+
+
+# The catalogue
+
+
+def measure_rows(rows: int) -> dict[str, float]:
+    """A row of the catalogue in PostgreSQL: microseconds, and bytes of its tables."""
+    with running(18, "-cfsync=on", "-cshared_buffers=256MB") as server:
+        size = int(server.query("SELECT pg_database_size(current_database())")[0][0])
+        cost = measure_catalogue(
+            "postgresql", lambda: PostgresCatalogue(server.settings, "bench", server.environ), server, rows, 5_000, 1
+        )
+        grown = int(server.query("SELECT pg_database_size(current_database())")[0][0]) - size
+    return {"rows": rows, "server_us": cost.server_us, "client_us": cost.client_us, "bytes": round(grown / rows, 1)}
+
+
+# All of it
+
+
+def run(pages: int, turns: int, sizes: list[int], hosts: int, rows: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """Measure everything."""
+    costs: dict[tuple[str, int, int], list[Cost]] = {}
+    with started(1) as one, started(3) as three:
+        for _ in range(turns):
+            found = [asyncio.run(on_lmdb(pages))]
+            for servers in (one, three):
+                found += [asyncio.run(on_valkey(servers, number, pages)) for number in WORKERS]
+            for cost in found:
+                say(f"{cost.engine} {cost.nodes} nodes, {cost.workers} workers: {cost.server_us} us server")
+                costs.setdefault((cost.engine, cost.nodes, cost.workers), []).append(cost)
+    with started(1) as one:
+        host_bytes = asyncio.run(measure_hosts(one[0], hosts))
+    rooms = []
+    for size in sizes:
+        with started(1) as one:
+            say(f"admitting {size:,} URLs ...")
+            rooms.append(asyncio.run(measure_room(one[0], size)))
+    say("writing rows of the catalogue ...")
+    return {
+        "bench": "fleet",
+        "links_per_page": LINKS,
+        "new_per_page": NEW_HERE + NEW_ELSEWHERE,
+        "pages": [asdict(min(some, key=lambda cost: cost.server_us + cost.client_us)) for some in costs.values()],
+        "host_bytes": host_bytes,
+        "memory": [asdict(room) for room in rooms],
+        "catalogue": measure_rows(rows),
+        "call_ns": round(call_ns(), 1),
+    }
+
+
+def show(report: dict[str, Any]) -> None:
+    """The report for people."""
+    print("engine   nodes  workers  server us/page  client us/page  pages/s")
+    for row in report["pages"]:
+        print(
+            f"{row['engine']:8} {row['nodes']:5} {row['workers']:8} {row['server_us']:15} {row['client_us']:15}"
+            f" {row['pages_per_s']:8}"
+        )
+    print("\n      URLs  path  queued  of that noted  fetched   (bytes of a URL in the engine)")
+    for row in report["memory"]:
+        print(f"{row['urls']:10,} {row['path']:5} {row['queued']:7} {row['noted']:14} {row['fetched']:8}")
+    print(f"\nA host with one URL: {report['host_bytes']} bytes.")
+    row = report["catalogue"]
+    print(
+        f"\nA row of the catalogue in PostgreSQL: {row['server_us']} us server, {row['client_us']} us client, "
+        f"{row['bytes']} bytes.\nA Python call: {report['call_ns']} ns."
+    )
+
+
+def main() -> None:
+    """Parse the arguments and run."""
+    parser = argparse.ArgumentParser(prog="nephila bench fleet", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quick", action="store_true", help="fewer pages, 100,000 URLs; ends within 45 s")
+    parser.add_argument("--large", action="store_true", help="5,000,000 URLs in the engine, too")
+    given = parser.parse_args()
+    quick = given.quick
+    report = run(
+        pages=100 if quick else 2_000,
+        turns=1 if quick else 3,
+        sizes=[100_000] if quick else [100_000, 1_000_000, *([5_000_000] if given.large else [])],
+        hosts=5_000 if quick else 50_000,
+        rows=2_000 if quick else 50_000,
+        say=lambda sentence: None if given.json else print(sentence, file=sys.stderr, flush=True),
+    )
+    if given.json:
+        print(json.dumps(report))
+    else:
+        show(report)
+
+
+if __name__ == "__main__":
+    main()
