@@ -140,17 +140,9 @@ class RedisFrontier(Claiming):
         return kept
 
     async def confirm(self, segment: SegmentId, upto: int) -> int:
-        """Complete the pages that were pending on the bytes before `upto`.
-
-        The shards are those that this process has settled such pages in; of a segment that it knows nothing of, all.
-        """
-        ends = self._pending.pop(segment, None)
-        shards = set(range(self._shards.count)) if ends is None else {self._shards.of_domain(segment), *ends}
+        """Complete the pages that were pending on the bytes before `upto`."""
+        shards = await self._shards_of(segment)
         done = int(sum(await self._every("confirm", segment, upto, shards=shards)))
-        left = {shard: end for shard, end in (ends or {}).items() if end > upto}
-        known = self._pending.setdefault(segment, {})
-        for shard, end in left.items():
-            known[shard] = max(end, known.get(shard, 0))
         await self._touched(shards)
         return done
 

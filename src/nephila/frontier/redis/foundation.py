@@ -19,11 +19,14 @@ from . import telling
 from .asking import Facts
 from .calling import Caller
 from .clocks import EngineTimeline
-from .shards import Shards
+from .shards import Shards, crawl_key
 from .view import RedisFrontierView
 
 REFRESH_S = 1.0
 """Counters are as old as this at most where a worker is alone; with many workers each asks less often."""
+
+
+MOST_NOTED = 100_000
 
 
 class Foundation:
@@ -39,8 +42,8 @@ class Foundation:
         self._facts: dict[Token, tuple[str, dict[Fingerprint, Facts]]] = {}
         """Of each lease that this process holds: the host, and what its pages' links follow from."""
         self._workers = {worker}
-        self._pending: dict[SegmentId, dict[int, int]] = {}
-        """Of each segment that pages of this process wait for: the shards they are in, and the last end in each."""
+        self._noted: set[tuple[SegmentId, int]] = set()
+        """Shards in which pages wait for a segment, as far as this process has written them down."""
 
     @property
     def secret(self) -> int:
@@ -64,6 +67,26 @@ class Foundation:
         """The same call to many shards at once."""
         chosen = range(self._shards.count) if shards is None else list(shards)
         return list(await asyncio.gather(*(self._caller.call(shard, function, *args) for shard in chosen)))
+
+    # Segments
+
+    def _segment_key(self, segment: SegmentId) -> str:
+        """Names the shards in which pages wait for a segment: written down before the first is settled there."""
+        return crawl_key(self._shards.crawl, f"segment:{segment}")
+
+    async def _note_segment(self, segment: SegmentId, shard: int) -> None:
+        if (segment, shard) not in self._noted:
+            key = self._segment_key(segment)
+            await self._valkey.do(key, "SADD", key, shard)
+            if len(self._noted) >= MOST_NOTED:
+                self._noted.clear()
+            self._noted.add((segment, shard))
+
+    async def _shards_of(self, segment: SegmentId) -> set[int]:
+        """The shards that have to do with a segment: where nothing was written down, all."""
+        key = self._segment_key(segment)
+        found = {int(shard) for shard in await self._valkey.do(key, "SMEMBERS", key)}
+        return found or set(range(self._shards.count))
 
     # Counters
 

@@ -93,6 +93,7 @@ class Settling(Foundation):
         shard = self._shards.of_token(token)
         host, facts = await self._facts_of(token, settlements)
         parts = [await self._send_elsewhere(shard, host, one, facts) for one in settlements]
+        await self._note_segments(shard, settlements)
         request = request_id()
         while True:
             told, args, wanted = self._told(host, settlements, parts, shard, facts)
@@ -114,8 +115,6 @@ class Settling(Foundation):
         self._woken(shard)
         if release is not None:
             self._facts.pop(token, None)
-        if reply[1]:
-            self._note_pending(shard, settlements)
         admission = Admission(0, sum(part.twice for part in parts))
         for part in parts:
             admission = _plus(admission, part.admission)
@@ -126,12 +125,10 @@ class Settling(Foundation):
             bool(reply[1]), _plus(admission, Admission(reply[2], reply[3], reply[4])) if reply[1] else admission
         )
 
-    def _note_pending(self, shard: int, settlements: Sequence[Settlement]) -> None:
+    async def _note_segments(self, shard: int, settlements: Sequence[Settlement]) -> None:
         for settlement in settlements:
             if isinstance(settlement.outcome, Done):
-                ref = settlement.outcome.ref
-                ends = self._pending.setdefault(ref.segment, {})
-                ends[shard] = max(ref.end, ends.get(shard, 0))
+                await self._note_segment(settlement.outcome.ref.segment, shard)
 
     async def _facts_of(self, token: Token, settlements: Sequence[Settlement]) -> tuple[str, dict[Any, Facts]]:
         """What was told when the lease was given; asked for where another process claimed it."""
