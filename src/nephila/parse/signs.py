@@ -21,37 +21,40 @@ THIN_WORDS = 100
 
 _ROOT_BYTES = 512
 """Behind the body tag, where a root element stands if there is one; and before it, where the head is short."""
+_HEAD_BYTES = 16_384
+"""How far the body tag is looked for in a page that has text; behind a longer head no mark is worth the way."""
 _MARKS = (b"__NEXT_DATA__", b"__nuxt", b"ng-app")
 _EMPTY_ROOT = re.compile(
     rb"<(?:div|main)\s[^>]{0,200}?\bid\s*=\s*[\"']?(?:root|app)[\"'\s>][^<]{0,200}</(?:div|main)", re.IGNORECASE
 )
-_INVISIBLE = re.compile(
-    rb"<(script|style|template|noscript|svg|head|title)\b.*?(?:</\1\b[^>]*>?|\Z)|<!--.*?(?:-->|\Z)",
-    re.IGNORECASE | re.DOTALL,
-)
-_TEXT = re.compile(rb">([^<]+)")
+_PIECE = re.compile(rb"<(script|style|template|noscript|svg|title|head\b|!--)|>\s*([^<\s][^<]*)", re.IGNORECASE)
+"""What hides text, or text."""
 
 
 def sign_of(body: bytes, words: int) -> Sign:
     """What says that the scripts of a page make it; `words` are those of its main text."""
-    if words >= THIN_WORDS:
-        start = body.find(b"<body")
-        if start < 0:
-            return Sign.NONE
-        root = body[0 if start < _ROOT_BYTES else start : start + _ROOT_BYTES]
-        marked = b"ng-app" in root or (b"__n" in root and (b"__next" in root or b"__nuxt" in root))
-        return Sign.MARK if marked else Sign.NONE
+    start = body.find(b"<body", 0, _HEAD_BYTES)
+    root = body[start if start >= _ROOT_BYTES else 0 : max(0, start) + _ROOT_BYTES]
+    if b"ng-app" in root or (b"__n" in root and (b"__next" in root or b"__nuxt" in root)):
+        return Sign.MARK
+    if words >= THIN_WORDS or visible_characters(body) >= SHELL_CHARACTERS:
+        return Sign.NONE
     if any(mark in body for mark in _MARKS) or _EMPTY_ROOT.search(body):
         return Sign.MARK
-    return Sign.SHELL if len(body) > SHELL_BYTES and visible_characters(body) < SHELL_CHARACTERS else Sign.NONE
+    return Sign.SHELL if len(body) > SHELL_BYTES else Sign.NONE
 
 
 def visible_characters(body: bytes, enough: int = SHELL_CHARACTERS) -> int:
-    """Characters of text in a page, white space apart, counted up to about `enough`."""
-    count = 0
-    for found in _TEXT.finditer(_INVISIBLE.sub(b" ", body)):
-        text = b"".join(found[1].split())
-        count += len(text.decode("utf-8", "replace"))
-        if count >= enough:
+    """Characters of text in a page, white space apart, counted up to about `enough`; most pages have that soon."""
+    count, position = 0, max(0, body.find(b"<body"))
+    while count < enough and (found := _PIECE.search(body, position)) is not None:
+        hides = found[1]
+        if hides is None:
+            count += len(b"".join(found[2].split()).decode("utf-8", "replace"))
+            position = found.end()
+            continue
+        position = body.find(b"-->" if hides == b"!--" else b"</" + hides, found.end())
+        if position < 0:
             break
+        position += 3
     return count
