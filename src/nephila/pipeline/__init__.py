@@ -1,5 +1,6 @@
 """The crawler in one sentence: fetch, parse, judge, store, settle. Read `sentence` first."""
 
+from .capturing import NOTE_LISTING
 from .extending import extracts_in, links_in
 from .judgement import Judge, Judgement
 from .learning import Learning
@@ -10,7 +11,7 @@ from .near import NOTE_SIMHASH, NearPages, original_of
 from .notfound import MissingPages
 from .parts import Conduct, CrawledPage, Stages
 from .rendering import NOTE_PUT_OFF, NOTE_RENDERED, WAIT_MS, RenderClause, rendered_view
-from .sentence import NOTE_LISTING, Pipeline
+from .sentence import Pipeline
 
 __all__ = [
     "NOTE_LISTING",

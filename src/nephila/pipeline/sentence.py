@@ -14,12 +14,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from nephila.model.errors import FrontierError, MemoryShortageError, StorageError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
-from nephila.model.noun import noun
 from nephila.model.outcome import (
     Dead,
     DeferReason,
@@ -35,23 +34,23 @@ from nephila.model.outcome import (
     RulesMoved,
     Settlement,
 )
-from nephila.model.record import Capture, Original, StoredCapture
+from nephila.model.record import Original, StoredCapture
 from nephila.model.rendering import Rendered, Sign
 from nephila.model.task import Candidate, Lease, Pace, PageTask, RobotsTask, Task
 from nephila.urls import origin_of
 
+from .capturing import Found, capture_of
 from .deferral import deferral, is_put_off, until_its_turn
-from .extending import advice_on, answer_told, extracts_of, hand_on, notes_on, sifted_by
+from .extending import advice_on, answer_told, extracts_of, hand_on, sifted_by
 from .judgement import Extracts, Judgement
 from .listing import capture_row
 from .narration import Narrator
-from .near import NOTE_SIMHASH, notes_of
-from .notes import policy_notes
 from .notfound import PROBE, SOFT_404
-from .outlinks import outlinks
 from .parts import Conduct, CrawledPage, Stages
 from .rendering import NOTE_PUT_OFF, WAIT_MS, RenderClause, notes_of_showing, rendered_view, targets_of
 from .robots import RobotsClause
+from .rules_at_hand import RulesAtHand
+from .under_way import UnderWay
 from .visit import Grounds, Visit
 
 T = TypeVar("T")
@@ -62,67 +61,8 @@ HOLD_MS = 50
 BUG_WAIT_MS = 300_000
 """How long a host waits whose robots.txt we broke on."""
 
-BROKEN_OFF_MS = 250
-"""An exchange that we broke off ends, for the server, when it notices."""
-
-NOTES = {SOFT_404: "softNotFound", PROBE: "notFoundProbe"}
-"""How the metadata of a capture says that it is no page (T4)."""
-
 LARGE_BYTES = 2_000_000
 """A body of this size is hashed and made into records in threads: together some thirty milliseconds."""
-
-NOTE_LISTING = "listing"
-"""How the metadata of a capture says that it is a list, and of which kind (X3)."""
-
-RULES_REMEMBERED = 1024
-RULES_BYTES = 8_000_000
-"""Origins whose rules are kept at hand, and bytes of them all: reading half a megabyte from the store for every page
-would be felt."""
-
-
-@dataclass(slots=True)
-class _UnderWay:
-    """How far a lease has come: what must be known to end it at any point."""
-
-    pace: Pace
-    not_before: int
-    """When the host may be asked next, if nothing was sent since."""
-    task: Task | None = None
-    sent: bool = False
-    """Whether the host was asked for `task`."""
-    sent_ms: int = 0
-    """When, at the earliest, on the clock that does not jump."""
-    answer: Answer | None = None
-    """What came of it, as long as nobody else has told of it."""
-    headers: tuple[tuple[str, str], ...] = ()
-    """What plugins add to the request for `task`."""
-    visit: Visit | None = None
-    """What a browser asks the host for on top, while it is shown `task`."""
-
-    def ask(self, sent_ms: int) -> None:
-        """The host is being asked."""
-        self.sent, self.sent_ms, self.answer, self.visit = True, sent_ms, None, None
-
-    def rest(self, pace: Pace, not_before: int) -> None:
-        """One task is done with; the host rests."""
-        self.pace, self.not_before, self.task, self.sent = pace, not_before, None, False
-
-
-@noun
-class _Found:
-    """What an answer turned out to be."""
-
-    answer: Fetched
-    """As it was on the wire."""
-    view: Fetched
-    """As it was judged: the same, or what a browser made of it (J4)."""
-    judged: Judgement
-    rendered: bytes | None = None
-    """The document as its scripts left it, if it is kept."""
-    notes: tuple[tuple[str, str], ...] = ()
-    """What its metadata say of the browser."""
-    visit: tuple[tuple[str, int], ...] = ()
-    """Which visit it began, for the events."""
 
 
 class Pipeline:
@@ -133,15 +73,14 @@ class Pipeline:
         self._conduct = conduct
         self._narrator = Narrator(stages.events, stages.ledger, stages.clock)
         self._robots = RobotsClause(stages, conduct, self._narrator)
-        self._rules: dict[str, OriginRules] = {}
-        self._rules_bytes = 0
+        self._rules = RulesAtHand(stages.view)
         self.stopping = False
         self.sending: set[asyncio.Task[None]] = set()
         """Tasks that wait for their turn or for an answer: they may be cancelled without leaving anything half done."""
 
     async def work(self, lease: Lease) -> None:
         """Do the tasks of a lease, one after the other, and end it whatever happens."""
-        under_way = _UnderWay(lease.pace, lease.not_before)
+        under_way = UnderWay(lease.pace, lease.not_before)
         try:
             try:
                 await self._work(lease, under_way)
@@ -161,8 +100,8 @@ class Pipeline:
         except (StorageError, FrontierError, MemoryShortageError) as error:
             self._conduct.fatal(error)
 
-    async def _work(self, lease: Lease, under_way: _UnderWay) -> None:
-        rules = self._rules_of(lease)
+    async def _work(self, lease: Lease, under_way: UnderWay) -> None:
+        rules = self._rules.of(lease)
         for attempt, task in enumerate(lease.tasks):
             last = attempt == len(lease.tasks) - 1
             under_way.task = task
@@ -171,7 +110,8 @@ class Pipeline:
                 if verdict is None and self._to.extensions is not None:
                     verdict = await self._interruptibly(self._objection(lease, under_way, task))
                 if verdict is not None:
-                    await self._settle(lease, task, verdict, self._unsent(under_way) if last else None, links=links)
+                    rest = under_way.unsent(self._conduct.now()) if last else None
+                    await self._settle(lease, task, verdict, rest, links=links)
                     continue
                 if self._to.shared is not None and task.digest:  # whether it can be asked for conditionally
                     await self._to.shared.ask(task.digest)
@@ -192,7 +132,7 @@ class Pipeline:
                 return
             under_way.rest(release.pace, self._conduct.now() + release.wait_ms + (release.wait_ms > 0))
 
-    async def _do_robots(self, lease: Lease, under_way: _UnderWay, task: RobotsTask) -> None:
+    async def _do_robots(self, lease: Lease, under_way: UnderWay, task: RobotsTask) -> None:
         """One robots.txt; the lease ends with it."""
         under_way.ask(self._to.clock.steady_ms())
         answer = await self._interruptibly(self._robots.fetch(lease, task))
@@ -203,7 +143,7 @@ class Pipeline:
             await self._robots.conclude(lease, task, answer)
 
     async def _do_page(
-        self, lease: Lease, under_way: _UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
+        self, lease: Lease, under_way: UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
     ) -> Release | None:
         """One page; how the host rests until the next task of the lease, None when the lease has ended."""
         lists, request, rendering = self._to.lists, self._request(lease, task, rules), self._to.rendering
@@ -228,7 +168,7 @@ class Pipeline:
     async def _ask(
         self,
         lease: Lease,
-        under_way: _UnderWay,
+        under_way: UnderWay,
         task: PageTask,
         attempt: int,
         rules: OriginRules | None,
@@ -264,22 +204,6 @@ class Pipeline:
         if self._to.extensions is not None and told is not None:
             await self._to.extensions.after(told)
         return None if ends else release
-
-    def _rules_of(self, lease: Lease) -> OriginRules | None:
-        """The rules in force for a lease on pages, None where none are obeyed; the last few are remembered."""
-        if not lease.rules_at:
-            return None
-        origin = origin_of(lease.tasks[0].url)
-        rules = self._rules.get(origin)
-        if rules is None or rules.stored_at != lease.rules_at:
-            rules = self._to.view.rules(origin)
-            if rules is not None:
-                if len(self._rules) >= RULES_REMEMBERED or self._rules_bytes >= RULES_BYTES:
-                    self._rules.clear()
-                    self._rules_bytes = 0
-                self._rules[origin] = rules
-                self._rules_bytes += len(rules.body)
-        return rules
 
     async def _interruptibly(self, doing: Awaitable[T]) -> T:
         """Await something that a stop may cut off."""
@@ -330,7 +254,7 @@ class Pipeline:
             return FetchRequest(task.url, headers, self._conduct.types, user_agent=lease.user_agent)
         return replace(lists.lists.request(task, rules), headers=headers, user_agent=lease.user_agent)
 
-    async def _objection(self, lease: Lease, under_way: _UnderWay, task: PageTask) -> Outcome | None:
+    async def _objection(self, lease: Lease, under_way: UnderWay, task: PageTask) -> Outcome | None:
         """How a task ends that a plugin does not let go; None when it may, with the headers that are added to it."""
         if self._to.extensions is None:
             return None
@@ -359,18 +283,18 @@ class Pipeline:
     async def _find(
         self,
         lease: Lease,
-        under_way: _UnderWay,
+        under_way: UnderWay,
         task: PageTask,
         attempt: int,
         answer: Fetched,
         rules: OriginRules | None,
         *,
         placed: bool,
-    ) -> _Found:
+    ) -> Found:
         """Judge an answer, as a browser shows it where its scripts make it."""
         if self._to.lists is not None:
             answer = self._to.lists.lists.sorted_out(answer, self._conduct.wanted)
-        found = _Found(answer, answer, await self._judged(task, answer))
+        found = Found(answer, answer, await self._judged(task, answer))
         rendering = self._to.rendering
         if rendering is None:
             return found
@@ -383,7 +307,7 @@ class Pipeline:
         if self.stopping or not (placed or rendering.enter()):
             rendering.put_off(lease)
             judged = self._to.judge.put_off(DeferReason.RENDER, WAIT_MS)
-            return _Found(answer, answer, judged, notes=((NOTE_PUT_OFF, "no place"),))
+            return Found(answer, answer, judged, notes=((NOTE_PUT_OFF, "no place"),))
         try:
             return await self._show(rendering, lease, under_way, task, attempt, found, rules, sign)
         finally:
@@ -394,13 +318,13 @@ class Pipeline:
         self,
         rendering: RenderClause,
         lease: Lease,
-        under_way: _UnderWay,
+        under_way: UnderWay,
         task: PageTask,
         attempt: int,
-        found: _Found,
+        found: Found,
         rules: OriginRules | None,
         sign: Sign,
-    ) -> _Found:
+    ) -> Found:
         """Show a page to a browser, and judge what that makes of it."""
         answer = found.answer
         grounds = Grounds(self._to, self._conduct, rendering.settings, rendering.cache, lambda: self.stopping)
@@ -431,12 +355,12 @@ class Pipeline:
         lease: Lease,
         task: PageTask,
         attempt: int,
-        found: _Found,
+        found: Found,
         rules: OriginRules | None,
         release: Release | None,
     ) -> None:
         """Store and settle what was judged."""
-        capture = self._capture(lease, task, attempt, found, rules)
+        capture = capture_of(lease, task, attempt, found, rules)
         large = len(found.answer.body) >= LARGE_BYTES
         loop = asyncio.get_running_loop()
         encoded = await loop.run_in_executor(None, self._to.archive.encode, capture) if large else None
@@ -528,47 +452,6 @@ class Pipeline:
         if self._to.extensions is not None:
             await hand_on(self._to.extensions, task, answer, judged)
 
-    def _capture(self, lease: Lease, task: PageTask, attempt: int, found: _Found, rules: OriginRules | None) -> Capture:
-        judged = found.judged
-        page = judged.page
-        notes = [("robotsRules", f"{rules.kind} {rules.stored_at}")] if rules else []
-        notes += policy_notes(lease)
-        if page is not None:
-            directives = page.directives
-            flags = [name for name in ("nofollow", "noindex", "noarchive") if getattr(directives, name)]
-            notes += [("directives", " ".join(flags))] if flags else []
-            notes += [("canonical", page.canonical)] if page.canonical else []
-        if judged.digest:
-            notes.append(("contentDigest", f"sha256:{judged.digest.hex()}"))
-        if judged.original is not None and not judged.not_modified:
-            notes.append(("duplicateOf", judged.original.url))
-        if judged.near is not None:
-            notes += notes_of(judged.near)
-        if page is not None and page.simhash and (judged.original is not None or not judged.body_kept):
-            notes.append((NOTE_SIMHASH, f"{page.simhash:016x}"))
-        if judged.listing is not None:
-            notes.append((NOTE_LISTING, judged.listing))
-        notes += notes_on(judged)
-        notes += found.notes
-        if judged.error in {SOFT_404, PROBE}:
-            notes.append(
-                (NOTES[judged.error], judged.detail or "asked for what cannot exist, to see how the host says so")
-            )
-        return Capture(
-            task=task,
-            token=lease.token,
-            attempt=attempt,
-            fetched=found.answer,
-            via=task.via,
-            # The bytes of a shell say nothing of the page: a copy of what a browser showed is stored whole.
-            revisit_of=judged.original if found.rendered is None else None,
-            not_modified=judged.not_modified,
-            outlinks=outlinks(page.links) if page else (),
-            notes=tuple(notes),
-            body_left_out=not judged.body_kept,
-            rendered=found.rendered,
-        )
-
     # What recovery needs, too
 
     async def advised(self, task: PageTask, answer: Fetched, judged: Judgement) -> Judgement:
@@ -622,30 +505,30 @@ class Pipeline:
             return
         self._narrator.ending(lease, task, outcome, answer)
 
-    async def _give_back(self, lease: Lease, under_way: _UnderWay) -> None:
+    async def _give_back(self, lease: Lease, under_way: UnderWay) -> None:
         """Return what is left of a lease; the host rests as long as it must."""
         self._tell_broken_off(lease, under_way)
-        await self._to.frontier.settle(lease.token, [], self._unsent(under_way))
+        await self._to.frontier.settle(lease.token, [], under_way.unsent(self._conduct.now()))
 
     async def _put_off(
         self,
         lease: Lease,
-        under_way: _UnderWay,
+        under_way: UnderWay,
         task: Task,
         answer: FetchFailed,
         reason: DeferReason = DeferReason.ADDRESS,
     ) -> None:
         """Give the host back until its turn at its address: nothing was sent, nothing is used up (P2)."""
         under_way.sent = False
-        release = until_its_turn(self._unsent(under_way), answer, reason)
+        release = until_its_turn(under_way.unsent(self._conduct.now()), answer, reason)
         settled = await self._to.frontier.settle(lease.token, [], release)
         if settled.accepted:
             self._to.events.emit(deferral(lease, task, release, self._to.clock.wall_ms()))
 
-    async def _give_up(self, lease: Lease, under_way: _UnderWay, error: Exception) -> None:
+    async def _give_up(self, lease: Lease, under_way: UnderWay, error: Exception) -> None:
         """End a lease on which we broke: its page is given up, a robots.txt waits before it is tried again."""
         self._tell_broken_off(lease, under_way)
-        release = self._unsent(under_way)
+        release = under_way.unsent(self._conduct.now())
         settlements: list[Settlement] = []
         if isinstance(under_way.task, PageTask):
             settlements.append(Settlement(under_way.task, Dead("bug", f"{type(error).__name__}: {error}")))
@@ -655,22 +538,11 @@ class Pipeline:
         if not settled.accepted:  # the task was settled already, or the lease is lost
             await self._to.frontier.settle(lease.token, [], release)
 
-    def _tell_broken_off(self, lease: Lease, under_way: _UnderWay) -> None:
+    def _tell_broken_off(self, lease: Lease, under_way: UnderWay) -> None:
         """A request that may have left is told of, whatever became of it (K1)."""
         if under_way.sent and under_way.task is not None:
             visit = () if under_way.visit is None else under_way.visit.counts
             self._narrator.broken_off(lease, under_way.task, under_way.sent_ms, under_way.answer, visit)
-
-    def _unsent(self, under_way: _UnderWay) -> Release:
-        """How long a host rests whose next task is not finished: a full delay if it was asked, else what was due."""
-        pace = under_way.pace
-        if under_way.sent:
-            requests = 1 if under_way.visit is None else under_way.visit.requests
-            wait_ms = max(pace.delay_ms, pace.crawl_delay_ms, pace.base_ms) * requests
-            if under_way.visit is not None:
-                wait_ms = max(wait_ms, under_way.visit.release.wait_ms)
-            return Release(wait_ms + BROKEN_OFF_MS, pace)
-        return Release(max(0, under_way.not_before - self._conduct.now()), pace)
 
 
 def _digest(body: bytes) -> bytes:

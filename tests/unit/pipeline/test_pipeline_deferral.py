@@ -15,7 +15,7 @@ from nephila.model.exchange import FailureKind, FetchFailed
 from nephila.model.outcome import DeferReason, Release
 from nephila.model.task import Lease, Pace
 from nephila.pipeline.deferral import until_its_turn
-from nephila.pipeline.sentence import _UnderWay
+from nephila.pipeline.under_way import UnderWay
 
 HOME = "https://a.test/"
 ROBOTS = "https://a.test/robots.txt"
@@ -150,11 +150,6 @@ def test_a_lease_with_another_agent_says_so_and_obeys_the_rules_for_it(obedient:
     assert obedient.fetcher.at[2] - obedient.fetcher.at[1] >= 4000
 
 
-def test_an_exchange_that_is_cut_off_rests_at_least_the_base_of_a_policy(worker: Worker) -> None:
+def test_an_exchange_that_is_cut_off_rests_at_least_the_base_of_a_policy() -> None:
     """R4, P2: a raised base binds there, too."""
-
-    async def main() -> None:
-        under_way = _UnderWay(Pace(1000, base_ms=9000), 0, sent=True)
-        assert worker.pipeline._unsent(under_way).wait_ms >= 9000
-
-    worker.run(main)
+    assert UnderWay(Pace(1000, base_ms=9000), 0, sent=True).unsent(0).wait_ms >= 9000

@@ -74,7 +74,7 @@ def test_what_the_archive_is_given_explains_itself(obedient: Worker) -> None:
 
 def test_rules_at_hand_are_bounded_by_their_bytes(obedient: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     """F8, Q5: what is let go is read again from the store, and obeyed."""
-    monkeypatch.setattr("nephila.pipeline.sentence.RULES_BYTES", 1)
+    monkeypatch.setattr("nephila.pipeline.rules_at_hand.RULES_BYTES", 1)
     for host in ("a.test", "b.test", "c.test"):
         obedient.script(
             answer(f"https://{host}/robots.txt", 200, b"User-agent: *\nDisallow: /secret\n"),
@@ -82,7 +82,7 @@ def test_rules_at_hand_are_bounded_by_their_bytes(obedient: Worker, monkeypatch:
             answer(f"https://{host}/1", 200, linking("/secret")),
         )
     obedient.run(lambda: obedient.crawl(HOME, "https://b.test/", "https://c.test/"))
-    assert len(obedient.pipeline._rules) == 1
+    assert len(obedient.pipeline._rules._rules) == 1
     assert {url[15:] for url in obedient.fetcher.urls} == {"robots.txt", "", "1"}
 
 

@@ -1,0 +1,80 @@
+"""What an answer turned out to be, and what the archive keeps of it."""
+
+from __future__ import annotations
+
+from nephila.model.exchange import Fetched
+from nephila.model.noun import noun
+from nephila.model.outcome import OriginRules
+from nephila.model.record import Capture
+from nephila.model.task import Lease, PageTask
+
+from .extending import notes_on
+from .judgement import Judgement
+from .near import NOTE_SIMHASH, notes_of
+from .notes import policy_notes
+from .notfound import PROBE, SOFT_404
+from .outlinks import outlinks
+
+NOTES = {SOFT_404: "softNotFound", PROBE: "notFoundProbe"}
+"""How the metadata of a capture says that it is no page (T4)."""
+
+NOTE_LISTING = "listing"
+"""How the metadata of a capture says that it is a list, and of which kind (X3)."""
+
+
+@noun
+class Found:
+    """What an answer turned out to be."""
+
+    answer: Fetched
+    """As it was on the wire."""
+    view: Fetched
+    """As it was judged: the same, or what a browser made of it (J4)."""
+    judged: Judgement
+    rendered: bytes | None = None
+    """The document as its scripts left it, if it is kept."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """What its metadata say of the browser."""
+    visit: tuple[tuple[str, int], ...] = ()
+    """Which visit it began, for the events."""
+
+
+def capture_of(lease: Lease, task: PageTask, attempt: int, found: Found, rules: OriginRules | None) -> Capture:
+    """What the archive keeps of it, notes for whoever reads it again included."""
+    judged = found.judged
+    page = judged.page
+    notes = [("robotsRules", f"{rules.kind} {rules.stored_at}")] if rules else []
+    notes += policy_notes(lease)
+    if page is not None:
+        directives = page.directives
+        flags = [name for name in ("nofollow", "noindex", "noarchive") if getattr(directives, name)]
+        notes += [("directives", " ".join(flags))] if flags else []
+        notes += [("canonical", page.canonical)] if page.canonical else []
+    if judged.digest:
+        notes.append(("contentDigest", f"sha256:{judged.digest.hex()}"))
+    if judged.original is not None and not judged.not_modified:
+        notes.append(("duplicateOf", judged.original.url))
+    if judged.near is not None:
+        notes += notes_of(judged.near)
+    if page is not None and page.simhash and (judged.original is not None or not judged.body_kept):
+        notes.append((NOTE_SIMHASH, f"{page.simhash:016x}"))
+    if judged.listing is not None:
+        notes.append((NOTE_LISTING, judged.listing))
+    notes += notes_on(judged)
+    notes += found.notes
+    if judged.error in {SOFT_404, PROBE}:
+        notes.append((NOTES[judged.error], judged.detail or "asked for what cannot exist, to see how the host says so"))
+    return Capture(
+        task=task,
+        token=lease.token,
+        attempt=attempt,
+        fetched=found.answer,
+        via=task.via,
+        # The bytes of a shell say nothing of the page: a copy of what a browser showed is stored whole.
+        revisit_of=judged.original if found.rendered is None else None,
+        not_modified=judged.not_modified,
+        outlinks=outlinks(page.links) if page else (),
+        notes=tuple(notes),
+        body_left_out=not judged.body_kept,
+        rendered=found.rendered,
+    )

@@ -1,0 +1,53 @@
+"""How far a lease has come, so that it can be ended at any point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nephila.model.exchange import Answer
+from nephila.model.outcome import Release
+from nephila.model.task import Pace, Task
+
+from .visit import Visit
+
+BROKEN_OFF_MS = 250
+"""An exchange that we broke off ends, for the server, when it notices."""
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """How far a lease has come: what must be known to end it at any point."""
+
+    pace: Pace
+    not_before: int
+    """When the host may be asked next, if nothing was sent since."""
+    task: Task | None = None
+    sent: bool = False
+    """Whether the host was asked for `task`."""
+    sent_ms: int = 0
+    """When, at the earliest, on the clock that does not jump."""
+    answer: Answer | None = None
+    """What came of it, as long as nobody else has told of it."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """What plugins add to the request for `task`."""
+    visit: Visit | None = None
+    """What a browser asks the host for on top, while it is shown `task`."""
+
+    def ask(self, sent_ms: int) -> None:
+        """The host is being asked."""
+        self.sent, self.sent_ms, self.answer, self.visit = True, sent_ms, None, None
+
+    def rest(self, pace: Pace, not_before: int) -> None:
+        """One task is done with; the host rests."""
+        self.pace, self.not_before, self.task, self.sent = pace, not_before, None, False
+
+    def unsent(self, now: int) -> Release:
+        """How long a host rests whose next task is not finished: a full delay if it was asked, else what was due."""
+        pace = self.pace
+        if self.sent:
+            requests = 1 if self.visit is None else self.visit.requests
+            wait_ms = max(pace.delay_ms, pace.crawl_delay_ms, pace.base_ms) * requests
+            if self.visit is not None:
+                wait_ms = max(wait_ms, self.visit.release.wait_ms)
+            return Release(wait_ms + BROKEN_OFF_MS, pace)
+        return Release(max(0, self.not_before - now), pace)
