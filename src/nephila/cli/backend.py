@@ -279,7 +279,6 @@ class Backend:
 
     run_crawl: RunCrawl = _run_crawl
     open_view: Callable[[Path], CrawlView] = _open_view
-    open_fleet_view: Callable[[Configured], Insight] = _open_fleet_view
     run_demo: RunDemo = _run_demo
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     open_operator: Callable[[Path], Operator] = _open_operator
@@ -288,6 +287,7 @@ class Backend:
     run_simulation: RunSimulation = _run_simulation
     open_purge: Callable[[Path], Purger] = _open_purge
     run_flush: Callable[[Path, Configured, Sequence[EventSink]], CrawlSummary] = _run_flush
+    open_fleet_view: Callable[[Configured], Insight] = _open_fleet_view
 
 
 def backend_of(ctx: click.Context) -> Backend:

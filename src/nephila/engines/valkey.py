@@ -107,7 +107,7 @@ class Valkey:
                 answer = connection.request(make(again))
                 if replicas:
                     answer.add_done_callback(_look_at)
-                    await self._replicated(connection, replicas)
+                    await self._replicated_or_told(connection, replicas, answer)
                 reply = await answer
             except RefusedError as error:
                 asking = redirected(str(error), address)[1] if error.kind == "ASK" else None
@@ -138,6 +138,18 @@ class Valkey:
             await self._load_into(await self._connection(address))
         else:
             raise EngineError(f"Valkey at {address} refused: {error}") from error
+
+    async def _replicated_or_told(self, connection: Connection, replicas: int, answer: asyncio.Future[Reply]) -> None:
+        """The same; a server that is a replica by now has mostly said so to the call itself, and that is told.
+
+        One that answered before it was made one may have forgotten what it did: the call is repeated.
+        """
+        try:
+            await self._replicated(connection, replicas)
+        except RefusedError as error:
+            await answer
+            self._look_soon()
+            raise ConnectionLostError(f"{connection.address}: {error}") from error
 
     async def _replicated(self, connection: Connection, replicas: int) -> None:
         """Wait until what was sent on a connection has come to so many replicas, as long as that is to be hoped for.
