@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from redis_harness import RedisHarness
 from valkey_servers import ValkeyCluster, ValkeySingle
 
 from nephila.frontier.embedded.book import Policy
@@ -20,7 +21,6 @@ from nephila.testing.contracts import frontier as suite
 from nephila.testing.contracts import frontier_policy as policy_suite
 from nephila.testing.contracts.frontier_policy import Options
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
-from redis_frontier import RedisHarness
 
 CHECKS = [*suite.checks(), *policy_suite.checks()]
 ORDERED_OVER_DOMAINS = {

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from redis_frontier import policy_for
+from redis_harness import policy_for
 from valkey_servers import ValkeySingle
 
 from nephila.frontier.redis import RedisFrontier

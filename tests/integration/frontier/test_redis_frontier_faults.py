@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 from cutting_proxy import CuttingProxy
-from redis_frontier import policy_for
+from redis_harness import policy_for
 from valkey_servers import ValkeyCluster, ValkeyServer, ValkeySingle
 
 from nephila.engines.valkey import EngineError
