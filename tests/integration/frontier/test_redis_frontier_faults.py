@@ -55,6 +55,7 @@ class Crawler:
 
     def __init__(self, frontier: RedisFrontier, done: Counter[str]) -> None:
         self.frontier, self.done, self.end = frontier, done, 0
+        self.begun = asyncio.Event()
 
     async def settle(self, lease: Lease) -> bool:
         task = lease.tasks[0]
@@ -64,6 +65,8 @@ class Crawler:
         settled = await self.frontier.settle(lease.token, [Settlement(task, outcome, links)], Release(1, Pace(1)))
         if settled.accepted:
             self.done[task.url] += 1
+            if len(self.done) >= HOSTS:
+                self.begun.set()
         return settled.accepted
 
     async def run(self, lease_s: float = 30.0) -> None:
@@ -231,8 +234,9 @@ def test_a_primary_that_is_killed_is_replaced_and_nothing_is_lost() -> None:
         done: Counter[str] = Counter()
         workers = [await opened(cluster.names, "over", f"w{number}", shards=16, replicas=1) for number in range(2)]
         await seed(workers[0])
-        crawls = [asyncio.create_task(Crawler(frontier, done).run()) for frontier in workers]
-        await asyncio.sleep(0.3)
+        crawlers = [Crawler(frontier, done) for frontier in workers]
+        crawls = [asyncio.create_task(crawler.run()) for crawler in crawlers]
+        await crawlers[0].begun.wait()
         before = set(done)
         await asyncio.to_thread(cluster.servers[0].stop, signal.SIGKILL)
         await asyncio.gather(*crawls)
