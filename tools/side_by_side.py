@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +24,8 @@ OPENING = "test session starts"
 """The headline that every process begins with: progress follows it."""
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)")
 FAILED = ("FAILED ", "ERROR ")
+PATIENCE_S = 30.0
+"""How long a process may take to end what its tests have started."""
 USUAL = (0, 1, 5)
 """Exit codes of pytest that its own last lines explain: all fine, something failed, nothing to run."""
 
@@ -93,12 +97,17 @@ class SideBySide:
             self._listen(process, told)
 
     def end(self) -> None:
-        """Stop what still runs."""
+        """Stop what still runs, as Ctrl-C would: tests end the servers that they have started."""
         for process in self._running:
             if process.poll() is None:
-                process.terminate()
+                process.send_signal(signal.SIGINT)
+        until = time.monotonic() + PATIENCE_S
         for process in self._running:
-            process.wait()
+            try:
+                process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def _listen(self, process: subprocess.Popen[str], told: Told) -> None:
         for raw in process.stdout or ():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from itertools import chain
 from pathlib import Path
 
@@ -93,6 +95,24 @@ def test_a_process_that_dies_is_told() -> None:
     """Without a summary of its own, as after a kill."""
     died = Told(2, exit_code=139)
     assert summary([died]) == ["process 2 ended with exit code 139", "no test ran"]
+
+
+def test_what_is_stopped_may_end_what_it_has_started(tmp_path: Path) -> None:
+    """As Ctrl-C does: fixtures are torn down, servers of the tests ended."""
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    code = (
+        "import pathlib, time\n"
+        f"try:\n    pathlib.Path({str(begun)!r}).touch()\n    time.sleep(60)\n"
+        f"except KeyboardInterrupt:\n    pathlib.Path({str(ended)!r}).touch()\n"
+    )
+    running = SideBySide(Path.cwd())
+    thread = threading.Thread(target=running.run, args=([(sys.executable, "-c", code)], 1))
+    thread.start()
+    while not begun.exists():
+        time.sleep(0.01)
+    running.end()
+    thread.join()
+    assert ended.exists()
 
 
 def test_options_of_the_whole_suite(capsys: pytest.CaptureFixture[str]) -> None:
