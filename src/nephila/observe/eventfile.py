@@ -71,8 +71,8 @@ class EventFile:
         return list(grown.items())
 
     def roll(self) -> None:
-        """Leave the file for the next one, where anything was written to it."""
-        if self._descriptor >= 0 and self._size:
+        """Leave the file for the next one, empty or not: whoever waits for that sees that it is nobody's."""
+        if self._descriptor >= 0:
             self._open_next(self._number + 1)
 
     def close(self) -> None:

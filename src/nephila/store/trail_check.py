@@ -226,14 +226,15 @@ class TrailCheck:
         if file in self._before:
             self._verdict.older_files += 1
             return
-        if self._verdict.ended:
-            self._blame(file, "the file was added: no chain knows it, and the last run left nothing unsealed")
-            return
         opened = disk.open(self._root / file)
         try:
-            self._verdict.unsealed_bytes += opened.size()
+            size = opened.size()
         finally:
             opened.close()
+        if size and self._verdict.ended:
+            self._blame(file, "the file was added: no chain knows it, and the last run left nothing unsealed")
+        else:  # one that is empty was left before anything was written to it
+            self._verdict.unsealed_bytes += size
 
     def _check_receipt(self, file: str, disk: Disk, stretches: Iterator[_Stretch]) -> None:
         """A rewritten file is the one that the last receipt announced, or the one before it, not yet replaced.

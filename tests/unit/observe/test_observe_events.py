@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import resource
 from collections.abc import Callable, Iterator
@@ -175,6 +176,16 @@ class TestFiles:
         assert len(files) > 3
         assert all(path.read_bytes().endswith(b"}\n") and path.stat().st_size < 1400 for path in files)
         assert numbers_kept(tmp_path) == list(range(1, 51))
+
+    def test_a_file_that_is_left_is_nobodys_though_nothing_was_written_to_it(self, tmp_path: Path) -> None:
+        """O1, K2: a takedown waits until every process has left its file, an idle one too."""
+        sink = a_sink(tmp_path)
+        sink.roll()
+        with (tmp_path / "events-000001.jsonl").open() as left:
+            fcntl.flock(left, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        sink.emit(an_event(1))
+        sink.close()
+        assert numbers_kept(tmp_path) == [1]
 
     def test_a_restart_goes_on_in_the_last_file_or_the_next_number(self, tmp_path: Path) -> None:
         """O1, F10: numbers only grow, nothing is overwritten."""

@@ -88,6 +88,18 @@ def test_seals_tile_a_file_and_the_check_follows_them(ground: Ground) -> None:
     assert "added" in ground.check().breaches[0].what
 
 
+def test_an_empty_file_that_no_seal_names_tells_nothing_and_one_with_bytes_is_tampering(ground: Ground) -> None:
+    """K1, K2: an idle process leaves its event file before anything is in it, where a takedown asks for that."""
+    trail = ground.trail()
+    trail.grown(SEGMENT, ground.grow(SEGMENT, b"bytes"), closed=True)
+    trail.close()
+    ground.grow("events/events-000007.jsonl", b"")
+    assert not ground.check().breaches
+    ground.grow("events/events-000007.jsonl", b"{}\n")
+    (breach,) = ground.check().breaches
+    assert "the file was added" in breach.what
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_power_may_fail_at_any_time(seed: int) -> None:
     """K1, Q4: seals never say more than the files hold, and the next run seals what is left."""
