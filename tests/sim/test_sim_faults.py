@@ -16,6 +16,7 @@ from nephila.model.page import Page
 from nephila.model.record import RecordRef, SegmentId
 from nephila.model.task import PageTask
 from nephila.node import wiring
+from nephila.node.engines import policy_of
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
 from nephila.testing.web import Auditor, SimulatedWeb, WebSpec
@@ -71,7 +72,7 @@ def test_pages_of_a_file_that_vanished_are_fetched_again(tmp_path: Path) -> None
     clock.advance(60)
 
     async def settle_one_on_a_lost_file() -> str:
-        frontier = LmdbFrontier(out / "frontier", clock, wiring.policy_of(PATIENT), threaded=False)
+        frontier = LmdbFrontier(out / "frontier", clock, policy_of(PATIENT), threaded=False)
         leases = await frontier.claim(10, 300)
         lease = next(one for one in leases if isinstance(one.tasks[0], PageTask))
         done = Done(RecordRef(SegmentId("never-durable.warc.gz"), 0, 100, 100), 200)
