@@ -188,12 +188,15 @@ def test_benches_are_listed_with_what_they_measure() -> None:
     assert [name for name, _ in listed] == [
         "api",
         "audit",
+        "catalogue",
         "compare",
+        "fleet",
         "frontier",
         "pages",
         "polite",
         "sitemaps",
         "slo",
+        "streams",
         "tls",
     ]
     assert all(len(words) > 20 for _, words in listed)
