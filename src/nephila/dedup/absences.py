@@ -2,86 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-
-import msgspec
-
 from nephila.model.missing import HostAbsence
 
+from .host_notes import LmdbHostNotes, MemoryHostNotes
 from .learned import LearnedEnvironment
 
-AT_HAND = 16_384
-"""Hosts that are not read again: what another process finds of one is seen when it is next read."""
-_pack = msgspec.msgpack.Encoder().encode
-_read = msgspec.msgpack.Decoder(HostAbsence).decode
+
+class MemoryAbsences(MemoryHostNotes[HostAbsence]):
+    """In memory, for simulations and tests."""
 
 
-class MemoryAbsences:
-    """In memory, for simulations."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, HostAbsence] = {}
-
-    def of(self, host: str) -> HostAbsence | None:
-        """As the interface."""
-        return self._known.get(host)
-
-    def keep(self, host: str, known: HostAbsence) -> None:
-        """As the interface."""
-        self._known[host] = known
-
-    def flush(self) -> None:
-        """Nothing to do."""
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-
-class LmdbAbsences:
+class LmdbAbsences(LmdbHostNotes[HostAbsence]):
     """On disk. Does not close the environment: others may use it too."""
 
     def __init__(self, environment: LearnedEnvironment) -> None:
-        self._env = environment
-        self._lock = threading.Lock()
-        self._recent: dict[str, HostAbsence] = {}
-        self._at_hand: dict[str, HostAbsence | None] = {}
-
-    def of(self, host: str) -> HostAbsence | None:
-        """As the interface."""
-        recent = self._recent.get(host)
-        if recent is not None:
-            return recent
-        if host in self._at_hand:
-            return self._at_hand[host]
-        packed = self._env.get("absences", host.encode())
-        known = None if packed is None else _read(packed)
-        if len(self._at_hand) >= AT_HAND:
-            self._at_hand.clear()
-        self._at_hand[host] = known
-        return known
-
-    def keep(self, host: str, known: HostAbsence) -> None:
-        """As the interface."""
-        with self._lock:
-            self._recent[host] = known
-            self._at_hand[host] = known
-
-    def flush(self) -> None:
-        """As the interface."""
-        with self._lock:
-            batch, self._recent = self._recent, {}
-            self._at_hand.update(batch)
-        if not batch:
-            return
-        try:
-            with self._env.writing() as txn:
-                for host, known in sorted(batch.items()):
-                    txn.put(host.encode(), _pack(known), db=self._env.db["absences"])
-        except BaseException:
-            with self._lock:
-                self._recent = batch | self._recent
-            raise
-
-    def close(self) -> None:
-        """As the interface."""
-        self.flush()
+        super().__init__(environment, "absences", HostAbsence)
