@@ -17,6 +17,7 @@ from nephila.model.record import RecordRef, SegmentId
 from nephila.model.settings import FrontierSettings
 from nephila.model.task import Candidate, Pace
 from nephila.node.clock import SystemClock
+from nephila.testing.chunks import MemoryChunks
 from nephila.testing.contracts import frontier as suite
 from nephila.testing.contracts import frontier_policy as policy_suite
 from nephila.testing.contracts.frontier_policy import Options
@@ -75,6 +76,12 @@ def test_the_frontier_on_a_cluster_keeps_its_promises(cluster: list[str], check:
 def test_the_frontier_in_several_shards_keeps_its_promises(cluster: list[str], check: str) -> None:
     """F1, F2, F3, F4, F5, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5, N1, N2: the check."""
     run_check(RedisHarness(cluster, robots=check not in DRAWN, shards=5), check)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_frontier_keeps_its_promises_with_its_queues_kept_elsewhere(single: list[str], check: str) -> None:
+    """F1, F2, F3, F4, F5, F6, F7, F8, F9, F10, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, N2: marks as low as they get."""
+    run_check(RedisHarness(single, robots=False, chunks=MemoryChunks()), check)
 
 
 def test_several_pages_of_a_lease_are_settled_in_one_call(single: list[str]) -> None:

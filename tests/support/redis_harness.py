@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 
 from nephila.frontier.embedded.book import Policy
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
+from nephila.frontier.redis.spilling import Spilled
 from nephila.frontier.schedule import SimpleRecrawl
+from nephila.interfaces.chunks import ChunkStore
+from nephila.interfaces.frontier import NOWHERE, Admission, Found, Settled
+from nephila.model.outcome import Release, Settlement
 from nephila.model.settings import FrontierSettings
+from nephila.model.task import Candidate, Lease, Refusal, Token
 from nephila.testing.clock import VirtualClock
 from nephila.testing.contracts import frontier as suite
 from nephila.testing.contracts.frontier_policy import Options
@@ -16,9 +22,45 @@ from nephila.testing.contracts.frontier_policy import Options
 _CRAWLS = count()
 
 
-def policy_for(options: Options, *, robots: bool) -> Policy:
+SPILLED_EARLY = FrontierSettings(look_ahead_ms=0, spill_above=3, spill_keep=1)
+"""Marks so low that hardly more than the head of a queue stays in the engine."""
+
+
+class SpillingFrontier(RedisFrontier):
+    """Before and after every verb all is spilled that may be, and all is brought back that must be."""
+
+    async def admit(
+        self, candidates: Sequence[Candidate], refused: Sequence[Refusal] = (), found: Found = NOWHERE
+    ) -> Admission:
+        await self._turns()
+        admission = await super().admit(candidates, refused, found)
+        await self._turns()
+        return admission
+
+    async def claim(self, hosts: int, lease_s: float) -> list[Lease]:
+        await self._turns()
+        leases = await super().claim(hosts, lease_s)
+        await self._turns()
+        return leases
+
+    async def settle(self, token: Token, settlements: Sequence[Settlement], release: Release | None) -> Settled:
+        await self._turns()
+        settled = await super().settle(token, settlements, release)
+        await self._turns()
+        return settled
+
+    async def _turns(self) -> None:
+        for _ in range(100):
+            done = await self.spill()
+            assert not done.missing
+            if done == Spilled():
+                return
+        raise AssertionError("it goes to and fro without end")
+
+
+def policy_for(options: Options, *, robots: bool, settings: FrontierSettings | None = None) -> Policy:
     return Policy(
-        FrontierSettings(look_ahead_ms=0),
+        settings or FrontierSettings(look_ahead_ms=0),
         base_delay_ms=suite.DELAY_MS,
         robots=robots,
         priority=options.priority,
@@ -35,11 +77,19 @@ class RedisHarness:
 
     frontier: RedisFrontier
 
-    def __init__(self, names: list[str], *, robots: bool, shards: int = 1, replicas: int = 0) -> None:
+    def __init__(
+        self,
+        names: list[str],
+        *,
+        robots: bool,
+        shards: int = 1,
+        replicas: int = 0,
+        chunks: ChunkStore | None = None,
+    ) -> None:
         self.clock = VirtualClock()
         self.robots = robots
         self._names = names
-        self._opening = Opening(shards=shards, replicas=replicas, virtual=True)
+        self._opening = Opening(shards=shards, replicas=replicas, virtual=True, chunks=chunks)
         self._crawl = ""
         self._options = Options()
 
@@ -51,8 +101,10 @@ class RedisHarness:
         await self._open()
 
     async def _open(self) -> None:
-        policy = policy_for(self._options, robots=self.robots)
-        self.frontier = await RedisFrontier.open(
+        spills = self._opening.chunks is not None
+        policy = policy_for(self._options, robots=self.robots, settings=SPILLED_EARLY if spills else None)
+        kind = SpillingFrontier if spills else RedisFrontier
+        self.frontier = await kind.open(
             self._names, self._crawl, policy, worker="w1", clock=self.clock, options=self._opening
         )
 

@@ -107,6 +107,7 @@ WAITS: Mapping[str, str] = MappingProxyType(
         DeferReason.BLOCKED: "somebody blocked it (nephila block)",
         DeferReason.HOURS: "the domain may be asked at other hours only",
         DeferReason.ERRORS: "the domain failed too often and is left alone for a while",
+        DeferReason.SPILLED: "their host's queue is being brought back from the database",
         "queued": "waiting for their host's turn",
     }
 )

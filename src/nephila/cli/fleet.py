@@ -90,6 +90,8 @@ def _lines(configured: Configured, roll: Roll, known: FrontierSnapshot, silent_m
     yield "crawl", configured.settings.fleet.crawl
     yield "pages", f"{known.pages:,} stored, {known.states['pending']:,} of them not yet final"
     yield "queue", f"{queued:,} URLs, {waiting:,} more wait for a time"
+    if known.spilled:
+        yield "spilled", f"{known.spilled:,} of the URLs are kept in the database, in {known.chunks:,} chunks"
     yield "hosts", f"{known.hosts:,}: {known.hosts_ready:,} ready, {known.hosts_leased:,} at work"
     yield "workers", str(len(roll.workers)) if roll.workers else "none"
     for one in roll.workers:

@@ -106,6 +106,8 @@ def _frontier(frontier: FrontierSnapshot) -> Iterator[str]:
     yield from _one("nephila_frontier_parked_urls", "gauge", "URLs that are kept but not queued", parked)
     states = _labelled("state", frontier.states)
     yield from _one("nephila_frontier_urls", "gauge", "URLs that have ended, by how", states)
+    spilled = "Queued and parked URLs that a fleet keeps in its database"
+    yield from _one("nephila_frontier_spilled_urls", "gauge", spilled, {"": frontier.spilled})
     yield from _one("nephila_known_urls", "gauge", "URLs that are known", {"": frontier.urls})
     places = {"ready": frontier.hosts_ready, "waiting": frontier.hosts_waiting, "leased": frontier.hosts_leased}
     yield from _one("nephila_hosts", "gauge", "Hosts by where they stand", _labelled("place", places))

@@ -98,6 +98,10 @@ class FrontierSnapshot:
     reserved: int = 0
     """Fetches that went to starving hosts (F7)."""
     draws: int = 0
+    spilled: int = 0
+    """Of those that are queued or parked, URLs that a fleet keeps outside its engine (F8)."""
+    chunks: int = 0
+    """In so many parts."""
 
 
 class Frontier(Protocol):

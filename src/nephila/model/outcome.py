@@ -44,6 +44,8 @@ class DeferReason(StrEnum):
     """No browser has a place for it (J2)."""
     DUE = "due"
     """Fetched; its next visit is planned (R2)."""
+    SPILLED = "spilled"
+    """All that is left of its host's queue is kept outside the engine, and on its way back (F8)."""
 
 
 @noun

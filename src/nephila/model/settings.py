@@ -211,6 +211,14 @@ class FrontierSettings:
     sync: bool = setting(True, "sync every group commit to disk")
     linger_ms: float = setting(5.0, "how long a group commit waits for company", low=0, high=100)
     max_refusals: int = setting(1_000_000, "refused URLs remembered for why", low=0)
+    spill_above: int = setting(
+        2_000,
+        "of a fleet: where a host has more URLs waiting, the far ends of its queues are kept in the database; 0: never",
+        low=0,
+    )
+    spill_keep: int = setting(
+        500, "and URLs of each class that stay in the engine then, and are brought back before they end", low=1
+    )
 
 
 @dataclass(frozen=True, slots=True)

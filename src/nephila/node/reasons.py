@@ -54,6 +54,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         DeferReason.COVERAGE: "its domain is known, and new domains are looked for first",
         DeferReason.RENDER: "it needs a browser, and every browser is busy",
         DeferReason.DUE: "it was fetched, and its next visit is planned",
+        DeferReason.SPILLED: "its host's queue is kept in the database, and is being brought back",
     }
 )
 

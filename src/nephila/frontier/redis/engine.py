@@ -31,6 +31,7 @@ from .opening import ORDINARILY, Opening, found_or_made
 from .presence import Presence
 from .rules import pack_policy, packed
 from .shards import Shards, check_name, crawl_key
+from .spilling import Spilled, Spilling
 from .view import RedisFrontierView
 
 HEARTBEAT_S = 10.0
@@ -44,6 +45,8 @@ class RedisFrontier(Claiming):
     _presence: Presence
     _heart: asyncio.Task[None] | None = None
     _reaped = 0
+    spilling: Spilling | None = None
+    """Long queues are kept elsewhere, where there is a place for that."""
 
     @classmethod
     async def open(
@@ -72,8 +75,11 @@ class RedisFrontier(Claiming):
             )
             timeline: EngineTimeline = VirtualTimeline(clock, anchors) if virtual else RemoteTimeline(clock)
             plain = PlainValkey(known, library().text, options.patience_s)
-            view = RedisFrontierView(plain, divided, timeline, made.secret)
-            frontier = cls(Caller(valkey, divided, timeline, options.replicas), policy, view, worker, virtual=virtual)
+            view = RedisFrontierView(plain, divided, timeline, made.secret, options.chunks)
+            caller = Caller(valkey, divided, timeline, options.replicas)
+            frontier = cls(caller, policy, view, worker, virtual=virtual)
+            if options.chunks is not None:
+                frontier.spilling = Spilling(caller, options.chunks)
             frontier._presence = Presence(valkey, crawl, worker)
             await frontier._begin(options)
         except BaseException:
@@ -158,6 +164,24 @@ class RedisFrontier(Claiming):
             self._quiet.clear()
         await self._touched(range(self._shards.count))
         return ended
+
+    async def spill(self) -> Spilled:
+        """Keep the far ends of long queues elsewhere, and bring back what is needed soon, in our shards."""
+        if self.spilling is None:
+            return Spilled()
+        done = await self.spilling.turn(self._mine)
+        if done.back:
+            self._quiet.clear()
+        if done != Spilled():
+            await self._touched(self._mine)
+        return done
+
+    async def clear_chunks(self, *, strangers: bool) -> int:
+        """Delete chunks that nobody needs any more; `strangers`: go through the whole store for those of the dead."""
+        if self.spilling is None:
+            return 0
+        cleared = await self.spilling.clear(self._mine)
+        return cleared + (await self.spilling.clear_strangers(self._mine) if strangers else 0)
 
     # Opening, recovering, operating
 

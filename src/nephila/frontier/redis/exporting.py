@@ -37,6 +37,7 @@ from nephila.frontier.moving import (
 from nephila.frontier.moving.rows import SECTION as CROWDED
 from nephila.frontier.moving.rows import tally_row
 from nephila.frontier.traps import SkeletonTally, TrapState
+from nephila.interfaces.chunks import ChunkStore
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import FrontierError
 from nephila.model.outcome import DeferReason
@@ -81,7 +82,15 @@ class _Whole(NamedTuple):
 class RedisExport:
     """Reads a crawl that nobody works on."""
 
-    def __init__(self, servers: ValkeyServers, crawl: str, policy: Policy, clock: Clock, asked_for: AskedFor) -> None:
+    def __init__(
+        self,
+        servers: ValkeyServers,
+        crawl: str,
+        policy: Policy,
+        clock: Clock,
+        asked_for: AskedFor,
+        chunks: ChunkStore | None = None,
+    ) -> None:
         self._valkey = PlainValkey(servers, library().text, PATIENCE_S)
         self._crawl = check_name(crawl)
         self._policy = policy
@@ -94,7 +103,7 @@ class RedisExport:
         if made["clock"] == b"virtual":
             anchors = [self._valkey.do(key, "HGET", f"{key}:meta", "anchor") or b"" for key in self._shards.keys]
             self._timeline = VirtualTimeline(clock, anchors)
-        self._view = RedisFrontierView(self._valkey, self._shards, self._timeline, self.secret)
+        self._view = RedisFrontierView(self._valkey, self._shards, self._timeline, self.secret, chunks)
 
     def close(self) -> None:
         """Close the connections."""
@@ -235,11 +244,27 @@ class RedisExport:
             for bundle in found:
                 yield from self._bundle(host, bundle)
             after = found[-1][0]
+        yield from self._outside(shard, name)
         for fingerprint, values in self._scan(shard, "records", name):
             yield self._record(host, fingerprint, values)
         robots, tallies = self._ask(shard, "rest_of_host", name)
         yield from (RobotsRow(origin.decode(), url.decode(), hops) for origin, url, hops in robots)
         yield from (tally_row(_tally(told)) for told in tallies)
+
+    def _outside(self, shard: int, name: bytes) -> Iterator[Row]:
+        """What is kept elsewhere of the host's queues."""
+        after = b""
+        while found := self._ask(shard, "chunks", name, after, BUNDLES_AT_ONCE):
+            for _, number, chunk, count in found:
+                told = self._ask(shard, "chunk", name, number, *self._view.kept(int(chunk)))
+                if sum(len(bundle[6]) for bundle in told) != count:
+                    raise FrontierError(
+                        f"a part of the queue of {name.decode()} is not where it is kept",
+                        "restore the table `spilled` of the database, or rebuild the frontier",
+                    )
+                for bundle in told:
+                    yield from self._bundle(name.decode(), bundle)
+            after = found[-1][0]
 
     # URLs
 

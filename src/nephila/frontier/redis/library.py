@@ -12,8 +12,8 @@ from hashlib import sha256
 from importlib.resources import files
 
 _FILES = (
-    "arithmetic", "policy", "shard", "urls", "queue", "returning", "hosts", "shelves", "traps", "admit", "settle",
-    "lending", "promoting", "claim", "upkeep", "orders", "tell", "moving",
+    "arithmetic", "policy", "shard", "urls", "bundles", "queue", "returning", "hosts", "shelves", "traps", "admit",
+    "settle", "lending", "promoting", "claim", "upkeep", "orders", "spilling", "tell", "moving",
 )  # fmt: skip
 _GLOBALS = (
     "local redis, math, string, table, struct, bit, cmsgpack, cjson = "
@@ -42,8 +42,13 @@ _WRITING = {
     "release_trap": "Orders.release_trap",
     "bring_back": "Orders.bring_back",
     "move_load": "Move.load",
+    "spill_pick": "Spill.pick",
+    "spill_out": "Spill.out",
+    "spill_back": "Spill.back",
+    "spill_forget": "Spill.forget",
 }
-_MOVING = ("whole", "domains", "hosts", "queue", "records", "rest_of_host", "origins", "refused")
+_MOVING = ("whole", "domains", "hosts", "queue", "chunks", "chunk", "records", "rest_of_host", "origins", "refused")
+_SPILLING = ("look", "done", "strangers")
 _READING = (
     "snapshot", "story", "dead", "tallies", "flagged", "rules", "holds", "host", "domain", "segments", "overdue", "now",
     "host_of",
@@ -68,6 +73,7 @@ def library() -> Library:
     folder = files(__package__) / "lua"
     body = "".join(f"do\n{(folder / f'{name}.lua').read_text()}end\n" for name in _FILES)
     reading = {name: f"Tell.{name}" for name in _READING} | {f"move_{name}": f"Move.{name}" for name in _MOVING}
+    reading |= {f"spill_{name}": f"Spill.{name}" for name in _SPILLING}
     calls = _WRITING | reading
     table = ", ".join(f"{name} = {value}" for name, value in calls.items())
     text = (

@@ -6,6 +6,7 @@ import secrets
 from dataclasses import dataclass
 
 from nephila.engines.valkey import Valkey
+from nephila.interfaces.chunks import ChunkStore
 from nephila.model.errors import FrontierError
 
 from .library import library
@@ -32,6 +33,8 @@ class Opening:
     """It claims nothing, and is not counted among the workers: somebody who looks, or who brings URLs."""
     patience_s: float = 30.0
     """How long an engine is waited for at the start, and by a reader; a verb waits as long as it takes."""
+    chunks: ChunkStore | None = None
+    """Where the far ends of long queues are kept; without it they stay in the engine. Whoever opened it closes it."""
 
 
 ORDINARILY = Opening()

@@ -41,6 +41,8 @@ def rules_of(policy: Policy, shard: int, shards: int) -> dict[str, Any]:
         "urls_per_lease": policy.settings.urls_per_lease,
         "cooldown_s": policy.settings.cooldown_s,
         "max_refusals": max(1, policy.settings.max_refusals // shards) if policy.settings.max_refusals else 0,
+        "spill_above": policy.settings.spill_above,
+        "spill_keep": min(policy.settings.spill_keep, max(0, policy.settings.spill_above - 1)),
         "target_domains": policy.target_domains,
         "domains_elsewhere": 0,
         "tie_seed": seed & _HALF,

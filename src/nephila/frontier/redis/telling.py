@@ -304,6 +304,8 @@ def snapshot_of(counters: Iterable[ShardCounters], now: int) -> FrontierSnapshot
         traps=total["traps"],
         reserved=total["reserved"],
         draws=total["draws"],
+        spilled=total["spilled"],
+        chunks=total["chunks"],
     )
 
 

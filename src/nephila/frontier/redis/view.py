@@ -15,7 +15,9 @@ from nephila.engines.valkey_plain import PlainValkey
 from nephila.engines.valkey_wire import Reply, Word
 from nephila.frontier.health import Health
 from nephila.frontier.traps import TrapState
+from nephila.interfaces.chunks import ChunkStore
 from nephila.interfaces.frontier import FrontierSnapshot, Trap, UrlStory
+from nephila.model.errors import FrontierError
 from nephila.model.outcome import OriginRules
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
@@ -27,6 +29,10 @@ from .clocks import EngineTimeline
 from .library import library
 from .rules import read_policy
 from .shards import Shards
+from .spilling import unpack
+
+MOST_ROUNDS = 3
+"""A queue may come back, and leave again, while it is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +79,16 @@ _STANDINGS = ("idle", "waiting", "ready", "parked")
 class RedisFrontierView:
     """Reads what was answered."""
 
-    def __init__(self, valkey: PlainValkey, shards: Shards, timeline: EngineTimeline, secret: int) -> None:
+    def __init__(
+        self,
+        valkey: PlainValkey,
+        shards: Shards,
+        timeline: EngineTimeline,
+        secret: int,
+        chunks: ChunkStore | None = None,
+    ) -> None:
         self._valkey = valkey
+        self._chunks = chunks
         self._shards = shards
         self.timeline = timeline
         self.secret = secret
@@ -115,7 +129,23 @@ class RedisFrontierView:
     # URLs
 
     def _known(self, host: str, fingerprint: Fingerprint) -> Reply:
-        return self._ask(self._shards.of_host(host), "story", host, fingerprint)
+        """What a shard tells of a URL; with what is kept elsewhere of the queue, where it is in that."""
+        shard = self._shards.of_host(host)
+        for _ in range(MOST_ROUNDS):
+            told = self._ask(shard, "story", host, fingerprint)
+            if told[0] != b"spilled":
+                return told
+            told = self._ask(shard, "story", host, fingerprint, *self.kept(int(told[1])))
+            if told[0] != b"spilled":
+                return told
+        raise FrontierError(f"a part of the queue of {host} is not where it is kept", "restore the table `spilled`")
+
+    def kept(self, chunk: int) -> list[bytes]:
+        """The bundles of a chunk; empty where it is not kept (any more: it may be back by now)."""
+        if self._chunks is None:
+            raise FrontierError("a part of the queue is kept elsewhere, and nobody said where", "see catalogue.url")
+        body = self._chunks.get([chunk]).get(chunk)
+        return [] if body is None else unpack(body)
 
     def story(self, host: str, fingerprint: Fingerprint) -> UrlStory | None:
         """What is known of a URL."""

@@ -29,6 +29,7 @@ from nephila.seeds import SeedSource
 
 from .identity import WorkerDirectory
 from .lost import LostWorkers
+from .queues import LongQueues
 from .registry import Figures, Member, Registry
 
 LOOK_S = 0.25
@@ -53,6 +54,8 @@ class Post:
     draw: random.Random
     share_addresses: Callable[[int], None]
     """So many workers are at work: each has its part of what one address may be asked."""
+    queues: LongQueues
+    """Keeps the far ends of long queues elsewhere, and brings them back."""
 
 
 class FleetCrawl(Crawl):
@@ -97,7 +100,11 @@ class FleetCrawl(Crawl):
         return replace(found, reaped=await self._post.return_leases())
 
     def _beside(self) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
-        return (("lost", self._look_for_lost()), ("contents", self._share_contents()))
+        return (
+            ("lost", self._look_for_lost()),
+            ("contents", self._share_contents()),
+            ("queues", self._post.queues.look_after(self.warn)),
+        )
 
     # Conducting
 

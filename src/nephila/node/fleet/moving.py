@@ -25,6 +25,7 @@ from nephila.node.moving import Moved, asked_for, check_normal_form, with_scope
 from .access import check_fleet, valkey_servers
 from .opening import agree
 from .registry import Registry
+from .servers import chunks_of
 
 SCOPE_ENTRIES = 1_000
 
@@ -33,7 +34,10 @@ def export_fleet(settings: Settings, to: Path, clock: Clock) -> Moved:
     """Write the frontier of the crawl that the settings name to a file."""
     crawl, servers = check_fleet(settings), valkey_servers(settings, os.environ)
     scope = asyncio.run(_scope_of(settings))
-    with closing(RedisExport(servers, crawl, policy_of(settings), clock, asked_for(settings))) as export:
+    with (
+        closing(chunks_of(settings)) as chunks,
+        closing(RedisExport(servers, crawl, policy_of(settings), clock, asked_for(settings), chunks)) as export,
+    ):
         return Moved(write_stream(to, with_scope(export.rows(), scope)).rows)
 
 

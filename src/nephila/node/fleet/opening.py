@@ -43,6 +43,7 @@ from .fallback import Fallback
 from .frontier import FleetFrontier
 from .gate import GatedObjects
 from .identity import WorkerDirectory
+from .queues import LongQueues
 from .regions import regional
 from .registry import Figures, Member, Registry, draw_writer
 from .scoping import SharedScope
@@ -133,6 +134,7 @@ async def joined(
                 partial(servers.frontier.reap_holder, member.id),
                 draw,
                 share,
+                LongQueues(servers.frontier, draw),
             )
             worker = FleetCrawl(replace(machinery, before_work=scope.follow), post)
             if warning:

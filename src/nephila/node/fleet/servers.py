@@ -18,7 +18,7 @@ from nephila.model.settings import Settings
 from nephila.node.cataloguing import identity_of
 from nephila.node.engines import policy_of
 from nephila.node.telling import telling
-from nephila.store.postgres import PostgresCatalogue
+from nephila.store.postgres import PostgresCatalogue, PostgresChunks
 
 from .access import check_fleet, valkey_servers
 
@@ -46,6 +46,8 @@ async def open_frontier(
     where = valkey_servers(settings, os.environ)
     state = await ValkeyState.open(where)
     stack.push_async_callback(state.close)
+    chunks = chunks_of(settings)
+    stack.callback(chunks.close)
     frontier = await RedisFrontier.open(
         where,
         check_fleet(settings),
@@ -57,10 +59,16 @@ async def open_frontier(
             replicas=settings.fleet.wait_replicas,
             joining=True,
             visiting=visiting,
+            chunks=chunks,
         ),
     )
     stack.push_async_callback(frontier.close)
     return state, frontier
+
+
+def chunks_of(settings: Settings) -> PostgresChunks:
+    """Where the far ends of long queues are kept: beside the catalogue."""
+    return PostgresChunks(settings.catalogue, settings.catalogue.name or check_fleet(settings), os.environ)
 
 
 async def open_servers(settings: Settings, clock: Clock, worker: str, stack: AsyncExitStack, tell: Tell) -> Servers:

@@ -168,7 +168,9 @@ local function meet_again(host, raw, note, known_step)
     if level == 0 then
       local candidate = read_candidate(raw)
       host = Shard.host(host.name)
-      Shelves.fetch(host, Queue.load(host, string.format('%.0f', number)), candidate.fp, 0, candidate.depth)
+      local bundle = Queue.load(host, string.format('%.0f', number))
+      local taken = bundle.spilled and Spill.take(host, bundle, candidate, before)
+      Shelves.fetch(host, taken or Queue.take(host, bundle, candidate.fp), 0, candidate.depth)
     end
     return 0
   end
@@ -183,6 +185,10 @@ local function meet_again(host, raw, note, known_step)
     if level ~= NO_LEVEL or its_depth < depth or math.floor(rank / BAND) ~= math.floor(before / BAND) then
       host = Shard.host(host.name)
       local bundle = Queue.load(host, string.format('%.0f', number))
+      if bundle.spilled then
+        Spill.meet(host, bundle, read_candidate(raw), rank, depth)
+        return 0
+      end
       local url = Queue.find(bundle, fp)
       url.rank = rank
       move(host, bundle, url, read_candidate(raw))
@@ -301,6 +307,7 @@ end
 -- Add the candidates that are new, host by host. Answers added, cooling, and the new ones by host.
 function Admit.all(groups, source)
   local added, known, cooling, news = 0, 0, 0, {}
+  X.via = source.via
   for at, group in ipairs(groups) do
     local host = Shard.glance(group.name)
     local where, new = host and Urls.where_all(host, group.candidates) or {}, {}

@@ -41,7 +41,14 @@ function Hosts.rest(host)
   end
 end
 
+local OUTSIDE_MS = 1000 -- how long a host waits for its queue, of which nothing is here (spilling.lua)
+
+-- A host that has nothing to be asked for now.
 function Hosts.rest_without_work(host)
+  if Queue.length(host) > 0 then
+    Hosts.wait(host, math.max(host.free_at, X.now + OUTSIDE_MS), 'spilled')
+    return
+  end
   host.work_since = 0
   if host.trap_at > 0 then
     Hosts.wait(host, math.max(host.free_at, host.trap_at), 'trap')

@@ -81,6 +81,33 @@ function Move.hosts(keys, args)
   end)
 end
 
+-- Chunks of a host that are kept outside, after one of them. host, after, count
+function Move.chunks(keys, args)
+  Shard.open(keys[1], args[1])
+  local host, found = { name = args[2] }, {}
+  for at, member in ipairs(redis.call(
+    'ZRANGEBYLEX', X.P .. 'c:' .. host.name, args[3] == '' and '-' or '(' .. args[3], '+', 'LIMIT', 0, tonumber(args[4])
+  )) do
+    local stub = Queue.load(host, Queue.number_in(member))
+    found[at] = { member, stub.number, stub.id, stub.count }
+  end
+  return found
+end
+
+-- The bundles of such a chunk, as far as they still count. host, number, then what was kept of each
+function Move.chunk(keys, args)
+  Shard.open(keys[1], args[1])
+  local host, found = Shard.host(args[2]), {}
+  for at = 4, #args do
+    local bundle, urls = Queue.decode(host, '', args[at]), {}
+    for position, url in ipairs(Spill.living(host, bundle, tonumber(args[3]))) do
+      urls[position] = { url.fp, url.rank, url.tail }
+    end
+    found[#found + 1] = { bundle.member, 0, bundle.hops, bundle.admitted, bundle.cycle, bundle.via, urls }
+  end
+  return found
+end
+
 -- The bundles of a host after one of them, with the records of those that have one. host, after, count
 function Move.queue(keys, args)
   Shard.open(keys[1], args[1])

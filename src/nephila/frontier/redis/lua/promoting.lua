@@ -138,11 +138,7 @@ local function promote_waiting(with_rules, most)
     elseif host.reason ~= 'robots_unavailable' or with_rules then
       if not Traps.lacks_for_probe(host) then
         Traps.take_probe(host)
-        if next(Hosts.heads(host)) then
-          Hosts.make_ready(host)
-        else
-          Hosts.rest(host)
-        end
+        Hosts.make_ready(host)
       end
     end
   end

@@ -1,8 +1,8 @@
--- The queue of a host: bundles of URLs that were found together, sorted by their places.
+-- The queue of a host: bundles of URLs that were found together, sorted by their places (bundles.lua has what is in one).
 --
 -- A bundle is named by a number; the sorted set of the host holds place and number, the hash the URLs. What is parked
--- lies in the same two, under a key that begins with its shelf. An item is fingerprint (16), length of the tail (2), tail;
--- its rank is with what is noted of the URL (urls.lua).
+-- lies in the same two, under a key that begins with its shelf. A chunk that is kept outside has a stub in the hash, and is
+-- not in the sorted set (spilling.lua).
 
 local MOST = 64 -- URLs in a bundle: one is written anew when a URL leaves it
 local PROBE_MARK = '\0\0\0'
@@ -12,10 +12,6 @@ Queue.REASONS = { 'over_budget', 'trap', 'coverage' }
 
 local function order_key(host)
   return X.P .. 'z:' .. host.name
-end
-
-local function bundle_key(host)
-  return X.P .. 'q:' .. host.name
 end
 
 function Queue.length(host)
@@ -33,86 +29,12 @@ end
 function Queue.firsts(host)
   local found = {}
   for lane = 0, 6 do
-    if host.lanes[lane + 1] > 0 then
-      table.insert(found, Queue.first(host, string.char(lane)):sub(1, 9))
+    local first = host.lanes[lane + 1] > 0 and Queue.first(host, string.char(lane))
+    if first then -- all of them may be outside
+      table.insert(found, first:sub(1, 9))
     end
   end
   return found
-end
-
-local function place_in(member)
-  return #member > 13 and member:sub(10, 18) or member:sub(1, 9)
-end
-Queue.place_in = place_in
-
--- Bundles
-
-function Queue.load(host, number)
-  local raw = redis.call('HGET', bundle_key(host), number)
-  local values = cmsgpack.unpack(raw)
-  return {
-    number = number, member = values[1], asked = values[2], hops = values[3], admitted = values[4],
-    cycle = values[5], via = values[6], items = values[7],
-  }
-end
-
-function Queue.number_in(member)
-  return string.format('%.0f', struct.unpack('>I4', member:sub(-4)))
-end
-
-local function save(host, bundle)
-  local values = {
-    bundle.member, bundle.asked, bundle.hops, bundle.admitted, bundle.cycle, bundle.via, bundle.items,
-  }
-  redis.call('HSET', bundle_key(host), bundle.number, cmsgpack.pack(values))
-end
-
-local function forget(host, bundle)
-  redis.call('HDEL', bundle_key(host), bundle.number)
-  redis.call('ZREM', order_key(host), bundle.member)
-end
-
-local function item(url)
-  return url.fp .. struct.pack('>I2', #url.tail) .. url.tail
-end
-
--- The URL at a position of a bundle, and where the next one begins.
-function Queue.item_at(bundle, at)
-  local items = bundle.items
-  local high, low = items:byte(at + 16, at + 17)
-  local length = high * 256 + low
-  local depth = bundle.depth
-  if depth == nil then
-    local place = place_in(bundle.member)
-    depth = place:byte(5)
-    bundle.depth, bundle.level = depth, Policy.level_of_lane(place:byte(1))
-  end
-  return {
-    fp = items:sub(at, at + 15), tail = items:sub(at + 18, at + 17 + length),
-    hops = bundle.hops, admitted = bundle.admitted, cycle = bundle.cycle, via = bundle.via,
-    level = bundle.level, depth = depth, asked = bundle.asked == 1, bundle = bundle,
-  }, at + 18 + length
-end
-
-function Queue.items(bundle)
-  local found, at = {}, 1
-  while at <= #bundle.items do
-    local url
-    url, at = Queue.item_at(bundle, at)
-    table.insert(found, url)
-  end
-  return found
-end
-
--- The rank of a URL in a bundle.
-function Queue.rank_of(host, url)
-  local _, rank = Urls.read(Urls.where(host, url.fp))
-  return rank
-end
-
-function Queue.find(bundle, fingerprint)
-  local at = bundle.items:find(fingerprint, 1, true)
-  return at and Queue.item_at(bundle, at), at
 end
 
 -- Counters of the queue and the shelves
@@ -140,8 +62,22 @@ local function count(host, member, by, admitted)
     local lane = member:byte(1)
     host.lanes[lane + 1] = host.lanes[lane + 1] + by
     Shard.count('q' .. lane, by)
-    Shard.count('a:' .. math.floor(admitted / AGE_STEP_S) .. ':' .. Policy.level_of_lane(lane), by)
+    Shard.count('a:' .. Queue.age_of(admitted) .. ':' .. Policy.level_of_lane(lane), by)
   end
+end
+
+-- URLs are counted by when they were admitted, in steps of some hours.
+function Queue.age_of(admitted)
+  return math.floor(admitted / AGE_STEP_S)
+end
+
+function Queue.admitted_in(age)
+  return age * AGE_STEP_S
+end
+
+-- So many of one age come or go.
+function Queue.count_many(host, member, by, age)
+  count(host, member, by, Queue.admitted_in(age))
 end
 
 -- Sections: URLs queued by their first path segment, counted once a host has many (T1)
@@ -164,25 +100,49 @@ function Queue.counts_sections(host, more)
   return host.sections == 1 or Queue.length(host) + more > math.floor(X.rules.queued_per_prefix / 2)
 end
 
-local function count_sections(host, urls, by)
+-- Sections are counted by a part of their name, so that no host has more than 4,096 counters: two that share one count together.
+local function counter_of(section)
+  return section:sub(1, 3)
+end
+
+local function add_to_sections(host, changes)
+  for counter, by in pairs(changes) do
+    if redis.call('HINCRBY', section_key(host), counter, by) == 0 then
+      redis.call('HDEL', section_key(host), counter)
+    end
+  end
+end
+
+local function count_sections(host, urls, by, changes)
   if host.sections == 0 then
     return
   end
+  local sums = changes or {}
   for _, url in ipairs(urls) do
-    redis.call('HINCRBY', section_key(host), Queue.section_of(tail_of(host, url)), by)
+    local counter = counter_of(Queue.section_of(tail_of(host, url)))
+    sums[counter] = (sums[counter] or 0) + by
+  end
+  if not changes then
+    add_to_sections(host, sums)
   end
 end
 
+-- From now on they are counted. What is outside by now is counted when it comes back.
 function Queue.begin_sections(host)
   host.sections = 1
-  local members = redis.call('ZRANGEBYLEX', order_key(host), '-', '(\7')
+  local members, sums = redis.call('ZRANGEBYLEX', order_key(host), '-', '(\7'), {}
   for _, member in ipairs(members) do
-    count_sections(host, Queue.items(Queue.load(host, Queue.number_in(member))), 1)
+    count_sections(host, Queue.items(Queue.load(host, Queue.number_in(member))), 1, sums)
   end
+  add_to_sections(host, sums)
 end
 
 function Queue.in_section(host, section)
-  return tonumber(redis.call('HGET', section_key(host), section) or 0)
+  return tonumber(redis.call('HGET', section_key(host), counter_of(section)) or 0)
+end
+
+function Queue.leaves_section(host, url)
+  count_sections(host, { url }, -1)
 end
 
 local function came(host, urls)
@@ -214,11 +174,11 @@ local function put(host, urls, prefix, place)
   for first = 1, #urls, MOST do
     local number = host.next_bundle
     host.next_bundle = number + 1
-    local parts, one = {}, urls[first]
+    local parts, one, begins = {}, urls[first], 0
     local kind, depth = prefix == '' and Urls.IN_QUEUE or Urls.ON_SHELF, place:byte(5)
     for at = first, math.min(first + MOST - 1, #urls) do
       local url = urls[at]
-      parts[#parts + 1] = item(url)
+      parts[#parts + 1], begins = Queue.item(url, one.tail, begins)
       if not url.asked then
         Urls.note(host, url.fp, kind, url.rank or Queue.rank_of(host, url), depth, number)
       end
@@ -229,12 +189,21 @@ local function put(host, urls, prefix, place)
     local bundle = {
       number = string.format('%.0f', number), member = prefix .. place .. struct.pack('>I4', number),
       asked = one.asked and 1 or 0, hops = one.hops, admitted = one.admitted, cycle = one.cycle, via = one.via,
-      items = table.concat(parts),
+      items = table.concat(parts), base = one.tail,
     }
-    save(host, bundle)
+    Queue.save(host, bundle)
     redis.call('ZADD', order_key(host), 0, bundle.member)
     count(host, bundle.member, #parts, one.admitted)
     one.put_in = number
+    Spill.notice(host, number)
+  end
+end
+
+-- What was outside, at the place that it had; `counted` says whether its sections know of it.
+function Queue.put_again(host, urls, prefix, place, counted)
+  put(host, urls, prefix, place)
+  if prefix == '' and not counted then
+    count_sections(host, urls, 1)
   end
 end
 
@@ -268,39 +237,35 @@ end
 
 -- Take a URL out of the bundle it waits in; answers the URL.
 function Queue.take(host, bundle, fingerprint)
-  local url, at = Queue.find(bundle, fingerprint)
+  local url, at, after = Queue.find(bundle, fingerprint)
   count(host, bundle.member, -1, bundle.admitted)
   if #bundle.member == 13 then
     count_sections(host, { url }, -1)
   end
-  bundle.items = bundle.items:sub(1, at - 1) .. bundle.items:sub(at + 18 + #url.tail)
+  bundle.items = bundle.items:sub(1, at - 1) .. bundle.items:sub(after)
   if bundle.items == '' then
-    forget(host, bundle)
+    Queue.forget(host, bundle)
   else
-    save(host, bundle)
+    Queue.save(host, bundle)
   end
   return url
 end
 
 -- Take all (or the first `most`) URLs out of a bundle.
 function Queue.take_all(host, bundle, most)
-  local urls, left = {}, {}
-  for at, url in ipairs(Queue.items(bundle)) do
-    if most and at > most then
-      left[#left + 1] = item(url)
-    else
-      urls[#urls + 1] = url
-    end
+  local urls, at = {}, 1
+  while at <= #bundle.items and not (most and #urls >= most) do
+    urls[#urls + 1], at = Queue.item_at(bundle, at)
   end
   count(host, bundle.member, -#urls, bundle.admitted)
   if #bundle.member == 13 then
     count_sections(host, urls, -1)
   end
-  bundle.items = table.concat(left)
+  bundle.items = bundle.items:sub(at)
   if bundle.items == '' then
-    forget(host, bundle)
+    Queue.forget(host, bundle)
   else
-    save(host, bundle)
+    Queue.save(host, bundle)
   end
   return urls
 end

@@ -247,9 +247,8 @@ function Shelves.end_coverage(host)
   end
 end
 
--- Queue one parked URL because somebody wants it now.
-function Shelves.fetch(host, bundle, fingerprint, level, depth)
-  local url = Queue.take(host, bundle, fingerprint)
+-- Queue a URL that was parked because somebody wants it now.
+function Shelves.fetch(host, url, level, depth)
   local lane = Policy.lane_of(false, level)
   local tie = Arith.tie(host.name .. url.tail, X.rules.tie_seed)
   local place = Queue.enqueue(host, { url }, lane, Policy.step_for(X.step, 100), depth, tie)

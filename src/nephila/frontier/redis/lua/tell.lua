@@ -28,8 +28,9 @@ end
 
 local NAMES = { [0] = 'queued', 'delayed', 'completed', 'dropped', 'dead_letter' }
 
--- What is known of a URL: an array, empty when it was never met.
-local function story(host, fingerprint)
+-- What is known of a URL: an array; nil when it was never met; the chunk that it is in, where that is missing. `kept` has what
+-- was kept of the chunk, from `first` on.
+local function story(host, fingerprint, kept, first)
   local note = Urls.where(host, fingerprint)
   if not note then
     return nil
@@ -43,6 +44,13 @@ local function story(host, fingerprint)
     end
   else
     local bundle = Queue.load(host, string.format('%.0f', number))
+    if bundle.spilled then
+      local id = bundle.id
+      bundle = kept and Spill.found(host, kept, first, fingerprint)
+      if not bundle then
+        return nil, id
+      end
+    end
     url = Queue.find(bundle, fingerprint)
     url.rank = rank
     place = Queue.place_in(bundle.member)
@@ -83,12 +91,17 @@ local function story(host, fingerprint)
   }
 end
 
--- ARGV: clock, host, fingerprint
+-- ARGV: clock, host, fingerprint, then what was kept of the chunk that it is in, if it is in one
 function Tell.story(keys, args)
   Shard.open(keys[1], args[1])
   local host = Shard.host(args[2])
-  local found = host and story(host, args[3])
-  if found then
+  local found, chunk
+  if host then
+    found, chunk = story(host, args[3], args, 4)
+  end
+  if chunk then
+    return { 'spilled', chunk }
+  elseif found then
     return { 'url', found }
   end
   local raw = redis.call('HGET', X.P .. 'refused', args[2] .. '\0' .. args[3])
@@ -126,7 +139,7 @@ function Tell.tallies(keys, args)
     for _, member in ipairs(redis.call('ZRANGEBYLEX', X.P .. 'z:' .. host.name, low, high, 'LIMIT', 0, 400)) do
       parked = parked + #Queue.items(Queue.load(host, Queue.number_in(member)))
     end
-    table.insert(found, { Tell.tally(tally), parked })
+    table.insert(found, { Tell.tally(tally), parked + Spill.of_row(host, prefix) })
   end
   return found
 end
