@@ -6,6 +6,7 @@ One process is everything (master, volume, filer, gateway), ended by its process
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import http.client
 import json
 import os
@@ -164,6 +165,21 @@ def make_bucket(server: Seaweed, bucket: str = BUCKET) -> None:
         connection.request("PUT", request.target, headers=headers)
         answer = connection.getresponse()
         assert answer.status in {200, 409}, answer.read()
+    finally:
+        connection.close()
+
+
+def ask_object(server: Seaweed, method: str, key: str, data: bytes = b"") -> tuple[int, bytes]:
+    """Do something to an object of the bucket, as its owner and behind everybody's back; status and body."""
+    now_ms = int(time.time() * 1000)
+    digest = hashlib.sha256(data).hexdigest()
+    request = S3Request(method, f"127.0.0.1:{server.ports[0]}", f"/{BUCKET}/{key}", (), {}, digest)
+    headers = signed_headers(request, Credentials(OWNER, OWNER_SECRET), "us-east-1", now_ms)
+    connection = http.client.HTTPConnection("127.0.0.1", server.ports[0], timeout=30)
+    try:
+        connection.request(method, request.target, data, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
     finally:
         connection.close()
 

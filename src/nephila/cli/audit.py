@@ -16,7 +16,15 @@ from nephila.model.errors import CrawlDirectoryError, UsageError
 from .audit_words import chain_rows, kind_sentence, request_rows
 from .backend import backend_of
 from .figures import count, moment
-from .looking import directory_argument, json_option, print_labelled
+from .looking import (
+    crawl_name,
+    crawl_of,
+    fleet_option,
+    group_option,
+    json_option,
+    place_argument,
+    print_labelled,
+)
 from .output import print_json, printable
 
 if TYPE_CHECKING:
@@ -26,7 +34,9 @@ _HASH = re.compile(r"[0-9a-fA-F]{64}")
 
 
 @click.command("audit", short_help="Check what was sent and sealed against what was promised.")
-@directory_argument
+@place_argument
+@fleet_option
+@group_option
 @click.option("--host", default="", metavar="NAME", help="Only what concerns this host.")
 @click.option(
     "--expect", multiple=True, metavar="HASH", help="A head that was noted: it must still be there.  (repeatable)"
@@ -35,9 +45,17 @@ _HASH = re.compile(r"[0-9a-fA-F]{64}")
 @json_option
 @click.pass_context
 def audit(
-    ctx: click.Context, directory: Path, *, host: str, expect: tuple[str, ...], limit: int, as_json: bool
+    ctx: click.Context,
+    directory: Path | None,
+    file: Path | None,
+    group: str,
+    *,
+    host: str,
+    expect: tuple[str, ...],
+    limit: int,
+    as_json: bool,
 ) -> None:
-    """Judge the crawl in DIR by its archives and its event log alone, also while it runs.
+    """Judge the crawl in DIR, or a fleet's, by its archives and its event log alone, also while it runs.
 
     Every request is held against the robots.txt that was in force, the delay between two requests to a host, the
     limits of an address, and the addresses that may be asked. The chains of hashes tell whether archives and events
@@ -50,14 +68,15 @@ def audit(
             raise UsageError(
                 f"{text!r} is no head of a chain", "a head has 64 hexadecimal digits, as `audit` prints it"
             )
+    crawl = crawl_of(ctx, directory, file, group)
     try:
-        found = backend_of(ctx).audit(directory, host, expect)
+        found = backend_of(ctx).audit(crawl, host, expect)
     except CrawlDirectoryError as error:  # 1 is for what was found in a crawl, and here is none
         raise UsageError(str(error), error.hint) from error
     if as_json:
         print_json({"clean": found.is_clean, "violations": found.violations, **_document(found)})
     else:
-        _print(found, directory, host, limit)
+        _print(found, str(directory or crawl_name(crawl)), host, limit)
     ctx.exit(0 if found.is_clean else 1)
 
 
@@ -67,9 +86,9 @@ def _document(found: Audit) -> dict[str, object]:
     return {field.name: getattr(found, field.name) for field in fields(found)} | {"head": found.trail.head}
 
 
-def _print(found: Audit, directory: Path, host: str, limit: int) -> None:
+def _print(found: Audit, crawl: str, host: str, limit: int) -> None:
     width = min(80, shutil.get_terminal_size().columns)
-    of = f"{host} in {directory}" if host else str(directory)
+    of = f"{host} in {crawl}" if host else crawl
     click.echo(printable(f"Audit of {of}: {_verdict(found)}"))
     click.echo()
     print_labelled([*request_rows(found), *chain_rows(found)], width)

@@ -9,6 +9,7 @@ from .figures import count, moment, size, span
 
 if TYPE_CHECKING:
     from nephila.node.audit import Audit
+    from nephila.store.trail_check import TrailVerdict
 
 _ROBOTS = ("forbidden", "no_rules", "stale_rules", "robots_off", "wrong_rules")
 _PACE = ("overlap", "hurry", "retry_after", "visit")
@@ -57,13 +58,7 @@ def chain_rows(found: Audit) -> Iterator[tuple[str, str]]:
     if not trail.sealed:
         yield "seal", "not sealed: the crawl was made before there were chains of hashes"
         return
-    state = "to its end" if trail.ended and not trail.unsealed_bytes else "as far as it goes"
-    text = f"{count(trail.files)} files, {size(trail.sealed_bytes)}, sealed {state} by {count(trail.lines)} lines"
-    if trail.unsealed_bytes:
-        text += f"; {size(trail.unsealed_bytes)} not sealed yet (a crawl that runs, or was cut off)"
-    if trail.older_files:
-        text += f"; {count(trail.older_files)} files are older than the chain"
-    yield "seal", text
+    yield "seal", _sealed(trail)
     for at, receipt in trail.receipts:
         yield "rewritten", f"{receipt.file} at {at}: {count(len(receipt.removed))} taken out ({receipt.why})"
     for breach in trail.breaches[:SHOWN_BREACHES]:
@@ -74,8 +69,28 @@ def chain_rows(found: Audit) -> Iterator[tuple[str, str]]:
         yield "TAMPERED", f"no line of any chain has the hash that was expected: {head}"
     for note in trail.notes:
         yield "note", note
+    yield from _heads(trail)
+
+
+def _heads(trail: TrailVerdict) -> Iterator[tuple[str, str]]:
+    """What may be noted elsewhere: the head that stands for all, or that of each worker."""
     if trail.head:
         yield "head", f"{trail.head} of {trail.head_at}"
+        return
+    for worker, head in sorted(trail.heads.items()):
+        yield "head", f"{head} of the worker {worker}"
+
+
+def _sealed(trail: TrailVerdict) -> str:
+    state = "to its end" if trail.ended and not trail.unsealed_bytes else "as far as it goes"
+    text = f"{count(trail.files)} files, {size(trail.sealed_bytes)}, sealed {state} by {count(trail.lines)} lines"
+    if trail.unsealed_bytes:
+        text += f"; {size(trail.unsealed_bytes)} not sealed yet (a crawl that runs, or was cut off)"
+    if trail.older_files:
+        text += f"; {count(trail.older_files)} files are older than the chain"
+    if trail.under_way:
+        text += f"; {count(trail.under_way)} files are not in the store yet"
+    return text
 
 
 def _requests(found: Audit) -> str:
@@ -122,6 +137,8 @@ def _records(found: Audit) -> str:
     parts = []
     if found.untold:
         parts.append(f"{count(found.untold)} answers that no event tells of, since a process died")
+    if found.waiting:
+        parts.append(f"{count(found.waiting)} answers whose archive is not in the store yet")
     if found.lost:
         parts.append(f"{count(found.lost)} events of answers that were lost with the power, or cut out under a receipt")
     if found.taken_out:

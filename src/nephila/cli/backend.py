@@ -261,10 +261,15 @@ def _open_purge(out: Path) -> Purger:
     return open_purge(out)
 
 
-def _audit(out: Path, host: str, expect: Sequence[str]) -> Audit:
-    from nephila.node.audit import audit  # noqa: PLC0415 - start-up
+def _audit(crawl: Path | Configured, host: str, expect: Sequence[str]) -> Audit:
+    """A crawl directory, or the crawl of a fleet by its settings."""
+    if isinstance(crawl, Path):
+        from nephila.node.audit import audit  # noqa: PLC0415 - start-up
 
-    return audit(out, host=host, expect=expect)
+        return audit(crawl, host=host, expect=expect)
+    from nephila.node.fleet.looking import audit_of_fleet  # noqa: PLC0415 - start-up
+
+    return audit_of_fleet(crawl, host, expect)
 
 
 def _run_demo(out: Path, *, pages: int, listeners: Sequence[EventSink] = (), view: View | None = None) -> DemoResult:
@@ -283,7 +288,7 @@ class Backend:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     open_operator: Callable[[Path], Operator] = _open_operator
     report_on: Callable[[Path], CrawlReport] = _report_on
-    audit: Callable[[Path, str, Sequence[str]], Audit] = _audit
+    audit: Callable[[Path | Configured, str, Sequence[str]], Audit] = _audit
     run_simulation: RunSimulation = _run_simulation
     open_purge: Callable[[Path], Purger] = _open_purge
     run_flush: Callable[[Path, Configured, Sequence[EventSink]], CrawlSummary] = _run_flush

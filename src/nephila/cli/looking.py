@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from nephila.config import load
+from nephila.config import Configured, Given, load
 from nephila.model.errors import UsageError
 
 from .backend import Insight, backend_of
@@ -28,6 +28,8 @@ fleet_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 
+group_option = click.option("--group", default="", metavar="NAME", help="Of a fleet: the region to look at.")
+
 LEAST_TEXT = 30
 
 
@@ -39,6 +41,21 @@ def view_of(ctx: click.Context, directory: Path | None, file: Path | None) -> In
     if directory is not None:
         return backend.open_view(directory)
     return backend.open_fleet_view(load(file=file, environ=backend.environ))
+
+
+def crawl_of(ctx: click.Context, directory: Path | None, file: Path | None, group: str = "") -> Path | Configured:
+    """The crawl that is meant: its directory, or the settings of a fleet."""
+    if (directory is None) == (file is None):
+        raise UsageError("Name one crawl: DIR, or --config FILE of a fleet.")
+    if directory is not None:
+        return directory
+    flags = [Given("fleet.group", group, "--group")] if group else []
+    return load(file=file, environ=backend_of(ctx).environ, flags=flags)
+
+
+def crawl_name(crawl: Path | Configured) -> str:
+    """What it is called towards people."""
+    return str(crawl) if isinstance(crawl, Path) else f"the crawl {crawl.settings.fleet.crawl}"
 
 
 def print_labelled(rows: Iterable[tuple[str, str]], width: int | None = None) -> None:

@@ -62,7 +62,7 @@ class Writer:
     events: EventSink
     fail: Callable[[NephilaError], None]
     trail: Trail
-    """Seals the files of an archive in the crawl directory; what leaves it carries its digest with it."""
+    """Seals the files of the archive, in the spool before they leave it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,7 @@ def _outbound(directory: CrawlDirectory, settings: Settings, medium: Medium, wri
     rolled = replace(settings.archive, max_bytes=settings.spool.segment_bytes, max_age_s=age_s)
     spool = local_archive(directory.spool, replace(settings, archive=rolled), medium, writer.secret, writer.number)
     spool.count_on_from(writer.known())
+    spool.trail = writer.trail
     archive = SpooledArchive(spool, directory.spool, medium.disk, objects, place, _decoder(settings))
     draw = Random(f"{settings.random_seed}/{writer.number}")  # noqa: S311 - jitter
     uploads = settings.s3.uploads
@@ -166,9 +167,10 @@ def _decoder(settings: Settings) -> Callable[[bytes, bytes], bytes]:
     return decode
 
 
-def object_store(settings: Settings, clock: Clock) -> ObjectStore:
-    """The store that `archive.url` names."""
+def object_store(settings: Settings, clock: Clock, uploads: int = 0) -> ObjectStore:
+    """The store that `archive.url` names; `uploads` at once, where that is not to be the setting's."""
     from nephila.store.s3 import CredentialChain, S3ObjectStore  # noqa: PLC0415 - only where it is asked for
 
     place = ArchivePlace.parse(settings.archive.url)
-    return S3ObjectStore(place.bucket, settings.s3, CredentialChain(os.environ, clock.wall_ms), clock.wall_ms)
+    told = replace(settings.s3, uploads=uploads) if uploads else settings.s3
+    return S3ObjectStore(place.bucket, told, CredentialChain(os.environ, clock.wall_ms), clock.wall_ms)

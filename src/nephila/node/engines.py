@@ -20,6 +20,7 @@ from nephila.model.settings import Settings
 
 from .cataloguing import open_catalogue
 from .directory import CrawlDirectory
+from .evidence import Afar
 from .frontiers import NodeFrontier
 
 
@@ -40,6 +41,8 @@ class Engines:
     """Addresses that workers on other machines have learned."""
     writer: int = 0
     """The number that segments are named by, where that is not the seat's."""
+    afar: Afar | None = None
+    """Where the evidence is carried away, for others to read."""
 
 
 def embedded_engines(

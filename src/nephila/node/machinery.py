@@ -20,6 +20,7 @@ from nephila.urls import Identifier
 from .allowance import PageAllowance
 from .bookkeeper import Bookkeeper
 from .cataloguing import identity_of
+from .evidence import Evidence
 from .frontiers import NodeFrontier
 from .recovery import Recovery
 from .shipping import Shipper
@@ -50,6 +51,8 @@ class Machinery:
     aliases: LearnedAliases
     lookups: Callable[[], tuple[int, int]]
     """Names that were looked up, and how many of them were in the cache."""
+    evidence: Evidence
+    """Event files and chain of this process."""
     look_at_directory: Callable[[], None]
     """Raises when the crawl directory is gone: what open files take would be lost."""
     plugins: PluginExtensions | None = None

@@ -39,13 +39,11 @@ from nephila.interfaces.network import Dialer, Resolver
 from nephila.interfaces.objects import ObjectStore
 from nephila.interfaces.renderer import Renderer
 from nephila.interfaces.sieve import LinkSieve
-from nephila.model.errors import NephilaError, StorageError, UsageError
-from nephila.model.events import Event, EventKind
+from nephila.model.errors import NephilaError, UsageError
 from nephila.model.exchange import FailureKind
 from nephila.model.settings import DedupSettings, Settings
 from nephila.model.summary import CrawlSnapshot
 from nephila.model.task import Candidate, Lease, Token
-from nephila.model.terms import Terms
 from nephila.observe import Fanout, JsonlEventSink, Tally
 from nephila.parse import document_type, links_that_matter, media_type
 from nephila.pipeline import (
@@ -72,6 +70,7 @@ from .cataloguing import warnings_of
 from .crawl import Crawl
 from .directory import CrawlDirectory
 from .engines import Engines, embedded_engines
+from .evidence import evidence_of
 from .extending import PluginBooks, documents_of, extensions_of, fetched_types, read_by, seeds_by, start_plugins
 from .frontiers import NodeFrontier, embedded_of
 from .heartbeat import Heartbeat
@@ -257,7 +256,9 @@ def assemble(
     )
     heard = Fanout(listeners)
 
-    sink, trail = _told(directory, settings, ground, seat, stack, heard)
+    afar = seat.engines.afar if seat.engines is not None else None
+    evidence = evidence_of(directory, settings, clock, ground.disk, seat.number, heard, stack, afar)
+    sink, trail = evidence.sink, evidence.trail
     tally = Tally(clock, settings.limits, distinct=joining or seat.supervises)
     events = Fanout([sink, tally, *listeners])
     extensions = extensions_of(settings, ground.plugins, clock, threaded=ground.threaded)
@@ -395,6 +396,7 @@ def assemble(
         takedowns=_takedowns(directory, ground, books, kept, trail, sink, identifier) if not joining else None,
         look_for_roll=roll_when_asked(directory.takedowns, partial(_roll, kept.archive, sink, kept.bookkeeper)),
         rendering=stages.rendering,
+        evidence=evidence,
     )
 
 
@@ -455,37 +457,6 @@ def heartbeat_figures(snapshot: CrawlSnapshot) -> tuple[tuple[str, int], ...]:
         ("unique_domains", snapshot.domains),
         ("frontier_size", snapshot.queued),
     )
-
-
-def _told(
-    directory: CrawlDirectory, settings: Settings, ground: Ground, seat: Seat, stack: AsyncExitStack, heard: EventSink
-) -> tuple[JsonlEventSink, Trail]:
-    """The event files of a process, and the chain that seals them together with its archive."""
-    clock = ground.clock
-
-    def tell(sentence: str) -> None:
-        heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="events_lost", detail=sentence))
-
-    begun = (("steady_ms", clock.steady_ms()),)
-
-    def terms() -> Event:
-        detail = Terms.of(settings).to_json()
-        return Event(EventKind.TERMS, clock.wall_ms(), reason=clock.boot_id(), detail=detail, counts=begun)
-
-    trail = Trail(directory.root, seat.number, ground.disk or LocalDisk(), clock)
-    stack.callback(_close_trail, trail, heard, clock)  # the last of all: after the events
-    sink = JsonlEventSink(directory.events, settings.observe, clock.wall_ms(), str(seat.number), tell, terms)
-    trail.event_marks = sink.marks
-    stack.callback(sink.close)
-    return sink, trail
-
-
-def _close_trail(trail: Trail, heard: EventSink, clock: Clock) -> None:
-    """What is left unsealed on a full disk is sealed by the next run; it must not hide how this one ended."""
-    try:
-        trail.close()
-    except StorageError as error:
-        heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="trail", detail=str(error)))
 
 
 def _near_index(directory: CrawlDirectory, settings: DedupSettings, boot_id: str) -> LmdbNearIndex | None:

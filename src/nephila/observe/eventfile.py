@@ -32,8 +32,14 @@ def event_files(directory: Path) -> list[Path]:
 class EventFile:
     """The file that is being written. Every method may raise OSError, after which it can be called again."""
 
-    def __init__(self, directory: Path, max_bytes: int, opening: Callable[[], bytes] = bytes) -> None:
-        """`opening` gives the line with which this process begins in a file."""
+    def __init__(
+        self, directory: Path, max_bytes: int, opening: Callable[[], bytes] = bytes, *, afresh: bool = False
+    ) -> None:
+        """`opening` gives the line with which this process begins in a file.
+
+        `afresh`: files that are there are left as they are, because they may lie elsewhere already.
+        """
+        self._afresh = afresh
         self._opening = opening
         self._begun = False
         self._grown: dict[str, int] = {}
@@ -70,6 +76,16 @@ class EventFile:
         grown, self._grown = self._grown, {}
         return list(grown.items())
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file that is being written."""
+        return self._size
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name(self._number)
+
     def roll(self) -> None:
         """Leave the file for the next one, empty or not: whoever waits for that sees that it is nobody's."""
         if self._descriptor >= 0:
@@ -93,6 +109,9 @@ class EventFile:
             self._open_next(1)
             return
         number = int(_NAME.fullmatch(files[-1].name)[1])  # type: ignore[index] # event_files gave the name
+        if self._afresh:
+            self._open_next(number + 1)
+            return
         descriptor = os.open(files[-1], os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         try:
             size = _end_torn_line(descriptor) if _lock(descriptor) else self._max_bytes

@@ -34,10 +34,13 @@ class JsonlEventSink:
         worker: str,
         tell: Callable[[str], None],
         opening: Callable[[], Event] | None = None,
+        *,
+        afresh: bool = False,
     ) -> None:
         """`started_at` is in UTC milliseconds. `tell` is given one sentence, once, should the disk refuse later.
 
-        `opening` makes the line that stands before the first line of this process in every file.
+        `opening` makes the line that stands before the first line of this process in every file. `afresh`: no file of
+        an earlier process is gone on with.
         StorageError when there cannot be events in that directory at all.
         """
         self.lost = 0
@@ -53,7 +56,7 @@ class JsonlEventSink:
         self._closed = False
         self._opening = opening
         try:
-            self._file = EventFile(directory, settings.event_max_bytes, self._first_line)
+            self._file = EventFile(directory, settings.event_max_bytes, self._first_line, afresh=afresh)
             if opening is not None:
                 self._file.append(
                     b""
@@ -98,6 +101,11 @@ class JsonlEventSink:
             self._file.roll()
         except OSError as error:
             raise StorageError(f"no event file can be begun in {self._directory}: {error.strerror or error}") from error
+
+    @property
+    def writing(self) -> tuple[str, int]:
+        """The file that is being written, and how many bytes it has."""
+        return self._file.name, self._file.size
 
     def close(self) -> None:
         """Flush and close; later events are only counted."""

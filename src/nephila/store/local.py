@@ -36,7 +36,7 @@ from .reader import WarcReader
 from .recovery import recover
 from .rotation import HOUR_MS, WARC_SUFFIX, RollLimits, SegmentKey, index_name, next_serial, segment_name
 from .segment import MAX_DESCRIPTORS, Segment, SegmentFiles, TornSegmentError, UnsyncedError, refused
-from .trail import Trail
+from .trail import ARCHIVES, Trail
 from .warc import CrawlIdentity, RecordKind
 
 
@@ -206,7 +206,7 @@ class LocalArchive:
             except OSError as error:
                 raise refused(segment, error) from error
         elif self.trail is not None:
-            self.trail.left(f"{self._directory.name}/{segment}", end)
+            self.trail.left(f"{ARCHIVES}/{segment}", end)
         return end
 
     def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
@@ -288,7 +288,7 @@ class LocalArchive:
 
     def _tell_trail(self, name: SegmentId, end: int, *, closed: bool = False) -> None:
         if self.trail is not None and end:
-            self.trail.grown(f"{self._directory.name}/{name}", end, closed=closed)
+            self.trail.grown(f"{ARCHIVES}/{name}", end, closed=closed)
 
     def _tell(self, segments: Iterable[SegmentId]) -> None:
         for segment in segments:

@@ -14,9 +14,11 @@ AHEAD_BYTES = 8 << 20
 class RemoteFile:
     """Implements `store.disk.DiskFile` for reading. What is asked of it beyond that is refused."""
 
-    def __init__(self, objects: ObjectStore, key: str) -> None:
+    def __init__(self, objects: ObjectStore, key: str, size: int | None = None) -> None:
+        """`size`, where it is known."""
         self._objects = objects
         self._key = key
+        self._size = size
         self._start = 0
         self._data = b""
 
@@ -29,8 +31,10 @@ class RemoteFile:
         return self._data[index : index + size]
 
     def size(self) -> int:
-        """Not known without asking: readers go to the end."""
-        raise self._refused()
+        """Not known without asking, where it was not told: readers go to the end."""
+        if self._size is None:
+            raise self._refused()
+        return self._size
 
     def append(self, data: bytes) -> None:
         """Objects do not grow."""

@@ -37,6 +37,7 @@ from .reader import WarcReader
 from .remote import RemoteFile
 from .rotation import WARC_SUFFIX, index_name
 from .segment import refused
+from .trail import ARCHIVES
 
 HASH_BYTES = 1 << 20
 _TIME = re.compile(r"-(\d{14})-\d{5,}-w\d+")
@@ -107,8 +108,14 @@ class SpooledArchive:
         self._taken_on.add(segment)
 
     def body(self, name: str) -> ObjectBody:
-        """A file of the spool as an object; its digest is taken. Blocks."""
+        """A file of the spool as an object; its digest is taken. Blocks.
+
+        No byte of a segment leaves before the chain has sealed it.
+        """
         path = self._directory / name
+        if name.endswith(WARC_SUFFIX) and self._spool.trail is not None:
+            self._spool.sync()
+            self._spool.trail.seal(now=True)
         digest = sha256()
         try:
             with closing(self._disk.open(path)) as file:
@@ -127,8 +134,10 @@ class SpooledArchive:
         return ObjectBody(size, digest.hexdigest(), read_at)
 
     def acknowledge(self, segment: SegmentId, end: int) -> None:
-        """The store has it: `sync` tells so."""
+        """The store has it: `sync` tells so, and the chain too."""
         self._acknowledged.append((segment, end))
+        if self._spool.trail is not None:
+            self._spool.trail.arrived(f"{ARCHIVES}/{segment}")
 
     @property
     def has_news(self) -> bool:

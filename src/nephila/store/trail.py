@@ -45,9 +45,21 @@ _WINDOW_BYTES = 1 << 16
 class Trail:
     """The chain of one process. `grown` and `seal` may be called from any thread."""
 
-    def __init__(self, root: Path, writer: int, disk: Disk, clock: Clock, event_disk: Disk | None = None) -> None:
-        """`root` is the crawl directory; events may lie on another disk than the archive. Raises `StorageError`."""
+    def __init__(
+        self,
+        root: Path,
+        writer: int,
+        disk: Disk,
+        clock: Clock,
+        event_disk: Disk | None = None,
+        archives: Path | None = None,
+    ) -> None:
+        """`root` is the crawl directory; events may lie on another disk than the archive. Raises `StorageError`.
+
+        `archives` is where archive files lie while they are written, if not in `warc/`: a spool.
+        """
         self._root = root
+        self._archives = archives or root / ARCHIVES
         self._disk = disk
         self._event_disk = event_disk or LocalDisk()
         self._clock = clock
@@ -61,6 +73,7 @@ class Trail:
         self._closed: set[str] = set()
         self._looked: dict[str, int] = {}
         """Chains of others, by how long they were when they were read."""
+        self._arrived: list[str] = []
         self._due_at = 0
         self._broken = False
         self.event_marks: Callable[[], list[tuple[str, int]]] = list
@@ -84,6 +97,22 @@ class Trail:
         if file not in self._closed:
             self.grown(file, end, closed=True)
 
+    def arrived(self, file: str) -> None:
+        """A file has arrived in the store of objects: from the next line on it must be there."""
+        with self._lock:
+            self._arrived.append(file)
+
+    def note(self, heads: dict[str, tuple[int, str]]) -> None:
+        """Chains that others keep elsewhere have these lines. Raises `StorageError`."""
+        if heads and not self._broken:
+            with self._one_seal:
+                self._append_or_refuse(heads=heads)
+
+    def mark(self) -> tuple[int, int, str]:
+        """How many bytes the chain has, the number of its last line, and its hash."""
+        with self._one_seal:
+            return self._size, self._line - 1, self._head
+
     def seal(self, *, now: bool = False) -> None:
         """Write a line if one is due, or at once. Raises `StorageError` where the disk refuses; that ends the chain."""
         if self._broken or (not now and self._clock.steady_ms() < self._due_at):
@@ -93,10 +122,12 @@ class Trail:
                 self.grown(f"{EVENTS}/{name}", end)
             with self._lock:
                 grown, self._grown = self._grown, {}
+                arrived, self._arrived = self._arrived, []
             try:
                 seals = [self._sealing(file, end, closed) for file, (end, closed) in grown.items()]
-                if found := [seal for seal in seals if seal is not None]:
-                    self._append(seals=found)
+                found = [seal for seal in seals if seal is not None]
+                if found or arrived:
+                    self._append(seals=found, arrived=arrived)
             except OSError as error:
                 self._broken = True
                 raise _refused(error) from error
@@ -106,10 +137,7 @@ class Trail:
     def receipt(self, receipt: Receipt) -> None:
         """Say that a file is to be replaced, before it is. Raises `StorageError`."""
         with self._one_seal:
-            try:
-                self._append(receipt=receipt)
-            except OSError as error:
-                raise _refused(error) from error
+            self._append_or_refuse(receipt=receipt)
 
     def close(self) -> None:
         """Seal what there is; the first process also what others left, and says that the run has ended."""
@@ -163,6 +191,7 @@ class Trail:
         seals: list[Seal] | None = None,
         heads: dict[str, tuple[int, str]] | None = None,
         receipt: Receipt | None = None,
+        arrived: list[str] | None = None,
         end: bool = False,
     ) -> None:
         line = TrailLine(
@@ -174,6 +203,7 @@ class Trail:
             seals=seals or [],
             heads=heads or {},
             receipt=receipt,
+            arrived=arrived or [],
             end=end,
         )
         data, digest = spelled(line)
@@ -186,6 +216,14 @@ class Trail:
         self._size += len(data)
         self._line += 1
         self._head = digest
+
+    def _append_or_refuse(
+        self, *, heads: dict[str, tuple[int, str]] | None = None, receipt: Receipt | None = None
+    ) -> None:
+        try:
+            self._append(heads=heads, receipt=receipt)
+        except OSError as error:
+            raise _refused(error) from error
 
     # -- what is sealed
 
@@ -200,7 +238,7 @@ class Trail:
 
     def _digest(self, file: str, start: int, end: int) -> str:
         is_event = file.startswith(EVENTS)
-        opened = (self._event_disk if is_event else self._disk).open(self._root / file)
+        opened = (self._event_disk if is_event else self._disk).open(self._place(file))
         try:
             if is_event:
                 opened.sync()
@@ -212,7 +250,7 @@ class Trail:
         """Seal event files, and archives that have their index, as far as nobody did; the others are for recovery."""
         for name, size in self._sizes(EVENTS, SUFFIX, self._event_disk):
             self.grown(f"{EVENTS}/{name}", size)
-        indexes = {name for name in self._disk.names(self._root / ARCHIVES) if name.endswith(INDEX_SUFFIX)}
+        indexes = {name for name in self._disk.names(self._archives) if name.endswith(INDEX_SUFFIX)}
         for name, size in self._sizes(ARCHIVES, WARC_SUFFIX, self._disk):
             if index_name(name) in indexes and f"{ARCHIVES}/{name}" not in self._closed:
                 self.grown(f"{ARCHIVES}/{name}", size, closed=True)
@@ -267,10 +305,18 @@ class Trail:
             (f"{EVENTS}/{name}", size) for name, size in events
         ]
 
+    def _place(self, file: str) -> Path:
+        """Where a file lies that is called so in the chain."""
+        folder, _, name = file.partition("/")
+        return self._archives / name if folder == ARCHIVES else self._root / file
+
     def _sizes(self, folder: str, suffix: str, disk: Disk) -> Iterator[tuple[str, int]]:
-        for name in disk.names(self._root / folder):
+        for name in disk.names(self._archives if folder == ARCHIVES else self._root / folder):
             if name.endswith(suffix):
-                file = disk.open(self._root / folder / name)
+                try:
+                    file = disk.open(self._place(f"{folder}/{name}"))
+                except FileNotFoundError:
+                    continue  # it has left the spool meanwhile, sealed before
                 try:
                     yield name, file.size()
                 finally:

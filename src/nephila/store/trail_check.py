@@ -13,8 +13,9 @@ Memory holds the names of files, and a bounded part of the seals.
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +24,9 @@ from .line_sort import LineSort
 from .rotation import WARC_SUFFIX
 from .trail import ARCHIVES, CHAINS, EVENTS, FIRST, SUFFIX, digest_of, raw_lines
 from .trail_line import NO_HASH, Receipt, TrailLine, read_line
+
+_OURS = re.compile(r"w[0-9]+")
+"""Chains of the processes of one directory; others go by the ids of workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +45,19 @@ class TrailVerdict:
     sealed: bool = False
     """Whether there are chains at all."""
     heads: dict[str, str] = field(default_factory=dict)
-    """The hash of the last line of each chain; that of `w0` stands for the whole trail."""
+    """The hash of the last line of each chain; that of `w0` stands for the whole trail. Of a fleet by worker."""
     head_at: str = ""
     """When the last line of `w0` was written."""
     lines: int = 0
     files: int = 0
     sealed_bytes: int = 0
     unsealed_bytes: int = 0
+    under_way: int = 0
+    """Files that were sealed and have not arrived in the store yet, as far as the chain tells."""
     older_files: int = 0
     """Files that were there before the chain was begun."""
     ended: bool = False
-    """Whether the last run ended well."""
+    """Whether the last run ended well; of a fleet, that of every worker."""
     receipts: list[tuple[str, Receipt]] = field(default_factory=list)
     """Files that were rewritten on purpose, with the time."""
     breaches: list[Breach] = field(default_factory=list)
@@ -68,7 +74,16 @@ class TrailVerdict:
 class TrailCheck:
     """One check of one directory."""
 
-    def __init__(self, root: Path, disk: Disk, event_disk: Disk | None = None) -> None:
+    def __init__(self, root: Path, disk: Disk, event_disk: Disk | None = None, *, is_afar: bool = False) -> None:
+        """`is_afar`: it is a worker's, and read from the store.
+
+        What has not arrived there may lie on the worker's own disk; and archives there are of other workers, too, so
+        that those which no seal names are not looked at.
+        """
+        self._is_afar = is_afar
+        self._arrived: set[str] = set()
+        self.noted: dict[str, dict[int, str]] = {}
+        """Lines of chains that are kept elsewhere, by chain and number: another worker's."""
         self._root = root
         self._disk = disk
         self._event_disk = event_disk or disk
@@ -77,7 +92,8 @@ class TrailCheck:
         self._closed: set[str] = set()
         self._receipts: dict[str, list[Receipt]] = {}
         self._noted: dict[tuple[str, int], str] = {}
-        self._seen: set[str] = set()
+        self.seen: set[str] = set()
+        """Files that a seal names."""
         self._only: Collection[str] = ()
 
     def run(self, expect: tuple[str, ...] = (), only: Collection[str] = ()) -> TrailVerdict:
@@ -131,8 +147,12 @@ class TrailCheck:
 
     def _take(self, line: TrailLine, chain: str, seals: LineSort) -> None:
         self._before.update(line.before)
+        self._arrived.update(line.arrived)
         for name, (number, digest) in line.heads.items():
-            self._noted[name, number] = digest
+            if _OURS.fullmatch(name):
+                self._noted[name, number] = digest
+            else:
+                self.noted.setdefault(name, {})[number] = digest
         if line.receipt is not None:
             self._verdict.receipts.append((line.at, line.receipt))
             self._receipts.setdefault(line.receipt.file, []).append(line.receipt)
@@ -151,12 +171,17 @@ class TrailCheck:
                 self._blame(file, "the chain is missing, though another one has noted its head")
                 continue
             wanted = {number: digest for (of, number), digest in self._noted.items() if of == name}
-            for _, data in raw_lines(self._disk, self._root / file):
-                line = read_line(data)
-                if line is not None and wanted.get(line.n) == line.hash:
-                    del wanted[line.n]
-            for number in sorted(wanted):
+            for number in self.lines_missing(name, wanted):
                 self._blame(file, f"line {number} is not the one that the chain {FIRST} has noted")
+
+    def lines_missing(self, chain: str, wanted: Mapping[int, str]) -> list[int]:
+        """Numbers of lines that a chain does not have, or not with these hashes."""
+        left = dict(wanted)
+        for _, data in raw_lines(self._disk, self._root / CHAINS / (chain + SUFFIX)):
+            line = read_line(data)
+            if line is not None and left.get(line.n) == line.hash:
+                del left[line.n]
+        return sorted(left)
 
     # -- files
 
@@ -165,7 +190,7 @@ class TrailCheck:
             if not _is_ours(file):
                 self._blame(file, "a chain seals what is no file of a crawl")
             elif file in self._only or not self._only:
-                self._seen.add(file)
+                self.seen.add(file)
                 self._verdict.files += 1
                 self._check_file(file, stretches)
             for _ in stretches:  # whatever was not looked at
@@ -175,15 +200,16 @@ class TrailCheck:
 
     def _check_others(self) -> None:
         """Files that no seal names."""
-        for folder, suffix, disk in ((ARCHIVES, WARC_SUFFIX, self._disk), (EVENTS, SUFFIX, self._event_disk)):
+        archives = () if self._is_afar else ((ARCHIVES, WARC_SUFFIX, self._disk),)
+        for folder, suffix, disk in (*archives, (EVENTS, SUFFIX, self._event_disk)):
             for name in disk.names(self._root / folder):
                 file = f"{folder}/{name}"
-                if name.endswith(suffix) and file not in self._seen:
+                if name.endswith(suffix) and file not in self.seen:
                     self._check_unsealed(file, disk)
-        for file in filter(_is_ours, self._receipts.keys() - self._seen):
+        for file in filter(_is_ours, self._receipts.keys() - self.seen):
             self._check_receipt(file, self._disk, iter(()))
-        for file in sorted(self._before.keys() - self._seen):
-            if not self._exists(file):
+        for file in sorted(self._before.keys() - self.seen):
+            if not self._exists(file) and (not self._is_afar or file in self._arrived):
                 self._blame(file, "it is missing, and was there when the chain was begun")
 
     def _check_file(self, file: str, stretches: Iterator[_Stretch]) -> None:
@@ -199,7 +225,10 @@ class TrailCheck:
         try:
             opened = disk.open(self._root / file)
         except FileNotFoundError:
-            yield "the file is missing"
+            if self._is_afar and file not in self._arrived:
+                self._verdict.under_way += 1
+            else:
+                yield "the file is missing"
             return
         try:
             size = opened.size()

@@ -8,8 +8,9 @@ SHA-256, and whether the file is closed. What a line may say beside that:
 
 - `chain`, in the first line of a run: which chain it is; and where that is the first of all, `before`: files that were
   there already, with their length.
-- `heads`: other chains, with the number and hash of their last line.
+- `heads`: other chains, with the number and hash of their last line; those of other workers go by the workers' ids.
 - `receipt`: a file was rewritten on purpose (`receipt`).
+- `arrived`: files that lie in a store of objects now, and need not lie here any more.
 - `end`: the run ended well, and nothing is left unsealed.
 """
 
@@ -54,6 +55,7 @@ class TrailLine(msgspec.Struct, frozen=True, omit_defaults=True):
     seals: list[Seal] = []
     heads: dict[str, tuple[int, str]] = {}
     receipt: Receipt | None = None
+    arrived: list[str] = []
     end: bool = False
     hash: str = ""
 

@@ -10,8 +10,10 @@ import pytest
 
 from nephila.model.terms import Terms
 from nephila.node.audit.findings import Audit, FindingKind
-from nephila.node.audit.inquiry import Inquiry
-from nephila.node.audit.request import Came, Request, sortable, unsorted
+from nephila.node.audit.inquiry import Circumstance, Inquiry
+from nephila.node.audit.line_of_time import BETWEEN_MS, BootLine, CommonLine
+from nephila.node.audit.merging import merged
+from nephila.node.audit.request import Came, Request, Stretch, sortable, unsorted
 from nephila.node.audit.rulebook import RuleBook
 
 DAY_MS = 86_400_000
@@ -28,6 +30,9 @@ class Court:
         self.terms = [TERMS]
         self.begun: dict[int, int] = {}
         self.lossy = False
+        self.bounds: dict[int, list[tuple[int, int]]] = {}
+        """Of machines that work beside each other."""
+        self.waits = False
 
     def request(
         self, sent_ms: int, path: str = "/", *, host: str = "a.test", took: int = 10, **more: object
@@ -50,9 +55,12 @@ class Court:
     def judge(self, *requests: Request) -> Audit:
         found = Audit()
         lines = sorted(sortable(request) for request in requests)
-        ends = [(0, max(request.end_ms for request in requests))]
-        inquiry = Inquiry(found, self.rules, self.terms, self.begun, ends, lossy=self.lossy)
-        inquiry.hear(unsorted(line) for line in lines)
+        ends = [Stretch(0, max(request.end_ms for request in requests), self.waits)]
+        line = CommonLine(self.bounds) if self.bounds else BootLine(self.begun)
+        parties = max(1, len(self.bounds))
+        inquiry = Inquiry(found, self.rules, self.terms, line, ends, Circumstance(lossy=self.lossy, parties=parties))
+        heard = merged((unsorted(line) for line in lines), found)
+        inquiry.hear(sorted(heard, key=lambda one: line.place(one).line_ms) if self.bounds else heard)
         return found
 
 
@@ -264,3 +272,71 @@ def test_a_visit_whose_page_is_not_on_record_is_judged_from_its_first_part(court
     assert found.cut_visits == 1
     hurried = (part(court, 500, "/1.js"), part(court, 510, "/2.js", visit="8-0"))
     assert court.judge(court.robots(0), *hurried).counts == {FindingKind.HURRY: 2}
+
+
+# Machines beside each other
+
+
+@pytest.fixture
+def fleet(court: Court) -> Court:
+    """Two machines: the second was started 5,000,000 ms before the first."""
+    court.bounds = {0: [(0, 10_000_000)], 1: [(5_000_000, 5_000_000)]}
+    return court
+
+
+LATER = 5_000_000
+"""What the clock of the second machine is ahead of the first one's."""
+
+
+def test_a_host_that_goes_from_one_machine_to_another_is_measured_by_the_common_clock(fleet: Court) -> None:
+    """K1, P2, N1: whatever their own clocks say, the delay holds between two workers."""
+    polite = fleet.judge(fleet.robots(0), fleet.request(LATER + 1010, "/x", boot=1), fleet.request(2020, "/y"))
+    assert polite.is_clean, polite.findings
+    assert (polite.gaps, polite.unmeasured, polite.shortest_gap_ms) == (2, 0, 1000)
+    hasty = fleet.judge(fleet.robots(0), fleet.request(LATER + 800, "/x", boot=1))
+    assert hasty.counts == {FindingKind.HURRY: 1}
+    both = fleet.judge(fleet.robots(0), fleet.request(2000, took=900), fleet.request(LATER + 2500, "/x", boot=1))
+    assert both.counts == {FindingKind.OVERLAP: 1}
+
+
+def test_between_machines_clocks_may_be_a_little_apart_and_on_one_they_may_not(fleet: Court) -> None:
+    """K1, P2: a tenth of a second where two clocks were compared, a millisecond where there is one."""
+    short = 1010 - BETWEEN_MS + 1
+    assert fleet.judge(fleet.robots(0), fleet.request(LATER + short, "/x", boot=1)).is_clean
+    assert fleet.judge(fleet.robots(0), fleet.request(short, "/x")).counts == {FindingKind.HURRY: 1}
+
+
+def test_the_best_bound_of_a_machine_counts_for_all_of_its_time(court: Court) -> None:
+    """K1, N1: an answer that came late makes a bad bound, which a better one later repairs."""
+    court.bounds = {0: [(0, 10_000_000)], 1: [(LATER, 5_000_000 - 4_000), (LATER + 60_000, 5_000_000)]}
+    found = court.judge(court.robots(0), court.request(LATER + 1010 + 30, "/x", boot=1))
+    assert found.is_clean, found.findings
+
+
+def test_a_machine_that_noted_no_common_clock_is_not_accused_by_it(court: Court) -> None:
+    """K1: then the wall clock is asked, as between two starts of a machine; backwards, the gap is not measured."""
+    court.bounds = {0: [(0, 10_000_000)]}
+    assert court.judge(court.robots(0), court.request(5, "/x", boot=1, wall=WALL + 500)).counts
+    found = court.judge(court.robots(0), court.request(5, "/x", boot=1, wall=WALL - 500))
+    assert found.unmeasured + found.counts.total() > 0
+
+
+def test_requests_at_one_address_are_counted_over_all_machines(fleet: Court) -> None:
+    """K1, P2: four at once are four, whoever sends them."""
+    hosts = [f"h{number}.test" for number in range(5)]
+    robots = [fleet.robots(number * 1000, host=host) for number, host in enumerate(hosts)]
+    first = [fleet.request(10_000, host=host, took=5000) for host in hosts[:2]]
+    second = [fleet.request(LATER + 11_000, host=host, took=3000, boot=1) for host in hosts[2:]]
+    assert fleet.judge(*robots, *first, *second[:2]).is_clean
+    assert fleet.judge(*robots, *first, *second).counts == {FindingKind.CROWD: 1}
+
+
+def test_an_answer_whose_file_is_under_way_is_not_missed(court: Court) -> None:
+    """K1, W2: it is counted; when the file has arrived it must be there."""
+    told = court.request(1010, "/x", archived=False, answered=True, status=200, stretch=0)
+    late = court.request(900_000, "/z", archived=False, answered=False, stretch=0)
+    assert court.judge(court.robots(0), told, late).counts == {FindingKind.MISSING: 1}
+    court.waits = True
+    found = court.judge(court.robots(0), told, late)
+    assert found.is_clean
+    assert found.waiting == 1

@@ -61,7 +61,7 @@ SHOWN = 1000
 
 @dataclass(slots=True)
 class Audit:
-    """The verdict on a crawl directory."""
+    """The verdict on a crawl."""
 
     requests: int = 0
     hosts: int = 0
@@ -101,6 +101,8 @@ class Audit:
     """Answers in the archive that the event log does not tell of: a process died before it wrote them."""
     taken_out: int = 0
     """Captures that a takedown took out of the archive: there is a receipt for each file."""
+    waiting: int = 0
+    """Answers that the event log tells of, and whose archive file has not arrived in the store yet."""
     lost: int = 0
     """Answers that the event log tells of and that went with the power."""
     wall_only: int = 0

@@ -10,7 +10,8 @@ Torn ends are passed over, as they are everywhere else: the crawl may be running
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -29,7 +30,7 @@ from nephila.store.trail import ARCHIVES, EVENTS, SUFFIX, raw_lines
 from nephila.urls import origin_of, resolve_location
 
 from .findings import Audit, Finding, FindingKind
-from .request import Came, Request, sortable
+from .request import Came, Request, Stretch, sortable
 from .rulebook import RuleBook
 
 _OUTLINKS = b"\r\noutlink: "
@@ -40,14 +41,21 @@ _MAX_RULES_BYTES = 64 << 20
 _END_OF_TIME_MS = 253_402_300_800_000
 
 
-class Gathering:
-    """Collects the requests of one directory into a `LineSort`."""
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Whose event files these are: a crawl directory's, or those of one worker of a fleet."""
 
-    def __init__(self, root: Path, disk: Disk, event_disk: Disk, audit: Audit, rules: RuleBook, host: str = "") -> None:
+    root: Path
+    disk: Disk
+    waits: bool = False
+    """Whether archive files of it have not arrived where they can be read."""
+
+
+class Gathering:
+    """Collects requests into a `LineSort`."""
+
+    def __init__(self, audit: Audit, rules: RuleBook, host: str = "") -> None:
         """`host`: only what concerns this one."""
-        self._root = root
-        self._disk = disk
-        self._event_disk = event_disk
         self._audit = audit
         self._rules = rules
         self._host = host
@@ -56,50 +64,62 @@ class Gathering:
         self._known_terms: dict[Terms, int] = {}
         self.begun_ms: dict[int, int] = {}
         """The earliest time that each boot is known to have been up, on its own clock."""
-        self.boots = self._boots.keys()
-        self.stretch_ends: list[tuple[int, int]] = []
-        """Of each process in the event log, boot and time of the last request that it told of."""
+        self.bounds: dict[int, list[tuple[int, int]]] = {}
+        """Of boots that have asked a common clock: when, and by how much that was ahead at least."""
+        self.was_restarted = False
+        """Whether a machine has booted while a witness was at work."""
+        self.stretches: list[Stretch] = []
+        """Each process in each event file."""
         self.taken_out: set[tuple[int, int, int]] = set()
         """Of captures that a takedown took out: boot, when the request left, and how long it took."""
 
-    def gather(self, into: LineSort) -> None:
+    def gather(self, into: LineSort, witnesses: Iterable[Witness], archives: tuple[Path, Disk]) -> None:
         """Read everything: events first, for their files have the order of the boots."""
-        for request in self._events():
+        for witness in witnesses:
+            for request in self._events(witness):
+                into.add(sortable(request))
+        known = len(self._boots)
+        for request in self._archives(*archives):
             into.add(sortable(request))
-        for request in self._archives():
-            into.add(sortable(request))
+        self.was_restarted |= len(self._boots) > max(1, known)  # one that left no event
 
     # -- events
 
-    def _events(self) -> Iterator[Request]:
-        folder = self._root / EVENTS
-        names = [name for name in self._event_disk.names(folder) if name.endswith(SUFFIX)]
+    def _events(self, witness: Witness) -> Iterator[Request]:
+        folder, boots = witness.root / EVENTS, set[int]()
+        names = [name for name in witness.disk.names(folder) if name.endswith(SUFFIX)]
         for name in sorted(names, key=lambda name: (len(name), name)):
             boot = terms = stretch = -1
-            for _, line in raw_lines(self._event_disk, folder / name):
+            for _, line in raw_lines(witness.disk, folder / name):
                 if not any(tell in line for tell in _TELLS) or (found := decode_line(line)) is None:
                     continue
                 event = found[0]
                 if event.kind is EventKind.TERMS:
-                    boot = self._boot(event.reason, dict(event.counts).get("steady_ms"))
+                    counts = dict(event.counts)
+                    boot = self._boot(event.reason, counts.get("steady_ms"))
+                    boots.add(boot)
+                    if "shared_at" in counts and "shared_ms" in counts:
+                        bound = (counts["shared_at"], counts["shared_ms"] - counts["shared_at"])
+                        self.bounds.setdefault(boot, []).append(bound)
                     terms = self._term(event.detail)
-                    self.stretch_ends.append((boot, 0))
-                    stretch = len(self.stretch_ends) - 1
+                    self.stretches.append(Stretch(boot, waits=witness.waits))
+                    stretch = len(self.stretches) - 1
                 elif event.sent_ms is not None and boot >= 0 and min(event.sent_ms, event.elapsed_ms or 0) >= 0:
                     request = _told(event, boot, terms, stretch)
-                    self.stretch_ends[stretch] = (boot, max(request.end_ms, self.stretch_ends[stretch][1]))
+                    self.stretches[stretch].end_ms = max(request.end_ms, self.stretches[stretch].end_ms)
                     if self._wanted(request):
                         yield request
+        self.was_restarted |= len(boots) > 1
 
     # -- archives
 
-    def _archives(self) -> Iterator[Request]:
-        folder = self._root / ARCHIVES
-        names = self._disk.names(folder)
-        for name in names:
+    def _archives(self, root: Path, disk: Disk) -> Iterator[Request]:
+        folder = root / ARCHIVES
+        names = set(disk.names(folder))
+        for name in sorted(names):
             if not name.endswith(WARC_SUFFIX):
                 continue
-            file = self._disk.open(folder / name)
+            file = disk.open(folder / name)
             try:
                 yield from self._archive(WarcReader(file, name), name, finished=index_name(name) in names)
             finally:

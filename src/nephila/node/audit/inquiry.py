@@ -1,19 +1,16 @@
 """Holding each request against what was in force when it was sent: rules, delays, limits, addresses (P1, P2, P3, H6).
 
-Requests come in the order of their sending. Time is a line of its own, laid over the boots of the machine: within a
-boot it is the clock that does not jump; from one boot to the next nothing is added, because nobody can say how long the
-machine was down. So a distance on this line is the least that has really passed, and no jump of a wall clock makes a
-short one of a long one or hides one. Where the least is not enough and a boot lies in between, the wall clock is asked;
-where that has gone backwards, the distance counts as not measured, and is told.
-
-Clocks count whole milliseconds: one of tolerance.
+Requests come in the order of their sending. Time is a line of its own (`line_of_time`), so that no jump of a wall
+clock makes a short distance of a long one or hides one. Where two moments cannot be compared on it, because the
+machine was started anew in between, the wall clock is asked; where that has gone backwards, the distance counts as not
+measured, and is told.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -24,10 +21,10 @@ from nephila.urls import is_taken_down
 
 from .destinations import limit_of, refusal
 from .findings import Audit, Finding, FindingKind
-from .request import Came, Request
+from .line_of_time import OWN_MS, Line, Moment
+from .request import Came, Request, Stretch
 from .rulebook import RuleBook, Standing, after
 
-TOLERANCE_MS = 1
 LATE_RULES_MS = 300_000
 """How much older than a day rules may be when a request leaves, on top of a lease: they are looked at on claiming."""
 LOST_MS = 15_000
@@ -38,8 +35,7 @@ LOST_MS = 15_000
 class _Past:
     """The last request to a host or an origin."""
 
-    end_ms: int = 0
-    boot: int = 0
+    end: Moment | None = None
     wall_end: int = 0
     base_ms: int = 0
     url: str = ""
@@ -47,7 +43,7 @@ class _Past:
 
 @dataclass(slots=True)
 class _Host(_Past):
-    not_before_ms: int = 0
+    not_before: Moment | None = None
     """By Retry-After."""
     busy_at: int = 0
     visit: str = ""
@@ -64,6 +60,20 @@ class _Address:
     sent: deque[int] = field(default_factory=deque)
 
 
+@dataclass(frozen=True, slots=True)
+class Circumstance:
+    """What of a trail its requests do not tell."""
+
+    whole: bool = True
+    """All hosts are here, so that limits per address can be judged."""
+    lossy: bool = False
+    """A run has not ended well, or a machine has booted meanwhile, so that records may have been lost."""
+    parties: int = 1
+    """So many workers share the limits of addresses; each may have one request under way."""
+    taken_out: AbstractSet[tuple[int, int, int]] = frozenset()
+    """Boot, time and length of requests whose captures a takedown took out; the event log tells of them."""
+
+
 class Inquiry:
     """Judges a stream of requests; what it finds goes into the audit."""
 
@@ -72,30 +82,23 @@ class Inquiry:
         audit: Audit,
         rules: RuleBook,
         terms: list[Terms],
-        begun_ms: dict[int, int],
-        stretch_ends: list[tuple[int, int]],
-        *,
-        whole: bool = True,
-        lossy: bool = False,
-        taken_out: AbstractSet[tuple[int, int, int]] = frozenset(),
+        line: Line,
+        stretches: Sequence[Stretch],
+        trail: Circumstance | None = None,
     ) -> None:
-        """`whole`: all hosts are here, so that limits per address can be judged.
-
-        `lossy`: a run has not ended well, or the machine has booted meanwhile, so that records may have been lost.
-
-        `taken_out`: boot, time and length of requests whose captures a takedown took out; the event log tells of them.
-        """
-        self._taken_out = taken_out
+        trail = trail or Circumstance()
+        self._taken_out = trail.taken_out
         removed = {one for _, receipt in audit.trail.receipts if _is_archive(receipt.file) for one in receipt.removed}
         self._unmarked = max(0, len(removed) - audit.taken_out)
         """Captures that receipts tell of and that left no mark in the archive."""
-        self._lossy = lossy
+        self._lossy = trail.lossy
         self._audit = audit
         self._rules = rules
         self._terms = terms
-        self._begun_ms = begun_ms
-        self._stretch_ends = stretch_ends
-        self._whole = whole
+        self._line = line
+        self._parties = trail.parties
+        self._stretches = stretches
+        self._whole = trail.whole
         self._hosts: dict[str, _Host] = {}
         self._origins: dict[str, _Past] = {}
         self._standings: dict[str, Standing] = {}
@@ -103,13 +106,10 @@ class Inquiry:
         self._coming: list[tuple[int, int, Request]] = []
         """Answers to robots.txt that have not ended yet."""
         self._addresses: dict[str, _Address] = {}
-        self._boot = -1
-        self._offset = 0
-        self._latest_ms = 0
 
     def hear(self, requests: Iterable[Request]) -> None:
         """Judge all of them."""
-        for number, request in enumerate(merged(requests, self._audit)):
+        for number, request in enumerate(requests):
             self._judge(request, number)
         self._audit.hosts = len(self._hosts)
         self._audit.rules = len(self._texts)
@@ -127,10 +127,11 @@ class Inquiry:
         audit.last_at = max(request.wall_at, audit.last_at)
         if not request.archived and request.answered and not is_taken_out:
             self._judge_missing(request)
-        sent_ms = self._on_the_line(request)
+        sent = self._line.place(request)
+        sent_ms = sent.line_ms
         while self._coming and self._coming[0][0] <= sent_ms:
             self._learn(*heapq.heappop(self._coming))
-        self._judge_pace(request, sent_ms, terms)
+        self._judge_pace(request, sent, terms)
         if request.is_robots:
             if request.came is not Came.NOTHING and not request.late:
                 heapq.heappush(self._coming, (sent_ms + request.elapsed_ms, number, request))
@@ -138,109 +139,112 @@ class Inquiry:
             self._judge_rules(request, sent_ms, terms)
         self._judge_address(request, sent_ms, terms)
 
-    def _on_the_line(self, request: Request) -> int:
-        """When it was sent, on the line of time over all boots."""
-        if request.boot != self._boot:
-            begun = min(self._begun_ms.get(request.boot, request.sent_ms), request.sent_ms)
-            self._offset = self._latest_ms - begun
-            self._boot = request.boot
-        sent_ms = request.sent_ms + self._offset
-        self._latest_ms = max(self._latest_ms, sent_ms + request.elapsed_ms)
-        return sent_ms
-
     # -- pace
 
-    def _judge_pace(self, request: Request, sent_ms: int, terms: Terms) -> None:
+    def _judge_pace(self, request: Request, sent: Moment, terms: Terms) -> None:
         base_ms = request.policy_ms if request.policy_ms >= 0 else terms.delay_ms
         if request.policy_ms >= 0:
             self._audit.policies[request.host] = request.policy_ms
         host = self._hosts.get(request.host)
         if request.is_part:
-            host = self._judge_part(request, sent_ms, host, base_ms, terms)
+            host = self._judge_part(request, sent, host, base_ms, terms)
         elif host is None:
             host = self._hosts[request.host] = _Host()
-        elif sent_ms < host.end_ms and request.boot == host.boot:
-            detail = f"{host.end_ms - sent_ms:,} ms before the answer to {host.url} had ended"
-            self._blame(FindingKind.OVERLAP, request, detail)
+        elif self._overlaps(sent, host):
+            early = -sent.since(host.end) if host.end is not None else 0
+            self._blame(FindingKind.OVERLAP, request, f"{early:,} ms before the answer to {host.url} had ended")
         else:
-            self._judge_gap(request, sent_ms, host, base_ms, terms)
-        end_ms = sent_ms + request.elapsed_ms
-        wall_end = request.wall_at + request.elapsed_ms
+            self._judge_gap(request, sent, host, base_ms, terms)
+        end, wall_end = sent.later(request.elapsed_ms), request.wall_at + request.elapsed_ms
         if not request.is_part:
             host.visit, host.requests, host.ends = request.visit, 1, []
-        host.ends.append(end_ms)
-        if end_ms >= host.end_ms:
-            host.end_ms, host.boot, host.wall_end, host.url = end_ms, request.boot, wall_end, request.url
+        host.ends.append(end.line_ms)
+        if host.end is None or end.since(host.end) >= 0:
+            host.end, host.wall_end, host.url = end, wall_end, request.url
         host.base_ms = base_ms
         if request.retry_after_ms:
             asked = min(request.retry_after_ms, terms.max_retry_after_ms)
-            host.not_before_ms, host.busy_at = end_ms + asked, request.status
+            host.not_before, host.busy_at = end.later(asked), request.status
         origin = self._origins.setdefault(request.origin if not request.is_robots else _origin(request.url), _Past())
-        if end_ms >= origin.end_ms:
-            origin.end_ms, origin.boot, origin.wall_end, origin.url = end_ms, request.boot, wall_end, request.url
+        if origin.end is None or end.since(origin.end) >= 0:
+            origin.end, origin.wall_end, origin.url = end, wall_end, request.url
 
-    def _judge_cut_visit(self, request: Request, sent_ms: int, host: _Host | None, base_ms: int, terms: Terms) -> _Host:
+    def _overlaps(self, sent: Moment, host: _Host) -> bool:
+        """Whether a request surely left before the answer before it had ended."""
+        if host.end is None or (tolerance := self._line.tolerance_ms(sent.boot, host.end.boot)) is None:
+            return False
+        return sent.since(host.end) < (0 if sent.boot == host.end.boot else -tolerance)
+
+    def _judge_cut_visit(self, request: Request, sent: Moment, host: _Host | None, base_ms: int, terms: Terms) -> _Host:
         """A part whose page is not on record, because a process died over it: it is judged in the page's place."""
         self._audit.cut_visits += 1
         if host is None:
             host = self._hosts[request.host] = _Host()
         else:
-            self._judge_gap(request, sent_ms, host, base_ms, terms)
+            self._judge_gap(request, sent, host, base_ms, terms)
         host.visit, host.requests, host.ends = request.visit, 1, []
         return host
 
-    def _judge_part(self, request: Request, sent_ms: int, host: _Host | None, base_ms: int, terms: Terms) -> _Host:
+    def _judge_part(self, request: Request, sent: Moment, host: _Host | None, base_ms: int, terms: Terms) -> _Host:
         """Within a visit there is no delay, but so many requests in all, and so many at once."""
         if host is None or request.visit != host.visit:
-            host = self._judge_cut_visit(request, sent_ms, host, base_ms, terms)
+            host = self._judge_cut_visit(request, sent, host, base_ms, terms)
         host.requests += 1
         self._audit.visits += host.requests == 2
         if host.requests > terms.visit_requests:
             detail = f"request {host.requests} of one visit; {terms.visit_requests} may be"
             self._blame(FindingKind.VISIT, request, detail)
-        host.ends = [end_ms for end_ms in host.ends if end_ms > sent_ms + TOLERANCE_MS]
+        host.ends = [end_ms for end_ms in host.ends if end_ms > sent.line_ms + OWN_MS]
         if len(host.ends) >= terms.visit_at_once:
             detail = (
                 f"{len(host.ends)} other requests of one visit were under way; {terms.visit_at_once} may be at once"
             )
             self._blame(FindingKind.OVERLAP, request, detail)
-        if sent_ms + TOLERANCE_MS < host.not_before_ms and request.boot == host.boot:
-            detail = f"before the time that a {host.busy_at} of {request.host} had asked for"
-            self._blame(FindingKind.RETRY_AFTER, request, detail)
+        self._judge_retry_after(request, sent, host)
         return host
 
-    def _judge_gap(self, request: Request, sent_ms: int, host: _Host, base_ms: int, terms: Terms) -> None:
+    def _judge_gap(self, request: Request, sent: Moment, host: _Host, base_ms: int, terms: Terms) -> None:
         """Base delay towards the host, Crawl-delay towards the origin, Retry-After; after a visit, so many times."""
         base_ms = min(base_ms, host.base_ms) * host.requests
         self._audit.gaps += 1
-        gap_ms = sent_ms - host.end_ms
-        if base_ms and request.boot == host.boot:
+        gap_ms = sent.since(host.end) if host.end is not None else 0
+        if base_ms and host.end is not None and self._line.tolerance_ms(sent.boot, host.end.boot) is not None:
             shortest = self._audit.shortest_gap_ms
             if shortest is None or gap_ms < shortest:
                 self._audit.shortest_gap_ms, self._audit.shortest_host = gap_ms, request.host
         origin = self._origins.get(_origin(request.url))
         asked_ms = self._crawl_delay_ms(request, terms) * host.requests if origin is not None else 0
-        if origin is not None and asked_ms > base_ms and self._is_short(request, sent_ms, origin, asked_ms):
-            detail = f"{sent_ms - origin.end_ms:,} ms after {origin.url}; its robots.txt asks for {asked_ms:,} ms"
+        if origin is not None and asked_ms > base_ms and self._is_short(request, sent, origin, asked_ms):
+            since_ms = sent.since(origin.end) if origin.end is not None else 0
+            detail = f"{since_ms:,} ms after {origin.url}; its robots.txt asks for {asked_ms:,} ms"
             self._blame(FindingKind.HURRY, request, detail)
-        elif base_ms and self._is_short(request, sent_ms, host, base_ms):
+        elif base_ms and self._is_short(request, sent, host, base_ms):
             detail = f"{gap_ms:,} ms after {host.url}; {base_ms:,} ms were promised"
             self._blame(FindingKind.HURRY, request, detail)
-        if sent_ms + TOLERANCE_MS < host.not_before_ms and request.boot == host.boot:
-            early = host.not_before_ms - sent_ms
+        self._judge_retry_after(request, sent, host)
+
+    def _judge_retry_after(self, request: Request, sent: Moment, host: _Host) -> None:
+        if host.not_before is None:
+            return
+        tolerance = self._line.tolerance_ms(sent.boot, host.not_before.boot)
+        early = -sent.since(host.not_before)
+        if tolerance is not None and early > tolerance:
             detail = f"{early:,} ms before the time that a {host.busy_at} of {request.host} had asked for"
             self._blame(FindingKind.RETRY_AFTER, request, detail)
 
-    def _is_short(self, request: Request, sent_ms: int, past: _Past, required_ms: int) -> bool:
-        if sent_ms - past.end_ms + TOLERANCE_MS >= required_ms:
+    def _is_short(self, request: Request, sent: Moment, past: _Past, required_ms: int) -> bool:
+        if past.end is None:
             return False
-        if request.boot == past.boot:
+        tolerance = self._line.tolerance_ms(sent.boot, past.end.boot)
+        if sent.since(past.end) + (OWN_MS if tolerance is None else tolerance) >= required_ms:
+            return False
+        if tolerance is not None:
             return True
         by_wall = request.wall_at - past.wall_end
         if by_wall < 0:
             self._audit.unmeasured += 1
             return False
-        return by_wall + TOLERANCE_MS < required_ms
+        return by_wall + OWN_MS < required_ms
 
     def _crawl_delay_ms(self, request: Request, terms: Terms) -> int:
         standing = self._standings.get(_origin(request.url))
@@ -312,16 +316,17 @@ class Inquiry:
             return
         limit = limit_of(request.address, terms)
         known = self._addresses.setdefault(limit.key, _Address())
-        while known.ends and known.ends[0] <= sent_ms:
+        at_once, slack_ms = max(limit.at_once, self._parties), self._line.slack_ms
+        while known.ends and known.ends[0] <= sent_ms + slack_ms:
             heapq.heappop(known.ends)
-        if len(known.ends) >= limit.at_once:
-            detail = f"{len(known.ends)} other requests were under way at {request.address}; {limit.at_once} may be"
+        if len(known.ends) >= at_once:
+            detail = f"{len(known.ends)} other requests were under way at {request.address}; {at_once} may be"
             self._blame(FindingKind.CROWD, request, detail)
         heapq.heappush(known.ends, sent_ms + request.elapsed_ms)
         # A turn is granted before its connection is made: those under way may leave a little closer together.
-        most = limit.burst + limit.at_once
+        most = limit.burst + at_once
         known.sent.append(sent_ms)
-        while known.sent[0] <= sent_ms - limit.span_ms:
+        while known.sent[0] <= sent_ms - limit.span_ms + slack_ms:
             known.sent.popleft()
         if len(known.sent) > most:
             detail = f"{len(known.sent)} requests at {request.address} within {limit.span_ms:,} ms; {most} may be"
@@ -334,12 +339,15 @@ class Inquiry:
 
     def _judge_missing(self, request: Request) -> None:
         """An answer that the event log tells of: near the end of its process it may have gone with the power."""
-        boot, end_ms = self._stretch_ends[request.stretch]
+        stretch = self._stretches[request.stretch]
+        if stretch.waits:
+            self._audit.waiting += 1
+            return
         if self._unmarked:
             self._unmarked -= 1
             self._audit.lost += 1
             return
-        if boot == request.boot and end_ms - request.end_ms <= LOST_MS:
+        if stretch.boot == request.boot and stretch.end_ms - request.end_ms <= LOST_MS:
             self._audit.lost += 1
             return
         detail = f"the event log tells of an answer ({request.status}) that the archive does not hold"
@@ -347,34 +355,6 @@ class Inquiry:
 
     def _blame(self, kind: FindingKind, request: Request, detail: str) -> None:
         self._audit.blame(Finding(kind, request.host, request.url, request.wall_at, detail))
-
-
-def merged(requests: Iterable[Request], audit: Audit) -> Iterator[Request]:
-    """Each request once: what both archive and event log tell of is the archive's."""
-    group: list[Request] = []
-    for request in requests:
-        if group and (group[0].boot, group[0].sent_ms, group[0].host) != (request.boot, request.sent_ms, request.host):
-            yield from _merged_group(group, audit)
-            group = []
-        group.append(request)
-    yield from _merged_group(group, audit)
-
-
-def _merged_group(group: list[Request], audit: Audit) -> Iterator[Request]:
-    """Of requests that left for one host in the same millisecond: the archive's, and what it lacks of the events'."""
-    by_length: dict[int, list[Request]] = {}
-    for request in group:
-        by_length.setdefault(request.elapsed_ms, []).append(request)
-    for same in by_length.values():
-        archived = [request for request in same if request.archived]
-        told = [request for request in same if not request.archived]
-        for request in archived:
-            request.late = any(one.late for one in told)
-            audit.untold += not told
-        if archived:
-            yield from archived
-        elif told:
-            yield max(told, key=lambda one: (one.came is not Came.NOTHING, one.answered))
 
 
 def _is_archive(file: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -68,8 +69,24 @@ class Request(msgspec.Struct, array_like=True):
         return self.sent_ms + self.elapsed_ms
 
 
+@dataclass(slots=True)
+class Stretch:
+    """What one process told in one event file."""
+
+    boot: int
+    end_ms: int = 0
+    """When the last request had ended that it told of."""
+    waits: bool = False
+    """Whether archive files of its worker have not arrived where they can be read."""
+
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Request)
+
+
+def sortable_by(moment_ms: int, request: Request) -> bytes:
+    """A line that sorts by a moment."""
+    return f"{moment_ms:016d}\t".encode() + _encoder.encode(request) + b"\n"
 
 
 def sortable(request: Request) -> bytes:

@@ -31,6 +31,7 @@ from .identity import WorkerDirectory
 from .lost import LostWorkers
 from .queues import LongQueues
 from .registry import Figures, Member, Registry
+from .trail_shipping import TrailShipper
 
 LOOK_S = 0.25
 """How long an idle worker waits before it looks for work that others have brought; as much again at random."""
@@ -56,6 +57,10 @@ class Post:
     """So many workers are at work: each has its part of what one address may be asked."""
     queues: LongQueues
     """Keeps the far ends of long queues elsewhere, and brings them back."""
+    heard: Callable[[int], None]
+    """It was that time by the clock of the register, just now."""
+    trail: TrailShipper
+    """Carries event files and chain to the store."""
 
 
 class FleetCrawl(Crawl):
@@ -77,11 +82,13 @@ class FleetCrawl(Crawl):
         beats = asyncio.create_task(self._keep_beating(), name="beats")
         beats.add_done_callback(self._background_ended)
         try:
+            await self._post.trail.begin()
             summary = await super().run(seeds, new_cycle=new_cycle)
         finally:
             beats.cancel()
             await asyncio.gather(beats, return_exceptions=True)
             await self._leave()
+            await self._post.trail.leave()
         return summary
 
     def retire(self) -> None:
@@ -104,6 +111,7 @@ class FleetCrawl(Crawl):
             ("lost", self._look_for_lost()),
             ("contents", self._share_contents()),
             ("queues", self._post.queues.look_after(self.warn)),
+            ("trail", self._post.trail.run()),
         )
 
     # Conducting
@@ -150,6 +158,7 @@ class FleetCrawl(Crawl):
                 self.warn("engine_away", f"{error}; it is waited for")
             self._away = str(error)
             return
+        self._post.heard(orders.now_ms)
         if self._away:
             self._away = ""
             self.warn("engine_back", "the servers that the workers share answer again")

@@ -15,6 +15,7 @@ from nephila.interfaces.frontier import UrlStory
 from nephila.model.errors import UsageError
 from nephila.model.outcome import OriginRules
 from nephila.model.settings import Settings
+from nephila.node.audit import Audit, audit_fleet
 from nephila.node.clock import SystemClock
 from nephila.node.inspect import DEAD_AT_ONCE, WhyAnswer
 from nephila.node.reasons import REASONS
@@ -157,6 +158,13 @@ def story_told(address: Address, story: UrlStory | None, robots: str, captures: 
         "captures": len(captures),
     }
     return WhyAnswer(lines, found=True, data=data)
+
+
+def audit_of_fleet(configured: Configured, host: str, expect: Sequence[str]) -> Audit:
+    """What the workers of a fleet have sent, held against what was promised: from the store alone (K1)."""
+    settings = regional(configured.settings)
+    check_fleet(settings)
+    return audit_fleet(settings, host=host, expect=expect)
 
 
 def open_fleet_view(configured: Configured) -> FleetView:

@@ -11,7 +11,7 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -22,6 +22,7 @@ from nephila import VERSION
 from nephila.config import Configured
 from nephila.dedup import LmdbDigestIndex, SharedDigestIndex
 from nephila.fetch.dns_shared import SharedAddresses
+from nephila.frontier.redis.clocks import RemoteTimeline
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.objects import ObjectStore
@@ -30,6 +31,8 @@ from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
 from nephila.node.archiving import object_store
 from nephila.node.engines import Engines
+from nephila.node.evidence import Afar
+from nephila.node.machinery import Machinery
 from nephila.node.opening import sized
 from nephila.node.wiring import Ground, Seat, assemble
 from nephila.observe import Fanout
@@ -48,6 +51,7 @@ from .regions import regional
 from .registry import Figures, Member, Registry, draw_writer
 from .scoping import SharedScope
 from .servers import OpenServers
+from .trail_shipping import TrailShipper
 from .untold import Untold
 from .visiting import Visits
 
@@ -88,7 +92,10 @@ async def joined(
                 ground.objects or object_store(settings, ground.clock), partial(registry.may_upload, member.id)
             )
             writer = draw_writer()
-            await _register(registry, member, writer, directory, objects, settings)
+            common = RemoteTimeline(ground.clock)
+            common.heard(await _register(registry, member, writer, directory, objects, settings))
+            carrying: list[TrailShipper] = []
+            stack.push_async_callback(_each, carrying, TrailShipper.finish)
             visits = Visits(whole, ground.clock, stack)
             untold = directory.untold = Untold(visits.registries(servers.state))
             scope = SharedScope(registry, directory)
@@ -110,6 +117,7 @@ async def joined(
                 shared=contents,
                 names=SharedAddresses(servers.state, crawl_name, settings.fleet.dns_ttl_s, settings.dns.min_ttl_s),
                 writer=writer,
+                afar=Afar(common.now, partial(_each, carrying, TrailShipper.carry_events)),
             )
             machinery = assemble(
                 directory,
@@ -121,6 +129,7 @@ async def joined(
                 listeners=listeners,
             )
             fallback.identifier = machinery.identifier
+            carrying.append(_carrier(directory, machinery, identity.id, ground, tell))
             share = addresses.share_among if addresses is not None else _nothing
             draw = random.Random(writer)  # noqa: S311 - jitter
             post = Post(
@@ -135,11 +144,22 @@ async def joined(
                 draw,
                 share,
                 LongQueues(servers.frontier, draw),
+                common.heard,
+                carrying[0],
             )
             worker = FleetCrawl(replace(machinery, before_work=scope.follow), post)
             if warning:
                 worker.warn("descriptors", warning)
             yield worker
+
+
+def _carrier(
+    directory: WorkerDirectory, machinery: Machinery, owner: str, ground: Ground, tell: Callable[[str, str], None]
+) -> TrailShipper:
+    """Who carries event files and chain to the store, over a line of its own."""
+    settings, clock = machinery.settings, ground.clock
+    store = ground.objects or object_store(settings, clock, uploads=1), _place(settings)
+    return TrailShipper(directory, machinery.evidence, owner, store, settings.spool, clock, tell)
 
 
 def _nothing(_workers: int) -> None:
@@ -169,14 +189,28 @@ async def _register(
     directory: WorkerDirectory,
     objects: ObjectStore,
     settings: Settings,
-) -> None:
-    """Count as alive with all that lies in the spool, and set aside what the others have given up before."""
+) -> int:
+    """Count as alive with all that lies in the spool, and set aside what the others have given up before.
+
+    Tells the time by the clock that all workers go by.
+    """
     spooled = directory.spooled_writers()
-    await registry.beat(member, Figures(), [writer, *spooled])
-    place = ArchivePlace.parse(settings.archive.url)
+    now_ms = (await registry.beat(member, Figures(), [writer, *spooled])).now_ms
+    place = _place(settings)
     for earlier, segments in spooled.items():
         if await registry.may_upload(member.id, earlier):
             continue
         # What is in the store all the same was gone through by whoever gave it up, and may be gone through again.
         gone = [segment for segment in segments if await objects.look(place.key(segment)) is None]
         await asyncio.to_thread(directory.set_aside, gone)
+    return now_ms
+
+
+def _place(settings: Settings) -> ArchivePlace:
+    return ArchivePlace.parse(settings.archive.url)
+
+
+async def _each(shippers: Sequence[TrailShipper], act: Callable[[TrailShipper], Awaitable[None]]) -> None:
+    """Nothing, where the worker could not be assembled."""
+    for shipper in shippers:
+        await act(shipper)

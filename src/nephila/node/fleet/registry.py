@@ -42,7 +42,7 @@ redis.call('ZADD', KEYS[2], now, id)
 redis.call('HSET', KEYS[6], id, figures)
 for i = 5, #ARGV do redis.call('HSET', KEYS[3], ARGV[i], id) end
 return {redis.call('SISMEMBER', KEYS[5], id), redis.call('ZCOUNT', KEYS[2], now - tonumber(ARGV[4]), '+inf'),
-        redis.call('ZCOUNT', KEYS[2], 0, 0)}
+        redis.call('ZCOUNT', KEYS[2], 0, 0), now}
 """
 )
 
@@ -146,6 +146,8 @@ class Orders:
     """Workers that are at work, itself included."""
     forgotten: bool = False
     """A person has said that a worker will not come back: its pages are to be put in order now."""
+    now_ms: int = 0
+    """When this was answered, by the clock of the server that keeps the register."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +202,8 @@ class Registry:
         """
         encode = msgspec.json.encode
         told: list[Argument] = [member.id, encode(member), encode(figures), int(silent_s * 1000), *map(str, writers)]
-        leave, alive, forgotten = await self._state.run(_BEAT, self._keys, told)
-        return Orders(bool(leave), max(1, int(alive)), bool(forgotten))
+        leave, alive, forgotten, now = await self._state.run(_BEAT, self._keys, told)
+        return Orders(bool(leave), max(1, int(alive)), bool(forgotten), int(now))
 
     async def may_upload(self, member_id: str, writer: int) -> bool:
         """Whether a segment of that writer, in this worker's spool, still counts; a sign of life as well."""
