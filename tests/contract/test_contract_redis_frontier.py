@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from redis_harness import RedisHarness
-from valkey_servers import ValkeyCluster, ValkeySingle
+from valkey_servers import ValkeyCluster, ValkeySingle, redis_server
 
 from nephila.frontier.embedded.book import Policy
 from nephila.frontier.redis import RedisFrontier
@@ -39,6 +39,16 @@ DRAWN = {"check_no_level_starves", "check_new_and_due_share_the_fetches"}
 def single() -> Iterator[list[str]]:
     with ValkeySingle() as valkey:
         yield valkey.names
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[tuple[list[str], str]]:
+    binary, told = redis_server()
+    if binary is None:
+        yield [], told
+        return
+    with ValkeySingle(binary=binary) as server:
+        yield server.names, told
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +86,21 @@ def test_the_frontier_on_a_cluster_keeps_its_promises(cluster: list[str], check:
 def test_the_frontier_in_several_shards_keeps_its_promises(cluster: list[str], check: str) -> None:
     """F1, F2, F3, F4, F5, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5, N1, N2: the check."""
     run_check(RedisHarness(cluster, robots=check not in DRAWN, shards=5), check)
+
+
+def test_the_frontier_on_redis_keeps_its_promises(redis: tuple[list[str], str], say: Callable[[str], None]) -> None:
+    """F1, F2, F3, F4, F5, F6, F7, F8, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5, N2: all checks.
+
+    Where there is no Redis the list at the end says so: a wheel that carries one is not known.
+    """
+    names, told = redis
+    if not names:
+        say(f"the checks were not run on Redis: {told}")
+        pytest.skip(told)
+    for check in CHECKS:
+        run_check(RedisHarness(names, robots=True), check)
+        run_check(RedisHarness(names, robots=False, chunks=MemoryChunks()), check)
+    say(f"{len(CHECKS)} checks on {told}, each with queues in the engine and kept elsewhere")
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -7,6 +7,7 @@ temporary directory.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -45,11 +46,26 @@ def free_port() -> int:
         return port
 
 
+def redis_server(least: tuple[int, int] = (7, 0)) -> tuple[Path | None, str]:
+    """A `redis-server` on PATH that is new enough, and what was found, in words."""
+    found = shutil.which("redis-server")
+    if found is None:
+        return None, "there is no redis-server on PATH"
+    told = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"v=(\d+)\.(\d+)\.(\d+)", told)
+    assert version is not None, told
+    name = f"Redis {'.'.join(version.groups())}"
+    if (int(version[1]), int(version[2])) < least:
+        return None, f"{name} is on PATH, and {least[0]}.{least[1]} or newer is needed"
+    return Path(found), name
+
+
 class ValkeyServer:
     """One server."""
 
-    def __init__(self, folder: Path, *options: str, port: int = 0) -> None:
+    def __init__(self, folder: Path, *options: str, port: int = 0, binary: Path = BINARY, password: str = "") -> None:
         self.folder, self.port, self.options = folder, port or free_port(), options
+        self.binary, self.password = binary, password
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -68,7 +84,7 @@ class ValkeyServer:
         with (self.folder / "output").open("ab") as output:
             self._process = subprocess.Popen(
                 [
-                    str(BINARY), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
+                    str(self.binary), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
                     "--save", "", "--loglevel", "notice", *self.options,
                 ],
                 stdout=output, stderr=output, start_new_session=True,
@@ -97,15 +113,11 @@ class ValkeyServer:
         reader = hiredis.Reader()
         with socket.create_connection(("127.0.0.1", self.port), 5) as link:
             link.settimeout(10)
+            if self.password:
+                link.sendall(hiredis.pack_command(("AUTH", self.password)))
+                _answer_of(link, reader)
             link.sendall(hiredis.pack_command(command))
-            while (reply := reader.gets()) is False:
-                data = link.recv(65536)
-                if not data:
-                    raise ConnectionResetError
-                reader.feed(data)
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
+            return _answer_of(link, reader)
 
     def info(self, section: str) -> dict[str, str]:
         """A section of INFO."""
@@ -113,12 +125,23 @@ class ValkeyServer:
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
 
+def _answer_of(link: socket.socket, reader: hiredis.Reader) -> Any:
+    while (reply := reader.gets()) is False:
+        data = link.recv(65536)
+        if not data:
+            raise ConnectionResetError
+        reader.feed(data)
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
 class ValkeySingle:
     """One server with a directory of its own."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, binary: Path = BINARY, password: str = "") -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="nephila-valkey-"))
-        self.server = ValkeyServer(self._folder / "one", *options)
+        self.server = ValkeyServer(self._folder / "one", *options, binary=binary, password=password)
 
     def __enter__(self) -> Self:
         self.server.start()

@@ -5,16 +5,16 @@ Only what is asked for to be read is read; nothing is written. What a managed se
 
 from __future__ import annotations
 
+import ssl
 import time
 from dataclasses import dataclass
 from typing import Any
 
-from redis.asyncio import Redis
-from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
-
 from .valkey_servers import ServerAddress, ValkeyServers
+from .valkey_wire import Connection, ConnectionLostError, RefusedError, Reply
 
 ACCESS = "see fleet.username, fleet.password_file and REDISCLI_AUTH"
+REACH = "see that it runs and can be reached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,94 +55,88 @@ async def read_facts(servers: ValkeyServers) -> list[NodeFacts]:
 
 
 async def _ask(servers: ValkeyServers, address: ServerAddress) -> tuple[NodeFacts, list[ServerAddress]]:
-    options: dict[str, Any] = {"ssl": True, "ssl_context": servers.tls} if servers.tls is not None else {}
-    client = Redis(
-        host=address.host,
-        port=address.port,
-        username=servers.user or None,
-        password=servers.password or None,
-        socket_connect_timeout=servers.connect_timeout_s,
-        socket_timeout=servers.timeout_s,
-        protocol=2,
-        **options,
-    )
     try:
-        return await _read(client, str(address))
-    except (AuthenticationError, NoPermissionError) as error:
+        connection = await Connection.open(address, servers)
+    except RefusedError as error:
         return NodeFacts(str(address), trouble=str(error), advice=ACCESS), []
-    except (RedisError, OSError) as error:
-        return NodeFacts(str(address), trouble=str(error), advice="see that it runs and can be reached"), []
+    except ssl.SSLCertVerificationError as error:
+        told = f"its certificate is not trusted: {error.verify_message}"
+        return NodeFacts(str(address), trouble=told, advice="fleet.authorities names the authority that signed it"), []
+    except (OSError, TimeoutError, ConnectionLostError) as error:
+        return NodeFacts(str(address), trouble=str(error) or "it does not answer in time", advice=REACH), []
+    try:
+        return await _read(connection, str(address), secured=servers.tls is not None)
+    except RefusedError as error:
+        return NodeFacts(str(address), trouble=str(error), advice=ACCESS), []
+    except ConnectionLostError as error:
+        return NodeFacts(str(address), trouble=str(error), advice=REACH), []
     finally:
-        await client.aclose()
+        connection.close()
 
 
-async def _read(client: Any, place: str) -> tuple[NodeFacts, list[ServerAddress]]:  # noqa: ANN401 - half of the library has no types
-    info: dict[str, Any] = await client.info("everything")
+async def _read(connection: Connection, place: str, *, secured: bool) -> tuple[NodeFacts, list[ServerAddress]]:
+    info = _lines(await connection.request(("INFO", "everything")))
     before = time.time()
-    seconds, micros = await client.time()
+    seconds, micros = (int(one) for one in await connection.request(("TIME",)))
     after = time.time()
-    version = str(info.get("valkey_version") or info.get("redis_version", "0"))
-    is_cluster = bool(info.get("cluster_enabled"))
-    state: dict[str, Any] = {}
+    version = info.get("valkey_version") or info.get("redis_version", "0")
+    is_cluster = info.get("cluster_enabled") == "1"
+    state: dict[str, str] = {}
     others: list[ServerAddress] = []
     if is_cluster:
-        state = await client.execute_command("CLUSTER INFO")
-        others = _nodes(await client.execute_command("CLUSTER SHARDS"))
+        state = _lines(await connection.request(("CLUSTER", "INFO")))
+        others = _nodes(await connection.request(("CLUSTER", "SHARDS")), secured=secured)
     facts = NodeFacts(
         place,
         product="Valkey" if "valkey_version" in info else "Redis",
         version=tuple(int(part) for part in version.split(".")[:3] if part.isdigit()),
         primary=info.get("role") == "master",
         replicas=int(info.get("connected_slaves", 0)),
-        functions=await _has_functions(client),
-        append_only=bool(int(info.get("aof_enabled", 0))),
-        sync=await _config(client, "appendfsync"),
-        eviction=str(info.get("maxmemory_policy", "")),
+        functions=await _allowed(connection, "FUNCTION", "LIST") is not None,
+        append_only=info.get("aof_enabled") == "1",
+        sync=await _config(connection, "appendfsync"),
+        eviction=info.get("maxmemory_policy", ""),
         max_memory=int(info.get("maxmemory", 0)),
         cluster=is_cluster,
-        cluster_state=str(state.get("cluster_state", "")),
+        cluster_state=state.get("cluster_state", ""),
         slots=int(state.get("cluster_slots_ok", 0)),
         skew_ms=int((seconds + micros / 1e6 - (before + after) / 2) * 1000),
-        loading=bool(int(info.get("loading", 0))),
+        loading=info.get("loading") == "1",
     )
     return facts, others
 
 
-def _nodes(shards: Any) -> list[ServerAddress]:  # noqa: ANN401 - as the library gives it
-    """Addresses out of the answer of CLUSTER SHARDS, which comes as pairs in a list or as a mapping."""
+def _lines(told: bytes) -> dict[str, str]:
+    """The lines of INFO and the like, by their names."""
+    lines = told.decode(errors="replace").splitlines()
+    return dict(line.split(":", 1) for line in lines if ":" in line and not line.startswith("#"))
+
+
+def _nodes(shards: Reply, *, secured: bool) -> list[ServerAddress]:
+    """Addresses out of the answer of CLUSTER SHARDS."""
     found: list[ServerAddress] = []
     for shard in shards:
         for node in _mapping(shard).get("nodes", ()):
             fields = _mapping(node)
             host = fields.get("ip") or fields.get("endpoint")
-            port = fields.get("port") or fields.get("tls-port")
+            port = (fields.get("tls-port") if secured else None) or fields.get("port") or fields.get("tls-port")
             if host and port:
-                found.append(ServerAddress(_text(host), int(port)))
+                found.append(ServerAddress(host.decode(), int(port)))
     return found
 
 
-def _mapping(value: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
-    if isinstance(value, dict):
-        return {_text(key): item for key, item in value.items()}
-    return {_text(key): item for key, item in zip(value[::2], value[1::2], strict=True)}
+def _mapping(pairs: list[Any]) -> dict[str, Any]:
+    return {key.decode(): item for key, item in zip(pairs[::2], pairs[1::2], strict=True)}
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - as above
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-async def _has_functions(client: Any) -> bool:  # noqa: ANN401 - half of the library has no types
+async def _allowed(connection: Connection, *command: str) -> Reply | None:
+    """An answer; None where that may not be asked, as on managed services."""
     try:
-        await client.execute_command("FUNCTION", "LIST")
-    except ResponseError:
-        return False
-    return True
-
-
-async def _config(client: Any, name: str) -> str | None:  # noqa: ANN401 - as above
-    try:
-        found = await client.config_get(name)
-    except ResponseError:  # not allowed, as on managed services
+        return await connection.request(command)
+    except RefusedError:
         return None
-    value = next(iter(_mapping(found).values()), None) if found else None
-    return None if value is None else _text(value)
+
+
+async def _config(connection: Connection, name: str) -> str | None:
+    found = await _allowed(connection, "CONFIG", "GET", name)
+    return found[1].decode() if found else None

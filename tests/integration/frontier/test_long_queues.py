@@ -300,16 +300,16 @@ def test_chunks_that_nobody_needs_are_cleared_away(
         await spill_all(frontier)
 
         def kept() -> int:
-            return int(database.query("SELECT count(*) FROM spilled", chunks._schema)[0][0])
+            return int(database.query("SELECT count(*) FROM spilled", chunks.schema)[0][0])
 
         chunks_here = frontier.snapshot().chunks
         assert kept() == chunks_here + 1
         assert await frontier.clear_chunks(strangers=True) == 0
-        database.query("UPDATE spilled SET at = now() - interval '2 hours'", chunks._schema)
+        database.query("UPDATE spilled SET at = now() - interval '2 hours'", chunks.schema)
         assert await frontier.clear_chunks(strangers=True) == 1
         assert kept() == chunks_here
         await Drain(frontier).all()
-        database.query("UPDATE spilled SET at = now() - interval '2 hours'", chunks._schema)
+        database.query("UPDATE spilled SET at = now() - interval '2 hours'", chunks.schema)
         assert await frontier.clear_chunks(strangers=True) == 0
         assert kept() >= chunks_here
         clock.advance(GRACE_S + 1)

@@ -25,7 +25,7 @@ class PostgresChunks:
     def __init__(self, settings: CatalogueSettings, crawl: str, environ: Mapping[str, str]) -> None:
         """Nothing is connected before it is asked for."""
         self._settings = replace(settings, connections=min(CONNECTIONS, settings.connections))
-        self._schema = schema_of(crawl)
+        self.schema = schema_of(crawl)
         self._environ = environ
         self._patience = Patience(settings.open_s)
         self._opening = threading.Lock()
@@ -66,6 +66,6 @@ class PostgresChunks:
         with self._opening:
             if self._database is None:
                 address = PostgresAddress.of(self._settings, self._environ)
-                self._database = PostgresDatabase(address, self._schema, self._settings)
+                self._database = PostgresDatabase(address, self.schema, self._settings)
             database = self._database
         return database.do(lambda session: session.rows(query, *values), self._patience)
