@@ -39,6 +39,7 @@ beat_s = 0.5
 url = "{database}"
 retry_s = 0.05
 retry_max_s = 0.5
+{catalogue}
 
 [archive]
 url = "s3://{bucket}/{crawl}"
@@ -47,8 +48,7 @@ url = "s3://{bucket}/{crawl}"
 endpoint = "{endpoint}"
 
 [spool]
-segment_bytes = "400KB"
-segment_age_s = 1.5
+{spool}
 retry_s = 0.1
 retry_max_s = 1.0
 
@@ -96,6 +96,10 @@ class Fleet:
     delay_s: float
     fleet: str = ""
     more: str = ""
+    database: str = ""
+    """Another way to it than straight."""
+    catalogue: str = ""
+    spool: str = 'segment_bytes = "400KB"\nsegment_age_s = 1.5'
     crawl: str = field(default_factory=lambda: f"t{uuid4().hex[:12]}")
     started: list[Worker] = field(default_factory=list)
 
@@ -114,7 +118,9 @@ class Fleet:
                 crawl=self.crawl,
                 servers=json.dumps(list(self.engines.names)),
                 fleet=self.fleet,
-                database=self.engines.database.url,
+                database=self.database or self.engines.database.url,
+                catalogue=self.catalogue,
+                spool=self.spool,
                 bucket=BUCKET,
                 endpoint=self.engines.door.endpoint,
                 allowed=self.web.told["allow_address"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 
@@ -18,6 +19,8 @@ class Gate:
         self._listener: socket.socket | None = None
         self._flow = threading.Event()
         self._flow.set()
+        self.delay_s = 0.0
+        """What passes takes so long, packet by packet: a slow server."""
         self.passed = 0
         """Connections so far."""
         self.port = 0
@@ -73,6 +76,8 @@ class Gate:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 self._flow.wait()
+                if self.delay_s:
+                    time.sleep(self.delay_s)
                 target.sendall(data)
         for one in (source, target):
             with contextlib.suppress(OSError):
