@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -87,16 +88,24 @@ def check_in_bucket(server: Seaweed, prefix: str, out: Path, wanted: set[str] | 
     return names
 
 
+def audited(out: Path) -> dict[str, Any]:
+    """What `audit` says of a crawl whose archive is in the bucket: it must be clean."""
+    found: dict[str, Any] = json.loads(run("audit", out, "--json", code=None).stdout)
+    assert found["clean"], (found["trail"]["breaches"], found["findings"][:3])
+    return found
+
+
 def test_a_crawl_into_a_bucket(tmp_path: Path, door: Gate, object_server: Seaweed) -> None:
-    """W2, W1: archives and indexes are in the bucket, valid, and nothing of them is left behind; nothing is secret."""
+    """W2, W1, K1: archives and indexes are in the bucket, valid, sealed; nothing is left behind, nothing is secret."""
     spec, arguments = plain_web(31, hosts=HOSTS, pages=PAGES)
     prefix, out = f"crawls/{uuid4()}", tmp_path / "crawl"
     with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "30") as web:
         summary = crawl_json(web, out, *POLITE, *to_s3(door, prefix))
         assert summary["pages"] == PAGES
         assert summary["spool"]["segments"] == 0
-        refused = run("audit", out, code=2)
-        assert f"the archives of this crawl are in s3://{BUCKET}/{prefix}" in " ".join(refused.stderr.split())
+        found = audited(out)
+        assert found["requests"] == web.audit().requests
+        assert (found["trail"]["ended"], found["trail"]["unsealed_bytes"]) == (True, 0)
         names = check_in_bucket(object_server, prefix, out)
         assert len([name for name in names if name.endswith(".warc.gz")]) > 1
         status = run("status", out).stdout
@@ -171,6 +180,7 @@ def test_killed_and_restarted_everything_is_in_the_bucket_once(
     assert summary["total_pages"] == PAGES
     assert set(audit.by_kind) <= {"repeat"}
     check_in_bucket(object_server, prefix, out)
+    assert audited(out)["trail"]["ended"]
     again = audit.requests - PAGES - HOSTS
     say(f"killed at (requests, segments in the spool) {stood}; {again} asked for again, {door.passed} connections")
 
@@ -204,6 +214,7 @@ def test_what_a_dead_worker_left_is_uploaded_by_its_supervisor(
     assert "nothing is lost by it" in warnings
     assert set(audit.by_kind) <= {"repeat"}
     check_in_bucket(object_server, prefix, out)
+    assert audited(out)["trail"]["ended"]
     say(f"{audit.requests - PAGES - HOSTS} asked for again")
 
 
@@ -227,6 +238,8 @@ def test_what_is_left_in_the_spool_is_brought_by_flush(tmp_path: Path, door: Gat
         failed = run("flush", out, "--max-wait", "1", code=1)
         assert "does not answer" in failed.stderr
         door.open()
+        waiting = audited(out)
+        assert waiting["requests"] == web.audit().requests, "what waits in the spool counts as what has arrived does"
         done = run("flush", out)
         assert "All of the archive is in s3://" in done.stdout
         assert web.audit().by_kind == {}, "nothing was fetched twice"
