@@ -5,40 +5,54 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import chromium
-from served import ServedWeb, crawl_json, records, run, served
+from namespace import run_alone
+from rendered_crawls import BAIT, PAGES
+from served import records, run, served
 
 from nephila.testing.serve import script_spec
 from nephila.testing.web import AuditReport
 
-PAGES = 6
-DELAY_MS = 200
+SUPPORT = Path(__file__).parents[1] / "support"
 
 
 @dataclass
 class Rendered:
-    """A crawl of the script sites."""
+    """A crawl of sites that scripts make."""
 
-    web: ServedWeb
     out: Path
     summary: dict[str, Any]
     audit: AuditReport
 
 
 @pytest.fixture(scope="module")
-def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rendered]:
+def crawls(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """Both crawls, in a network namespace: pages want something of an address that nobody may reach."""
     folder = tmp_path_factory.mktemp("rendering")
-    arguments = ("--kind", "scripts", "--pages", str(PAGES), "--base-delay-ms", str(DELAY_MS))
-    with served(folder / "web", script_spec(1, PAGES), *arguments) as web:
-        flags = ("--delay", str(DELAY_MS / 1000), "--max-wait", "10", "--set", f"render.executable={chromium()}")
-        summary = crawl_json(web, folder / "crawl", *flags)
-        yield Rendered(web, folder / "crawl", summary, web.audit())
+    result = run_alone([SUPPORT / "rendered_crawls.py", folder], timeout=300)
+    assert result.returncode == 0, result.stderr
+    return folder, json.loads((folder / "evidence.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def crawled(crawls: tuple[Path, dict[str, Any]]) -> Rendered:
+    """Scripts on the pages' own hosts."""
+    return _of(*crawls, "scripts")
+
+
+@pytest.fixture(scope="module")
+def bundled(crawls: tuple[Path, dict[str, Any]]) -> Rendered:
+    """Scripts on other hosts."""
+    return _of(*crawls, "bundles")
+
+
+def _of(folder: Path, evidence: dict[str, Any], kind: str) -> Rendered:
+    told = evidence[kind]
+    return Rendered(folder / kind, told["summary"], AuditReport.from_json(told["audit"]))
 
 
 def stored(out: Path) -> Counter[str]:
@@ -86,6 +100,29 @@ def test_status_and_summary_tell_of_browsers(crawled: Rendered) -> None:
     """J2, C4: how many pages were shown, and what that brought."""
     told = run("status", crawled.out).stdout
     assert f"{crawled.summary['rendered']} pages shown in this run" in " ".join(told.split())
+
+
+def test_scripts_and_data_of_other_hosts_make_their_pages(bundled: Rendered) -> None:
+    """J3: a real browser gets a bundle that loads a second script, and data that their server shows nobody by name."""
+    assert stored(bundled.out) == {"spa-0.test": PAGES + 1, "shop-2.test": 4, "closed-4.test": 1}
+    assert bundled.summary["render_gained"] == PAGES + 1 + 4
+    assert bundled.summary["render_resources"] == 2 + 4
+    assert bundled.summary["render_missed"] == {}
+
+
+def test_other_hosts_have_nothing_to_complain_of_either(bundled: Rendered) -> None:
+    """J3, P1, P5: each asked under its own rules and at its own pace, for each thing once; a closed one not at all."""
+    assert bundled.audit.violations == ()
+    assert set(bundled.audit.asked.values()) == {1}
+    assert "shut-5.test/v1/loader.js" not in bundled.audit.asked
+    told = json.loads(run("audit", bundled.out, "--json").stdout)
+    assert (told["violations"], told["requests"]) == (0, bundled.audit.requests)
+
+
+def test_nothing_came_to_the_address_that_nobody_may_reach(crawls: tuple[Path, dict[str, Any]]) -> None:
+    """H6, J3: every page wanted its data; the listener, which counts, was knocked at by the test alone."""
+    _, evidence = crawls
+    assert (evidence["arrived"], evidence["knocked"]) == ([], 1), BAIT
 
 
 def test_without_a_browser_the_rest_is_crawled_and_the_summary_says_so(tmp_path: Path) -> None:

@@ -152,8 +152,8 @@ def test_a_crawl_without_plugins_asks_nobody(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(Stages, "__init__", remember)
     called: list[str] = []
-    for name in ("advice_on", "extracts_of", "sifted_by", "hand_on"):
-        monkeypatch.setattr(f"nephila.pipeline.sentence.{name}", lambda *_a, _n=name, **_m: called.append(_n))
+    for name in ("sentence.advice_on", "showing.extracts_of", "showing.sifted_by", "sentence.hand_on"):
+        monkeypatch.setattr(f"nephila.pipeline.{name}", lambda *_a, _n=name, **_m: called.append(_n))
     done = crawled(tmp_path, [])
     assert done.summary.pages > 50
     assert seen == [None]

@@ -18,7 +18,7 @@ from nephila.node.audit import FindingKind, audit
 from nephila.node.inspect import CrawlView
 from nephila.pipeline.visit import Visit
 from nephila.testing.renderer import SimulatedRenderer
-from nephila.testing.web import ScriptSite, SimulatedWeb, WebSpec
+from nephila.testing.web import BundleSite, ScriptSite, SimulatedWeb, WebSpec
 
 Say = Callable[[str], None]
 WEB = WebSpec(1, hosts=1, pages=1, traps=(ScriptSite(8, label="spa"), ScriptSite(5, label="shop")))
@@ -57,6 +57,31 @@ def test_killed_in_the_middle_of_visits_it_ends_with_the_same_pages(tmp_path: Pa
     found = audit(world.out)
     assert found.is_clean, found.findings[:3]
     say(f"killed after {moments} steps: {found.visits} visits, {found.cut_visits} of them cut short")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_while_pages_wait_for_other_hosts_nothing_is_lost(tmp_path: Path, seed: int, say: Say) -> None:
+    """J3, Q4, P2: pages that wait are found again on the shelf; what a page was given there is not asked for again."""
+    far = ScriptSite(4, label="shop", bundle="cdn-1.test", api="api-3.test")
+    sites = (ScriptSite(6, label="spa", bundle="cdn-1.test"), BundleSite("cdn"), far, BundleSite("api", data_of=far))
+    web = SimulatedWeb(WebSpec(1, hosts=1, pages=1, traps=sites))
+    world = World(web, tmp_path, renderer=lambda: SimulatedRenderer(2))
+    draw = random.Random(seed)
+    moments = [draw.randint(10, STEPS // 2) for _ in range(3)]
+    seeds = web.trap_seeds()
+    for moment in moments:
+        world.crawl(moment, seeds=seeds)
+    assert world.crawl(seeds=seeds) is not None
+    books = contents(world)
+    check_books(books)
+    assert pages_of(books, seeds) == 7 + 5
+    report = world.auditor.report()
+    assert {violation.kind for violation in report.violations} <= {"repeat"}, report.violations
+    found = audit(world.out)
+    assert found.is_clean, found.findings[:3]
+    repeated = len(report.violations)
+    say(f"killed after {moments} steps: {found.requests} requests, {repeated} of them for something asked before")
+    assert repeated <= 6
 
 
 def test_a_page_that_was_shown_is_settled_from_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,16 +42,19 @@ from nephila.pipeline import (
     Conduct,
     CrawledPage,
     Formats,
+    Holding,
     Judge,
     ListClause,
     Lists,
     Pipeline,
     RenderClause,
+    ResourceNotes,
     Stages,
 )
 from nephila.politeness import StandardPoliteness
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
+from nephila.testing.renderer import MemoryShelf
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
 SEGMENT = SegmentId("segment-1")
@@ -229,7 +232,10 @@ class Worker:
         rendering = None
         if renderer is not None:
             told = (self.recorder, self.clock, places)
-            rendering = RenderClause(RenderSettings(), renderer, self.renderings, sign_of, *told)
+            self.shelf = MemoryShelf(self.clock)
+            notes = ResourceNotes(self.shelf, self.clock, RenderSettings().wait_s)
+            holding = Holding(self.shelf, notes, RenderSettings(), self.clock)
+            rendering = RenderClause(RenderSettings(), renderer, self.renderings, sign_of, *told, holding)
         self.judge = Judge(
             self._read, sieve, politeness, self.duplicates, max_hops=3, lists=clause.lists if clause else None
         )

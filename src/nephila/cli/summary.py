@@ -125,6 +125,7 @@ def _rendering(summary: CrawlSummary) -> Iterator[tuple[str, str]]:
     if summary.rendered:
         gained = f"{count(summary.render_gained)} had more to say by it"
         asked = f"{many(summary.visit_parts, 'request')} of their own"
+        asked += f", {count(summary.render_resources)} to other hosts" if summary.render_resources else ""
         yield "rendered", f"{many(summary.rendered, 'page')} shown to a browser, {gained}; {asked}"
     if needed:
         how = f"{command_name()} setup browser"

@@ -42,6 +42,22 @@ class Renderer(Protocol):
         """End every browser."""
 
 
+class Shelf(Protocol):
+    """Bytes by name, each kept for a time: shared by all who show pages of one crawl, and bounded.
+
+    What was kept may be lost at any time. Never raises for a disk or a server that does not take it.
+    """
+
+    async def find(self, name: str) -> bytes | None:
+        """What is kept under a name, while its time lasts."""
+
+    async def keep(self, name: str, data: bytes, lasts_ms: int) -> bool:
+        """Keep something under a name, in place of what was there; False where there is no room for it."""
+
+    async def drop(self, name: str) -> None:
+        """Keep it no longer."""
+
+
 class Renderings(Protocol):
     """Remembers what browsers were good for. What was kept is seen by `of` at once, and is there after `flush`."""
 

@@ -47,6 +47,8 @@ class EventKind(StrEnum):
     """A page that needs a browser was judged as it came: there is none, or it failed; `reason` says which."""
     VISIT_PART = "visit_part"
     """Something that a page in a browser asked its host for (J3); `via` is the page."""
+    RENDER_RESOURCE = "render_resource"
+    """Something that pages in browsers need of another host than their own was asked for there, or refused (J3)."""
     HEARTBEAT = "heartbeat"
     WARNING = "warning"
 

@@ -50,6 +50,8 @@ class SiteRendering:
     """Of pages that show none, on a host whose others needed a browser."""
     awaited: bool = False
     """A page was put off because no browser had a place for it: the next one takes its place first."""
+    others: tuple[tuple[str, int], ...] = ()
+    """Other hosts that its pages waited for, and how often in a row that brought nothing, or was not done any more."""
 
 
 class PartKind(StrEnum):

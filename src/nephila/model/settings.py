@@ -26,6 +26,7 @@ def setting(
 
 
 RENDER_CHOICES = ("auto", "never")
+RESOURCE_CHOICES = ("any", "site", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -581,6 +582,20 @@ class RenderSettings:
         10_000_000, "bytes of a document as its scripts left it; a larger one is not kept", low=1
     )
     cache_bytes: int = setting(64 << 20, "bytes of scripts that are kept at hand for the next page", low=0)
+    resources: str = setting(
+        "any",
+        "scripts and data that pages need of other hosts: of any, of hosts of their own site, or none",
+        choices=RESOURCE_CHOICES,
+    )
+    max_resources: int = setting(20, "of those, for one page", low=0, high=1000)
+    max_resource_hosts: int = setting(6, "hosts that these may lie on, for one page", low=0, high=100)
+    rounds: int = setting(3, "times that a page waits for them, and is shown again", low=0, high=10)
+    wait_s: float = setting(
+        120.0, "seconds that it waits in all; then it is shown with what there is", low=1, high=3600
+    )
+    shelf_bytes: int = setting(
+        256 << 20, "bytes of such resources, and of pages that wait for them, kept beside the crawl", low=1 << 20
+    )
     attempts: int = setting(3, "browsers that a page is shown to, where one crashes or hangs under it", low=1, high=10)
 
 

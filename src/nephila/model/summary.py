@@ -112,6 +112,8 @@ class CrawlSnapshot:
     """Of those, the ones that it made more of."""
     visit_parts: int = 0
     """What pages in browsers asked their hosts for (J3)."""
+    render_resources: int = 0
+    """What was asked of other hosts for them: no pages."""
     render_missed: Mapping[str, int] = field(default_factory=dict)
     """Pages that need a browser and were judged as they came, by reason."""
     render_queue: int = 0
@@ -177,6 +179,8 @@ class CrawlSummary:
     """Of those, the ones that it made more of."""
     visit_parts: int = 0
     """What pages in browsers asked their hosts for (J3)."""
+    render_resources: int = 0
+    """What was asked of other hosts for them: no pages."""
     render_missed: Mapping[str, int] = field(default_factory=dict)
     """Pages that need a browser and were judged as they came, by reason."""
     spool: SpoolStanding | None = None

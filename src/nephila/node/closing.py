@@ -64,6 +64,7 @@ def summary_of(
         rendered=snapshot.rendered,
         render_gained=snapshot.render_gained,
         visit_parts=snapshot.visit_parts,
+        render_resources=snapshot.render_resources,
         render_missed=snapshot.render_missed,
         spool=snapshot.spool,
     )

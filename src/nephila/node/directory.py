@@ -10,6 +10,7 @@
     duplicates/        contents seen (LMDB)
     near/              what pages say, to know those that say nearly the same (LMDB and sorted tables)
     aliases/           what was learned of sites: aliases, pages that stand for missing ones (LMDB)
+    rendering/         what pages in browsers need of other hosts, and pages that wait for it; a cache
     events/            JSON lines
     figures.json       figures over time, for charts
     changes.jsonl      what people changed while it ran or stood still: who, when, what
@@ -68,6 +69,7 @@ class CrawlDirectory:
         self.duplicates = root / "duplicates"
         self.near = root / "near"
         self.aliases = root / "aliases"
+        self.rendering = root / "rendering"
         self.events = root / "events"
         self.figures = root / "figures.json"
         self.changes = root / "changes.jsonl"

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
-from nephila.interfaces.renderer import Renderer, Renderings
+from nephila.interfaces.renderer import Renderer, Renderings, Shelf
 from nephila.model.settings import RenderSettings, Settings
 from nephila.model.summary import CrawlSnapshot
 from nephila.parse import sign_of
-from nephila.pipeline import RenderClause
+from nephila.pipeline import Holding, RenderClause, ResourceNotes
 from nephila.render import ChromiumPool, found_browser
 
 MEMORY_SHARE = 0.25
@@ -28,10 +28,14 @@ def rendering_of(
     events: EventSink,
     clock: Clock,
     stack: AsyncExitStack,
+    shelf: Shelf,
     *,
     real: bool,
 ) -> RenderClause | None:
-    """Who shows pages to browsers; None where nobody is to. `real`: a browser of this machine may be used."""
+    """Who shows pages to browsers; None where nobody is to. `real`: a browser of this machine may be used.
+
+    `shelf` has what pages need of other hosts, and those that wait for it.
+    """
     wanted = settings.render
     if wanted.enabled == NEVER:
         return None
@@ -41,7 +45,8 @@ def rendering_of(
     if renderer is not None:
         stack.push_async_callback(renderer.close)
     places = int(settings.fetch.concurrency * wanted.share)
-    return RenderClause(wanted, renderer, renderings, sign_of, events, clock, places)
+    holding = Holding(shelf, ResourceNotes(shelf, clock, wanted.wait_s), wanted, clock)
+    return RenderClause(wanted, renderer, renderings, sign_of, events, clock, places, holding)
 
 
 def browsers_of(settings: RenderSettings) -> int:

@@ -60,6 +60,7 @@ from nephila.pipeline import (
     Stages,
 )
 from nephila.politeness import StandardPoliteness, address_ledger
+from nephila.render import FolderShelf
 from nephila.store import Disk, LocalArchive, LocalDisk, SpooledArchive, Trail
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
 
@@ -327,6 +328,7 @@ def assemble(
     def expires_at(lease: Lease) -> int:
         return expiries.get(lease.token, lease.expires_at)
 
+    shelf = FolderShelf(directory.rendering, settings.render.shelf_bytes, clock, threaded=ground.threaded)
     stages = Stages(
         frontier,
         frontier,
@@ -342,7 +344,9 @@ def assemble(
         Learning(aliases, missing, clock),
         clause if settings.sitemaps.follow else None,
         extensions,
-        rendering_of(settings, ground.renderer, renderings, events, clock, stack, real=_is_alone(ground, frontier)),
+        rendering_of(
+            settings, ground.renderer, renderings, events, clock, stack, shelf, real=_is_alone(ground, frontier)
+        ),
         engines.shared,
     )
     conduct = Conduct(

@@ -80,6 +80,7 @@ class Tally:
         self._rendered = 0
         self._gained = 0
         self._parts = 0
+        self._resources = 0
         self._render_missed: Counter[str] = Counter()
         self._hosts = Distinct()
         self._page_hosts = Distinct()
@@ -97,6 +98,7 @@ class Tally:
             EventKind.RENDERED: self._count_rendered,
             EventKind.RENDER_MISSED: self._count_missed,
             EventKind.VISIT_PART: self._count_part,
+            EventKind.RENDER_RESOURCE: self._count_resource,
             **dict.fromkeys(_REFUSALS, self._count_refusal),
         }
 
@@ -160,6 +162,7 @@ class Tally:
             rendered=self._rendered,
             render_gained=self._gained,
             visit_parts=self._parts,
+            render_resources=self._resources,
             render_missed=dict(self._render_missed),
         )
 
@@ -217,6 +220,10 @@ class Tally:
 
     def _count_part(self, event: Event) -> None:
         self._parts += 1
+        self._count_answer(event)
+
+    def _count_resource(self, event: Event) -> None:
+        self._resources += event.sent_ms is not None
         self._count_answer(event)
 
     def _count_refusal(self, event: Event) -> None:

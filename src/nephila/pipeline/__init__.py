@@ -2,6 +2,7 @@
 
 from .capturing import NOTE_LISTING
 from .extending import extracts_in, links_in
+from .holding import Holding
 from .judgement import Judge, Judgement
 from .learning import Learning
 from .listed import ListClause
@@ -11,6 +12,7 @@ from .near import NOTE_SIMHASH, NearPages, original_of
 from .notfound import MissingPages
 from .parts import Conduct, CrawledPage, Stages
 from .rendering import NOTE_PUT_OFF, NOTE_RENDERED, WAIT_MS, RenderClause, rendered_view
+from .resources import ResourceNotes
 from .sentence import Pipeline
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "Conduct",
     "CrawledPage",
     "Formats",
+    "Holding",
     "Judge",
     "Judgement",
     "Learning",
@@ -31,6 +34,7 @@ __all__ = [
     "NearPages",
     "Pipeline",
     "RenderClause",
+    "ResourceNotes",
     "Stages",
     "capture_row",
     "extracts_in",

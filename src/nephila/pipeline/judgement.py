@@ -47,6 +47,7 @@ class Judgement:
     """All that is decided of one answer, but for where it lies."""
 
     ending: Callable[[RecordRef], Outcome]
+    """Knows nothing of the answer's content: it lives until the task is settled (Q5)."""
     page: Page | None = None
     digest: bytes = b""
     """SHA-256 of the decoded body, where it is whole and may be compared."""
@@ -112,6 +113,10 @@ class Judge:
         if answer.kind in TRANSIENT:
             return self._politeness.retry(task, answer.kind, answer.detail)
         return Dead(answer.kind, answer.detail)
+
+    def page(self, fetched: Fetched) -> Page | None:
+        """What an answer says, and nothing else."""
+        return self._read(fetched)
 
     def instead_of(self, task: PageTask) -> tuple[Candidate, Dropped] | None:
         """How a task ends that need not be sent, for it is due again and is known to be an alias by now (D4)."""
@@ -287,10 +292,9 @@ class Judge:
         validators = _validators(fetched) if digest else Validators()
         changed = not digest or digest != task.digest
         lied = changed and bool(task.digest) and bool(digest) and _same(task.validators, validators)
+        status = fetched.status
         return Judgement(
-            lambda ref: Done(
-                ref, fetched.status, digest, validators, changed=changed, page=False, lied=lied, listing=kind
-            ),
+            lambda ref: Done(ref, status, digest, validators, changed=changed, page=False, lied=lied, listing=kind),
             digest=digest,
             original=original,
             listing=kind,
@@ -346,14 +350,14 @@ def _whole(
     near: NearOriginal | None,
 ) -> Callable[[RecordRef], Outcome]:
     """The end of a task that got a whole page."""
-    validators = _validators(fetched)
+    validators, status = _validators(fetched), fetched.status
     changed = digest != task.digest
     lied = changed and bool(task.digest) and _same(task.validators, validators)
     duplicate = original is not None and original.url != task.url
     text, shape, outlinks = _brought(page)
     return lambda ref: Done(
         ref,
-        fetched.status,
+        status,
         digest,
         validators,
         changed=changed,
@@ -388,7 +392,8 @@ def _validators(fetched: Fetched) -> Validators:
 
 def _done(fetched: Fetched) -> Callable[[RecordRef], Outcome]:
     """The end of a task whose answer was no page."""
-    return lambda ref: Done(ref, fetched.status, page=False)
+    status = fetched.status
+    return lambda ref: Done(ref, status, page=False)
 
 
 def _absent(digest: bytes = b"") -> Callable[[RecordRef], Outcome]:
@@ -399,9 +404,9 @@ def _absent(digest: bytes = b"") -> Callable[[RecordRef], Outcome]:
 def _partial(fetched: Fetched, page: Page | None, *, whole: bool) -> Callable[[RecordRef], Outcome]:
     """The end of a task that got a page of which no digest is taken: it was cut, or has no body."""
     # Only a whole page is asked for conditionally: a 304 must never stand for a redirect, an error or half a page.
-    validators = _validators(fetched) if whole else Validators()
+    validators, status = _validators(fetched) if whole else Validators(), fetched.status
     text, shape, outlinks = _brought(page)
-    return lambda ref: Done(ref, fetched.status, b"", validators, text=text, shape=shape, outlinks=outlinks)
+    return lambda ref: Done(ref, status, b"", validators, text=text, shape=shape, outlinks=outlinks)
 
 
 def _ends(outcome: Outcome) -> Callable[[RecordRef], Outcome]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from hashlib import sha256
+from typing import NamedTuple
 
 from nephila.interfaces.catalogue import ErrorRow
 from nephila.interfaces.clock import Clock
@@ -22,6 +23,21 @@ from .notfound import PROBE, SOFT_404
 
 _EXTRACTED = {PDF_LINKS: EventKind.PDF_LINKS_EXTRACTED, OFFICE_LINKS: EventKind.OFFICE_LINKS_EXTRACTED}
 """Events of the extractors that ship."""
+
+
+class Trace(NamedTuple):
+    """When and where a request went (K1): all that must be told of one of which nothing else tells."""
+
+    sent: bool
+    address: str
+    sent_ms: int
+    elapsed_ms: int
+
+
+def trace_of(answer: Answer) -> Trace:
+    """The trace of an exchange, whatever came of it."""
+    sent = answer.sent if isinstance(answer, FetchFailed) else True
+    return Trace(sent, answer.address, answer.sent_ms, answer.elapsed_ms)
 
 
 class Narrator:
@@ -46,22 +62,41 @@ class Narrator:
         lease: Lease,
         task: Task,
         sent_ms: int,
-        answer: Answer | None,
+        answer: Trace | None,
         visit: tuple[tuple[str, int], ...] = (),
     ) -> None:
         """An exchange ended by our hand, or under our feet: the host may have been asked (K1).
 
         `visit` names the visit that it began, if it did.
         """
-        if isinstance(answer, FetchFailed) and not answer.sent:
+        if answer is not None and not answer.sent:
             return
-        traced = _trace(lease, task, answer) or {
+        traced = _traced(lease, task, answer) or {
             "sent_ms": sent_ms,
             "elapsed_ms": self._clock.steady_ms() - sent_ms,
-            "counts": _bound_by(lease),
+            "counts": bound_by(lease),
         }
-        traced["counts"] = (*_bound_by(lease), *visit)
+        traced["counts"] = (*bound_by(lease), *visit)
         self._tell(EventKind.BROKEN_OFF, lease, task, **traced)
+
+    def waiting(
+        self,
+        lease: Lease,
+        task: PageTask,
+        outcome: Deferred,
+        answer: Trace | None,
+        visit: tuple[tuple[str, int], ...],
+        *,
+        accepted: bool,
+    ) -> None:
+        """A page waits for what it needs of other hosts (J3); `answer` is what was got for it now, which is kept apart.
+
+        That is in the archive when the page is done with; until then this is all that tells of its request (K1).
+        """
+        traced = _traced(lease, task, answer)
+        counts = (("wait_ms", outcome.wait_ms), *(bound_by(lease) if traced else ()), *visit)
+        kind = EventKind.DEFERRED if accepted else EventKind.LATE_RESULT
+        self._tell(kind, lease, task, reason=outcome.reason, **(traced | {"counts": counts}))
 
     def answer(
         self,
@@ -215,24 +250,29 @@ def _policy(lease: Lease) -> tuple[tuple[str, int], ...]:
     return (("policy_delay_ms", lease.pace.base_ms),) if lease.pace.base_ms >= 0 else ()
 
 
-def _bound_by(lease: Lease) -> tuple[tuple[str, int], ...]:
+def bound_by(lease: Lease) -> tuple[tuple[str, int], ...]:
     """Delay and rules of a request that leaves no record in the archive to name them."""
     return (*_policy(lease), ("rules_at", lease.rules_at)) if lease.rules_at else _policy(lease)
 
 
 def _trace(lease: Lease, task: Task, answer: Answer | None) -> dict[str, object]:
-    """When and where a request went (K1); nothing of one that was not sent. A robots.txt speaks for its origin."""
-    if answer is None:
+    """When and where a request went (K1); nothing of one that was not sent."""
+    return _traced(lease, task, None if answer is None else trace_of(answer))
+
+
+def _traced(lease: Lease, task: Task, trace: Trace | None) -> dict[str, object]:
+    """The same, for an event. A robots.txt speaks for its origin."""
+    if trace is None:
         return {}
     asker: dict[str, object] = {"via": task.origin} if isinstance(task, RobotsTask) else {}
-    if isinstance(answer, FetchFailed) and not answer.sent:
+    if not trace.sent:
         return asker
     return {
         **asker,
-        "address": answer.address,
-        "sent_ms": answer.sent_ms or None,
-        "elapsed_ms": answer.elapsed_ms,
-        "counts": _bound_by(lease),
+        "address": trace.address,
+        "sent_ms": trace.sent_ms or None,
+        "elapsed_ms": trace.elapsed_ms,
+        "counts": bound_by(lease),
     }
 
 

@@ -5,11 +5,15 @@ first few pages with a sign are always tried. As long as a browser makes more of
 three in a row that gained nothing they are let go, and one is tried again now and then, ever more rarely. Pages without
 a sign are tried only where others of their host have gained, and only two of them before they are let go.
 
+A page that waits for other hosts (`holding`) teaches what they are good for: one for which pages have waited three
+times in a row and gained nothing is waited for no more, but for a page now and then.
+
 What must stay true: a host whose pages show no sign costs no browser anything; a host is decided within five pages.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from nephila.model.page import Page
@@ -25,6 +29,13 @@ FIRST_RECHECK = 50
 LAST_RECHECK = 3_200
 MORE_WORDS = 20
 """Words of main text by which a page must have grown to have gained, where it has no new link."""
+
+WAITS = 3
+"""Pages that waited for another host and gained nothing, in a row, before it is waited for no more."""
+WAIT_AGAIN = 50
+"""Pages that pass before one waits for it again."""
+OTHERS = 32
+"""Other hosts that are remembered of a host; the oldest is forgotten then."""
 
 UNKNOWN = SiteRendering()
 
@@ -63,6 +74,23 @@ def after_passing(known: SiteRendering, sign: Sign) -> SiteRendering:
         return known
     record = replace(record, passed=record.passed + 1)
     return replace(known, signed=record) if sign else replace(known, plain=record)
+
+
+def is_worth_waiting(known: SiteRendering | None, other: str) -> bool:
+    """Whether a page of a host waits for what another host has."""
+    misses = 0 if known is None else dict(known.others).get(other, 0)
+    return misses < WAITS or misses >= WAITS + WAIT_AGAIN
+
+
+def after_waiting(known: SiteRendering, waited: Iterable[str], passed: Iterable[str], *, gained: bool) -> SiteRendering:
+    """What is known of a host when one of its pages has waited for some hosts, and let others be."""
+    others = dict(known.others)
+    for other in waited:
+        misses = others.pop(other, 0)
+        others[other] = 0 if gained else min(misses + 1, WAITS)
+    for other in passed:
+        others[other] = others.get(other, WAITS) + 1
+    return replace(known, others=tuple(others.items())[-OTHERS:])
 
 
 def has_gained(raw: Page | None, rendered: Page | None) -> bool:

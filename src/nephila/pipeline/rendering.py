@@ -4,6 +4,8 @@ A page is judged as it came. Where it looks as if its scripts made it, and that 
 to a browser, as a visit (`visit`); what the browser made of it is then judged in its place, and both are kept. A page
 that no browser could show counts as it came.
 
+A page that wants something of other hosts is put off until that has come (`holding`), and shown again.
+
 The way to a browser is a line with so many places, a share of all exchanges at once. A page of a host that is known to
 need a browser takes its place before it is asked for, and is put off where there is none; one that turns out to need
 one is put off with what was learned, so that it takes its place first the next time.
@@ -29,15 +31,28 @@ from nephila.model.rendering import Rendered, RenderFailed, RenderMode, RenderOr
 from nephila.model.settings import RenderSettings
 from nephila.model.task import Lease, PageTask
 
+from .elsewhere import hosts_of
+from .holding import Held, Holding, Waiting
 from .judgement import Extracts
 from .part_cache import PartCache
-from .render_rule import UNKNOWN, after_passing, after_try, expects, has_gained, is_tried
+from .render_rule import (
+    UNKNOWN,
+    after_passing,
+    after_try,
+    after_waiting,
+    expects,
+    has_gained,
+    is_tried,
+    is_worth_waiting,
+)
 from .visit import NOTE_VISIT, Visit, shown_headers
 
 WAIT_MS = 2_000
 """How long a host waits for whose page no browser has a place."""
 NOTE_RENDERED = "rendered"
 """How the metadata of a capture says that a browser has shown the page: how many requests that took."""
+NOTE_WITHOUT = "renderedWithout"
+"""The same of what the page wanted of other hosts and did not get, by reason."""
 NOTE_PUT_OFF = "renderPutOff"
 TARGETS = "script"
 """Who found the addresses that scripts wanted to go to."""
@@ -82,8 +97,13 @@ class RenderClause:
         events: EventSink,
         clock: Clock,
         places: int,
+        holding: Holding | None = None,
     ) -> None:
-        """`places` are those of the line: pages at browsers, and on their way there."""
+        """`places` are those of the line: pages at browsers, and on their way there.
+
+        `holding` keeps pages that wait for other hosts; where it is None, none does.
+        """
+        self.holding = holding
         self.settings = settings
         self.renderer = renderer
         self.cache = PartCache(settings.cache_bytes)
@@ -119,6 +139,50 @@ class RenderClause:
     def no_place(self, task: PageTask) -> FetchFailed:
         """Not now: the host is given back for a moment, and nothing was sent."""
         return FetchFailed(task.url, FailureKind.ADDRESS_BUSY, "every browser is busy", False, wait_ms=WAIT_MS)
+
+    # Waiting for other hosts
+
+    def may_show(self, lease: Lease) -> bool:
+        """Whether the next page of a host may go to a browser at once: one that needs it, or has waited."""
+        return self.expects(lease) or (self.holding is not None and self.holding.has_some_of(lease.host))
+
+    async def wait(self, shown: Shown, lease: Lease, task: PageTask, sign: Sign, answer: Fetched) -> Waiting | None:
+        """Put a page off that wants something which has not come yet; None where it counts as it is."""
+        visit, holding = shown.visit, self.holding
+        if holding is None or visit.elsewhere is None or not visit.elsewhere.wanted:
+            return None
+        if isinstance(shown.rendered, RenderFailed):
+            return None
+        before = visit.held
+        first = before.first if before else shown.rendered.html
+        now = Held(
+            cycle=task.cycle,
+            sign=sign,
+            waits=before.waits if before else 0,
+            looks=0,
+            until=before.until if before else 0,
+            requests=visit.total,
+            visit=visit.first,
+            wanted=before.wanted if before else {},
+            parts=visit.parts(),
+            first=first,
+            answer=answer,
+        )
+        pace = lease.pace
+        delay_ms = max(pace.delay_ms, pace.crawl_delay_ms, pace.base_ms)
+        return await holding.hold(task, lease.host, now, visit.elsewhere, delay_ms)
+
+    def is_worth_waiting(self, lease: Lease, other: str) -> bool:
+        """Whether a page of a host waits for what another one has."""
+        return is_worth_waiting(self._renderings.of(lease.host), other)
+
+    def learn_of_waiting(self, lease: Lease, visit: Visit, pages: tuple[Page | None, Page | None]) -> None:
+        """What waiting for other hosts was good for; `pages` are what it was before, and what it is now."""
+        waited = hosts_of(visit.held.wanted) if visit.held is not None else set()
+        passed = visit.elsewhere.passed if visit.elsewhere is not None else set()
+        if waited or passed:
+            known = self._renderings.of(lease.host) or UNKNOWN
+            self._renderings.keep(lease.host, after_waiting(known, waited, passed, gained=has_gained(*pages)))
 
     # Deciding
 
@@ -181,7 +245,11 @@ class RenderClause:
     ) -> None:
         """What a page that was shown says of its host; `pages` are what it was, and what it is now."""
         visit, rendered = shown.visit, shown.rendered
-        counts = [("requests", visit.requests), ("cached", visit.cached)]
+        counts = [("requests", visit.total), ("cached", visit.cached)]
+        if visit.elsewhere is not None and visit.elsewhere.supplied:
+            counts.append(("elsewhere", visit.elsewhere.supplied))
+        if visit.held is not None:
+            counts.append(("waits", visit.held.waits))
         counts += [(f"withheld_{reason}", count) for reason, count in sorted(visit.withheld.items())]
         if isinstance(rendered, RenderFailed):
             kept = (rendered.reason, rendered.detail)
@@ -204,4 +272,7 @@ def notes_of_showing(shown: Shown | None) -> list[tuple[str, str]]:
     if shown is None:
         return []
     how = "failed" if isinstance(shown.rendered, RenderFailed) else "settled" if shown.rendered.settled else "cut"
-    return [(NOTE_VISIT, shown.visit.name), (NOTE_RENDERED, f"{how} {shown.visit.requests}")]
+    visit = shown.visit
+    notes = [(NOTE_VISIT, visit.name), (NOTE_RENDERED, f"{how} {visit.total}")]
+    lacks = sorted(visit.lacks.items())
+    return [*notes, (NOTE_WITHOUT, " ".join(f"{reason}:{count}" for reason, count in lacks))] if lacks else notes

@@ -12,10 +12,8 @@ crawl, anything else is a bug, caught in this one place, told, and paid for with
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from nephila.model.errors import FrontierError, MemoryShortageError, StorageError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
@@ -35,48 +33,39 @@ from nephila.model.outcome import (
     Settlement,
 )
 from nephila.model.record import Original, StoredCapture
-from nephila.model.rendering import Rendered, Sign
-from nephila.model.task import Candidate, Lease, Pace, PageTask, RobotsTask, Task
+from nephila.model.settings import RenderSettings
+from nephila.model.task import Candidate, Lease, PageTask, RobotsTask
 from nephila.urls import origin_of
 
 from .capturing import Found, capture_of
-from .deferral import deferral, is_put_off, until_its_turn
-from .extending import advice_on, answer_told, extracts_of, hand_on, sifted_by
-from .judgement import Extracts, Judgement
+from .deferral import is_put_off
+from .extending import advice_on, answer_told, hand_on
+from .holding import Waiting
+from .judgement import Judgement
 from .listing import capture_row
-from .narration import Narrator
+from .narration import trace_of
 from .notfound import PROBE, SOFT_404
 from .parts import Conduct, CrawledPage, Stages
-from .rendering import NOTE_PUT_OFF, WAIT_MS, RenderClause, notes_of_showing, rendered_view, targets_of
+from .rendering import RenderClause
+from .resource import ResourceClause
+from .resources import is_resource
 from .robots import RobotsClause
 from .rules_at_hand import RulesAtHand
+from .showing import LARGE_BYTES, Showing
 from .under_way import UnderWay
-from .visit import Grounds, Visit
-
-T = TypeVar("T")
-
-HOLD_MS = 50
-"""A host that must rest longer than this is given back between two tasks of a lease: the store keeps the time."""
 
 BUG_WAIT_MS = 300_000
 """How long a host waits whose robots.txt we broke on."""
 
-LARGE_BYTES = 2_000_000
-"""A body of this size is hashed and made into records in threads: together some thirty milliseconds."""
 
-
-class Pipeline:
-    """Works off leases. Holds no state of its own but whether it is stopping."""
+class Pipeline(Showing):
+    """Works off leases."""
 
     def __init__(self, stages: Stages, conduct: Conduct) -> None:
-        self._to = stages
-        self._conduct = conduct
-        self._narrator = Narrator(stages.events, stages.ledger, stages.clock)
+        super().__init__(stages, conduct)
         self._robots = RobotsClause(stages, conduct, self._narrator)
         self._rules = RulesAtHand(stages.view)
-        self.stopping = False
-        self.sending: set[asyncio.Task[None]] = set()
-        """Tasks that wait for their turn or for an answer: they may be cancelled without leaving anything half done."""
+        self._resources = resources_of(stages, conduct)
 
     async def work(self, lease: Lease) -> None:
         """Do the tasks of a lease, one after the other, and end it whatever happens."""
@@ -103,18 +92,14 @@ class Pipeline:
     async def _work(self, lease: Lease, under_way: UnderWay) -> None:
         rules = self._rules.of(lease)
         for attempt, task in enumerate(lease.tasks):
-            last = attempt == len(lease.tasks) - 1
             under_way.task = task
             if isinstance(task, PageTask):
-                verdict, links = self._unsendable(task, rules, lease.user_agent)
-                if verdict is None and self._to.extensions is not None:
-                    verdict = await self._interruptibly(self._objection(lease, under_way, task))
-                if verdict is not None:
-                    rest = under_way.unsent(self._conduct.now()) if last else None
-                    await self._settle(lease, task, verdict, rest, links=links)
+                if is_resource(task):
+                    if not await self._do_resource(lease, under_way, task, attempt, rules):
+                        return
                     continue
-                if self._to.shared is not None and task.digest:  # whether it can be asked for conditionally
-                    await self._to.shared.ask(task.digest)
+                if await self._ends_unsent(lease, under_way, task, attempt, rules):
+                    continue
             if not await self._interruptibly(self._turn(lease, under_way.not_before)):
                 await self._give_back(lease, under_way)
                 return
@@ -132,29 +117,63 @@ class Pipeline:
                 return
             under_way.rest(release.pace, self._conduct.now() + release.wait_ms + (release.wait_ms > 0))
 
+    async def _ends_unsent(
+        self, lease: Lease, under_way: UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
+    ) -> bool:
+        """Settle a page that is not to be sent; False when it is."""
+        verdict, links = self._unsendable(task, rules, lease.user_agent)
+        if verdict is None and self._to.extensions is not None:
+            verdict = await self._interruptibly(self._objection(lease, under_way, task))
+        if verdict is None:
+            if self._to.shared is not None and task.digest:  # whether it can be asked for conditionally
+                await self._to.shared.ask(task.digest)
+            return False
+        rest = under_way.unsent(self._conduct.now()) if attempt == len(lease.tasks) - 1 else None
+        await self._settle(lease, task, verdict, rest, links=links)
+        return True
+
     async def _do_robots(self, lease: Lease, under_way: UnderWay, task: RobotsTask) -> None:
         """One robots.txt; the lease ends with it."""
         under_way.ask(self._to.clock.steady_ms())
         answer = await self._interruptibly(self._robots.fetch(lease, task))
-        under_way.answer = answer
+        under_way.answer = trace_of(answer)
         if is_put_off(answer):
             await self._put_off(lease, under_way, task, answer)
         else:
             await self._robots.conclude(lease, task, answer)
+
+    async def _do_resource(
+        self, lease: Lease, under_way: UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
+    ) -> bool:
+        """Something that pages in browsers wait for (J3); False when the lease has ended with it."""
+        verdict = await self._resources.objection(lease, task, rules)
+        if verdict is not None:
+            ends = attempt == len(lease.tasks) - 1
+            rest = under_way.unsent(self._conduct.now()) if ends else None
+            await self._to.frontier.settle(lease.token, [Settlement(task, verdict)], rest)
+            return not ends
+        if not await self._interruptibly(self._turn(lease, under_way.not_before)):
+            await self._give_back(lease, under_way)
+            return False
+        under_way.ask(self._to.clock.steady_ms())
+        answer = await self._interruptibly(self._resources.fetch(lease, task))
+        under_way.answer = trace_of(answer)
+        if is_put_off(answer):
+            await self._put_off(lease, under_way, task, answer)
+            return False
+        release = self._rest(under_way.pace, answer, rules, lease)
+        ends = self._ends(lease, attempt, release)
+        await self._resources.conclude(lease, task, attempt, answer, rules, release if ends else None)
+        under_way.rest(release.pace, self._conduct.now() + release.wait_ms + (release.wait_ms > 0))
+        return not ends
 
     async def _do_page(
         self, lease: Lease, under_way: UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
     ) -> Release | None:
         """One page; how the host rests until the next task of the lease, None when the lease has ended."""
         lists, request, rendering = self._to.lists, self._request(lease, task, rules), self._to.rendering
-        if rendering is not None and rendering.expects(lease):
-            if not rendering.enter():  # browsers are few: so many pages on their way to them, or they all wait
-                await self._put_off(lease, under_way, task, rendering.no_place(task), DeferReason.RENDER)
-                return None
-            try:
-                return await self._ask(lease, under_way, task, attempt, rules, request, placed=True)
-            finally:
-                rendering.leave()
+        if rendering is not None and rendering.may_show(lease):
+            return await self._do_shown(rendering, lease, under_way, task, attempt, rules, request)
         if lists is None or request.max_body_bytes is None:
             return await self._ask(lease, under_way, task, attempt, rules, request)
         if not lists.enter():  # a list may be large, and takes its time: so many at once, or memory has no bound
@@ -164,6 +183,64 @@ class Pipeline:
             return await self._ask(lease, under_way, task, attempt, rules, request)
         finally:
             lists.leave()
+
+    async def _do_shown(
+        self,
+        rendering: RenderClause,
+        lease: Lease,
+        under_way: UnderWay,
+        task: PageTask,
+        attempt: int,
+        rules: OriginRules | None,
+        request: FetchRequest,
+    ) -> Release | None:
+        """One page that is likely to need a browser, or has waited for what it needs."""
+        holding = rendering.holding
+        held = None if holding is None else await holding.find(task)
+        if holding is not None and held is not None and (wait_ms := await holding.look(task, held)):
+            return await self._wait_on(lease, under_way, task, attempt, wait_ms)
+        if not rendering.enter():  # browsers are few: so many pages on their way to them, or they all wait
+            await self._put_off(lease, under_way, task, rendering.no_place(task), DeferReason.RENDER)
+            return None
+        try:
+            if held is None:
+                return await self._ask(lease, under_way, task, attempt, rules, request, placed=True)
+            under_way.show_again(held)
+            del held  # a large page need not be in memory until it is settled
+            return await self._show_again(lease, under_way, task, attempt, rules)
+        finally:
+            rendering.leave()
+
+    async def _show_again(
+        self,
+        lease: Lease,
+        under_way: UnderWay,
+        task: PageTask,
+        attempt: int,
+        rules: OriginRules | None,
+    ) -> Release | None:
+        """Show a page that has waited for other hosts, from the answer that it came with."""
+        held = under_way.held
+        if held is None:
+            raise TypeError("only a page that has waited is shown again")
+        found = await self._find(lease, under_way, task, attempt, held.answer, rules, placed=True)
+        visit = under_way.visit
+        del held
+        release = under_way.unsent(self._conduct.now()) if visit is None or not visit.requests else visit.release
+        ends = self._ends(lease, attempt, release)
+        left = release if ends else None
+        if isinstance(found, Waiting):
+            await self._wait(lease, under_way, task, found, left)
+        else:
+            under_way.held = None
+            concluding = self._conclude(lease, task, attempt, found, rules, left)
+            del found  # see `settle_stored`
+            await concluding
+            if self._to.rendering is not None and self._to.rendering.holding is not None:
+                await self._to.rendering.holding.let_go(task)
+        if visit is not None:
+            visit.book()
+        return None if ends else release
 
     async def _ask(
         self,
@@ -181,7 +258,7 @@ class Pipeline:
         if under_way.headers:
             request = replace(request, headers=(*request.headers, *under_way.headers))
         answer = await self._interruptibly(self._to.fetcher.fetch(request))
-        under_way.answer = answer
+        under_way.answer = trace_of(answer)
         if is_put_off(answer):
             await self._put_off(lease, under_way, task, answer)
             return None
@@ -191,9 +268,11 @@ class Pipeline:
             found = await self._find(lease, under_way, task, attempt, answer, rules, placed=placed)
         visit = under_way.visit
         release = self._rest(under_way.pace, answer, rules, lease) if visit is None else visit.release
-        ends = attempt == len(lease.tasks) - 1 or self.stopping or release.wait_ms > HOLD_MS
+        ends = self._ends(lease, attempt, release)
         left = release if ends else None
-        if found is not None:
+        if isinstance(found, Waiting):
+            concluding = self._wait(lease, under_way, task, found, left)
+        elif found is not None:
             concluding = self._conclude(lease, task, attempt, found, rules, left)
         else:
             concluding = self._fail(lease, task, answer, left)
@@ -204,17 +283,6 @@ class Pipeline:
         if self._to.extensions is not None and told is not None:
             await self._to.extensions.after(told)
         return None if ends else release
-
-    async def _interruptibly(self, doing: Awaitable[T]) -> T:
-        """Await something that a stop may cut off."""
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("work runs in a task")
-        self.sending.add(task)
-        try:
-            return await doing
-        finally:
-            self.sending.discard(task)
 
     async def _turn(self, lease: Lease, not_before: int) -> bool:
         """Wait until the host may be asked; False when we must not send any more."""
@@ -279,76 +347,6 @@ class Pipeline:
         final = task.depth == 0 and not isinstance(outcome, Retry | Deferred)
         links = self._conduct.twins(origin_of(task.url), answer.kind) if final else ()
         await self._settle(lease, task, outcome, release, answer, links)
-
-    async def _find(
-        self,
-        lease: Lease,
-        under_way: UnderWay,
-        task: PageTask,
-        attempt: int,
-        answer: Fetched,
-        rules: OriginRules | None,
-        *,
-        placed: bool,
-    ) -> Found:
-        """Judge an answer, as a browser shows it where its scripts make it."""
-        if self._to.lists is not None:
-            answer = self._to.lists.lists.sorted_out(answer, self._conduct.wanted)
-        found = Found(answer, answer, await self._judged(task, answer))
-        rendering = self._to.rendering
-        if rendering is None:
-            return found
-        sign = rendering.sign(lease, answer, found.judged.page)
-        if sign is None or found.judged.error:
-            return found
-        if rendering.renderer is None:
-            rendering.tell_wanted(lease, task, sign)
-            return found
-        if self.stopping or not (placed or rendering.enter()):
-            rendering.put_off(lease)
-            judged = self._to.judge.put_off(DeferReason.RENDER, WAIT_MS)
-            return Found(answer, answer, judged, notes=((NOTE_PUT_OFF, "no place"),))
-        try:
-            return await self._show(rendering, lease, under_way, task, attempt, found, rules, sign)
-        finally:
-            if not placed:
-                rendering.leave()
-
-    async def _show(
-        self,
-        rendering: RenderClause,
-        lease: Lease,
-        under_way: UnderWay,
-        task: PageTask,
-        attempt: int,
-        found: Found,
-        rules: OriginRules | None,
-        sign: Sign,
-    ) -> Found:
-        """Show a page to a browser, and judge what that makes of it."""
-        answer = found.answer
-        grounds = Grounds(self._to, self._conduct, rendering.settings, rendering.cache, lambda: self.stopping)
-        visit = under_way.visit = Visit(grounds, lease, task, attempt, rules, answer)
-        shown = await self._interruptibly(rendering.show(visit, lease, answer))
-        after = replace(found, notes=tuple(notes_of_showing(shown)), visit=visit.counts)
-        if isinstance(shown.rendered, Rendered):
-            view = rendered_view(answer, shown.rendered.html)
-            judged = await self._judged(task, view, targets_of(shown.rendered))
-            kept = shown.rendered.html if judged.body_kept else None
-            after = replace(after, view=view, judged=judged, rendered=kept)
-        rendering.learn(lease, task, sign, shown, (found.judged.page, after.judged.page))
-        return after
-
-    async def _judged(self, task: PageTask, answer: Fetched, targets: Extracts = ()) -> Judgement:
-        large = len(answer.body) >= LARGE_BYTES
-        digest = await asyncio.get_running_loop().run_in_executor(None, _digest, answer.body) if large else b""
-        if self._to.shared is not None and answer.body:
-            digest = digest or _digest(answer.body)
-            await self._to.shared.ask(digest)
-        if self._to.extensions is None:
-            return self._to.judge.judge(task, answer, digest, targets)
-        extracts = [*await extracts_of(self._to.extensions, answer), *targets]
-        return await self.advised(task, answer, self._to.judge.judge(task, answer, digest, extracts))
 
     async def _conclude(
         self,
@@ -454,10 +452,6 @@ class Pipeline:
 
     # What recovery needs, too
 
-    async def advised(self, task: PageTask, answer: Fetched, judged: Judgement) -> Judgement:
-        """A judgement with the links that plugins leave of it."""
-        return judged if self._to.extensions is None else await sifted_by(self._to.extensions, task, answer, judged)
-
     def learn(self, lease: Lease, task: RobotsTask, answer: Answer) -> tuple[RulesLearned | RulesMoved, Release]:
         """What an answer to a robots.txt request comes to, and how long the host that was asked rests."""
         return self._robots.learn(lease, task, answer)
@@ -482,48 +476,15 @@ class Pipeline:
         """How long a host rests after an answer under these rules; None for one that nobody has."""
         return self._rest(lease.pace, answer, rules, lease)
 
-    def _rest(self, pace: Pace, answer: Answer | None, rules: OriginRules | None, lease: Lease) -> Release:
-        return self._to.politeness.release(pace, answer, rules, self._to.clock.wall_ms(), lease.user_agent)
-
     def _wall_offset(self) -> int:
         return self._to.clock.wall_ms() - self._conduct.now()
 
     # Settling without a capture
 
-    async def _settle(
-        self,
-        lease: Lease,
-        task: PageTask,
-        outcome: Outcome,
-        release: Release | None,
-        answer: FetchFailed | None = None,
-        links: Sequence[Candidate] = (),
-    ) -> None:
-        settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
-        if not settled.accepted:
-            self._narrator.late(lease, task, answer)
-            return
-        self._narrator.ending(lease, task, outcome, answer)
-
     async def _give_back(self, lease: Lease, under_way: UnderWay) -> None:
         """Return what is left of a lease; the host rests as long as it must."""
         self._tell_broken_off(lease, under_way)
         await self._to.frontier.settle(lease.token, [], under_way.unsent(self._conduct.now()))
-
-    async def _put_off(
-        self,
-        lease: Lease,
-        under_way: UnderWay,
-        task: Task,
-        answer: FetchFailed,
-        reason: DeferReason = DeferReason.ADDRESS,
-    ) -> None:
-        """Give the host back until its turn at its address: nothing was sent, nothing is used up (P2)."""
-        under_way.sent = False
-        release = until_its_turn(under_way.unsent(self._conduct.now()), answer, reason)
-        settled = await self._to.frontier.settle(lease.token, [], release)
-        if settled.accepted:
-            self._to.events.emit(deferral(lease, task, release, self._to.clock.wall_ms()))
 
     async def _give_up(self, lease: Lease, under_way: UnderWay, error: Exception) -> None:
         """End a lease on which we broke: its page is given up, a robots.txt waits before it is tried again."""
@@ -545,5 +506,10 @@ class Pipeline:
             self._narrator.broken_off(lease, under_way.task, under_way.sent_ms, under_way.answer, visit)
 
 
-def _digest(body: bytes) -> bytes:
-    return hashlib.sha256(body).digest()
+def resources_of(stages: Stages, conduct: Conduct) -> ResourceClause:
+    """Who fetches what pages in browsers wait for."""
+    rendering = stages.rendering
+    if rendering is None:
+        return ResourceClause(stages, conduct, None, RenderSettings())
+    notes = None if rendering.holding is None else rendering.holding.notes
+    return ResourceClause(stages, conduct, notes, rendering.settings)

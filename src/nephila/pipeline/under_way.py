@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nephila.model.exchange import Answer
 from nephila.model.outcome import Release
 from nephila.model.task import Pace, Task
 
+from .holding import Held
+from .narration import Trace
 from .visit import Visit
 
 BROKEN_OFF_MS = 250
@@ -26,26 +27,33 @@ class UnderWay:
     """Whether the host was asked for `task`."""
     sent_ms: int = 0
     """When, at the earliest, on the clock that does not jump."""
-    answer: Answer | None = None
-    """What came of it, as long as nobody else has told of it."""
+    answer: Trace | None = None
+    """When and where it was asked, as long as nobody else has told of it; nothing of what came (Q5)."""
     headers: tuple[tuple[str, str], ...] = ()
     """What plugins add to the request for `task`."""
     visit: Visit | None = None
     """What a browser asks the host for on top, while it is shown `task`."""
+    held: Held | None = None
+    """`task` was asked for before, has waited for other hosts, and goes on from here."""
 
     def ask(self, sent_ms: int) -> None:
         """The host is being asked."""
-        self.sent, self.sent_ms, self.answer, self.visit = True, sent_ms, None, None
+        self.sent, self.sent_ms, self.answer, self.visit, self.held = True, sent_ms, None, None, None
+
+    def show_again(self, held: Held) -> None:
+        """Nothing is asked for: the task has waited, and its answer is at hand."""
+        self.sent, self.answer, self.visit, self.held = False, None, None, held
 
     def rest(self, pace: Pace, not_before: int) -> None:
         """One task is done with; the host rests."""
         self.pace, self.not_before, self.task, self.sent = pace, not_before, None, False
+        self.visit = self.held = None
 
     def unsent(self, now: int) -> Release:
         """How long a host rests whose next task is not finished: a full delay if it was asked, else what was due."""
         pace = self.pace
-        if self.sent:
-            requests = 1 if self.visit is None else self.visit.requests
+        requests = int(self.sent) if self.visit is None else self.visit.requests
+        if requests:
             wait_ms = max(pace.delay_ms, pace.crawl_delay_ms, pace.base_ms) * requests
             if self.visit is not None:
                 wait_ms = max(wait_ms, self.visit.release.wait_ms)

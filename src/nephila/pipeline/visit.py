@@ -2,12 +2,14 @@
 
 The page is there already; what its scripts want on top is asked of its own host alone, under the lease that the page
 was fetched under: so many requests in all, so many at once, each allowed by the robots.txt in force, through the
-fetcher with its guard and its turns at addresses. Other hosts have leases of their own, which a visit does not hold: of
-them only what lies in the cache is given out. Every exchange is a capture of its own, in the archive before the page
-sees it.
+fetcher with its guard and its turns at addresses. Other hosts have leases of their own, which a visit does not hold:
+what is wanted of them is given out as it lies on the shelf, or waited for (`elsewhere`). Every exchange is a capture of
+its own, in the archive before the page sees it.
+
+A page that has waited is shown again from the answer that it came with: then its visit begins with what it asks for.
 
 What must stay true: nothing is sent that is not counted, and nothing is counted that the host does not rest for; no URL
-is asked for twice in one visit, however often the page is shown.
+is asked for twice for one page, however often it is shown.
 """
 
 from __future__ import annotations
@@ -29,15 +31,20 @@ from nephila.model.settings import RenderSettings
 from nephila.model.task import Lease, Pace, PageTask, PartTask
 from nephila.urls import origin_of, resolve
 
+from .elsewhere import Elsewhere, readable
+from .holding import Held
 from .listing import part_row
 from .notes import policy_notes
-from .part_cache import PartCache
+from .part_cache import PartCache, lasts_ms
+from .resources import ResourceNotes
 
 if TYPE_CHECKING:
     from .parts import Conduct, Stages
 
 NOTE_VISIT = "visit"
 """How the metadata of a capture says which visit it belongs to."""
+NOTE_AGAIN = "visitAgain"
+"""The same of a part that a page asked for when it was shown again: its first visit."""
 MAX_HOPS = 5
 """Redirects of one part that are followed; each is a request like any other."""
 PARTS_FROM = 1_000
@@ -53,7 +60,7 @@ _KEPT_OUT = frozenset(
 )
 """Headers that say something of the wire, or want to be remembered."""
 _BUSY = frozenset({429, 503})
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GETTABLE = frozenset({PartKind.DOCUMENT, PartKind.SCRIPT, PartKind.DATA})
 
 
@@ -71,14 +78,27 @@ class Grounds:
     settings: RenderSettings
     cache: PartCache
     stopping: Callable[[], bool]
+    notes: ResourceNotes | None = None
+    """What lies on the shelf; None where there is none."""
 
 
 class Visit:
     """One page's visit; `supply` is given to the browser."""
 
     def __init__(
-        self, grounds: Grounds, lease: Lease, task: PageTask, attempt: int, rules: OriginRules | None, answer: Fetched
+        self,
+        grounds: Grounds,
+        lease: Lease,
+        task: PageTask,
+        attempt: int,
+        rules: OriginRules | None,
+        answer: Fetched,
+        elsewhere: Elsewhere | None = None,
+        held: Held | None = None,
     ) -> None:
+        """`elsewhere`: what the page may have of other hosts. `held`: it has waited, and is shown again."""
+        self.elsewhere = elsewhere
+        self.held = held
         self._on = grounds
         self._to = grounds.stages
         self._lease = lease
@@ -87,28 +107,53 @@ class Visit:
         self._task_attempt = attempt
         self._attempt = PARTS_FROM * (attempt + 1)
         self._given: dict[str, asyncio.Task[Supplied | Withheld]] = {}
+        self._abroad: set[str] = set()
+        """Of those, what other hosts had a part in."""
         self._turn = asyncio.Semaphore(grounds.settings.requests_at_once)
         self._ended = False
         self._busy = False
         self._rows: list[CaptureRow] = []
-        self._release = self._rest(lease.pace, answer)
+        self._release = self._rest(lease.pace, answer) if held is None else Release(0, lease.pace)
         self._wait_ms = self._release.wait_ms
-        self.requests = 1
-        """Sent so far to the host, the page itself included."""
+        self._before = 0 if held is None else held.requests
+        self.requests = 1 if held is None else 0
+        """Sent so far to the host, the page itself included where it was asked for now."""
         self.withheld: Counter[str] = Counter()
+        self.lacks: Counter[str] = Counter()
+        """Of that, what other hosts were to give."""
         self.cached = 0
         self.failure: NephilaError | None = None
         """Our own, such as a full disk: the page must not be settled over it."""
 
     @property
+    def total(self) -> int:
+        """Requests for the page over all of its showings."""
+        return self._before + self.requests
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """Token and attempt of the visit that the page was asked for in: this one, or one before it."""
+        return (int(self._lease.token), self._task_attempt) if self.held is None else self.held.visit
+
+    @property
     def name(self) -> str:
-        """What its captures are told apart by."""
-        return f"{int(self._lease.token)}-{self._task_attempt}"
+        """What the capture of its page names it by."""
+        return "{}-{}".format(*self.first)
 
     @property
     def counts(self) -> tuple[tuple[str, int], ...]:
         """The same for an event."""
-        return (("visit_token", int(self._lease.token)), ("visit_attempt", self._task_attempt))
+        return tuple(zip(("visit_token", "visit_attempt"), self.first, strict=True))
+
+    def parts(self) -> dict[str, Supplied]:
+        """What its own host gave the page so far, over all of its showings, by what it asked for."""
+        given = {} if self.held is None else dict(self.held.parts)
+        for url, task in self._given.items():
+            if task.done() and not task.cancelled() and url not in self._abroad:
+                got = task.result()
+                if isinstance(got, Supplied):
+                    given[url] = got
+        return given
 
     @property
     def release(self) -> Release:
@@ -124,9 +169,10 @@ class Visit:
             return self._withhold("method")
         if not url.startswith(("http://", "https://")):
             return self._withhold("scheme")
-        found = self._to_hand(url)
+        again = None if self.held is None else self.held.parts.get(url)
+        found = again or self._to_hand(url)
         if found is not None:
-            return found
+            return readable(found, url, self._task.url)
         getting = self._given.get(url)
         if getting is None:
             getting = self._given[url] = asyncio.create_task(self._get(url, wanted.kind), name=f"part-{url[:80]}")
@@ -171,7 +217,7 @@ class Visit:
             return "blocked"
         if not self._is_allowed(url):
             return "robots"
-        if self.requests >= self._on.settings.max_requests:
+        if self.total >= self._on.settings.max_requests:
             return "budget"
         return self._untimely()
 
@@ -204,22 +250,40 @@ class Visit:
         """Ask, and follow redirects, each under the same rules."""
         asked = url
         for _ in range(MAX_HOPS + 1):
-            answer = await self._ask(asked)
-            if isinstance(answer, Withheld):
-                return self._withhold(answer.reason)
-            location = answer.header("location") if answer.status in _REDIRECTS else ""
-            if not location:
-                supplied = Supplied(answer.status, shown_headers(answer.headers), answer.body)
-                if answer.truncated is None:
-                    self._on.cache.keep(url, kind, supplied, self._to.clock.steady_ms())
-                return supplied
-            asked = (resolve(asked, location) or "").partition("#")[0]
+            got = await self._one(url, asked, kind)
+            if isinstance(got, Withheld):
+                self.lacks[got.reason] += url in self._abroad
+                return self._withhold(got.reason)
+            headers = dict(got.headers)
+            if got.status not in REDIRECTS or not headers.get("location"):
+                return got if url in self._abroad else readable(got, asked, self._task.url)
+            asked = (resolve(asked, headers["location"]) or "").partition("#")[0]
             if not asked.startswith(("http://", "https://")):
                 return self._withhold("scheme")
             found = self._to_hand(asked)
             if found is not None:
-                return found
+                return readable(found, asked, self._task.url)
         return self._withhold("redirects")
+
+    async def _one(self, wanted: str, url: str, kind: PartKind) -> Supplied | Withheld:
+        """One answer: of the page's own host, or what there is of another one."""
+        address = self._on.conduct.identify(url)
+        if address is not None and address.host != self._lease.host and self.elsewhere is not None:
+            self._abroad.add(wanted)
+            return await self.elsewhere.give(address.url, kind, address)
+        shelved = None if self._on.notes is None else await self._on.notes.find(url)
+        if shelved is not None and self._on.notes is not None and self._on.notes.answers(shelved, 0):
+            self.cached += 1
+            return shelved.supplied
+        answer = await self._ask(url)
+        if isinstance(answer, Withheld):
+            return answer
+        supplied = Supplied(answer.status, shown_headers(answer.headers), answer.body)
+        if answer.truncated is None:
+            self._on.cache.keep(url, kind, supplied, self._to.clock.steady_ms())
+            if self._on.notes is not None and (lasts := lasts_ms(kind, supplied)):
+                await self._on.notes.keep(url, supplied, lasts)
+        return supplied
 
     async def _ask(self, url: str) -> Fetched | Withheld:
         """One request, if it may be sent."""
@@ -277,7 +341,8 @@ class Visit:
         self._attempt += 1
         lease, task = self._lease, PartTask(url, self._task.url)
         rules = self._rules
-        notes = [(NOTE_VISIT, self.name), *policy_notes(lease)]
+        notes = [(NOTE_VISIT, f"{int(lease.token)}-{self._task_attempt}"), *policy_notes(lease)]
+        notes += [(NOTE_AGAIN, self.name)] if self.held is not None else []
         notes += [("robotsRules", f"{rules.kind} {rules.stored_at}")] if rules else []
         capture = Capture(task, lease.token, self._attempt, answer, via=self._task.url, notes=tuple(notes))
         stored = self._to.archive.append(capture)
@@ -291,7 +356,9 @@ class Visit:
     def _tell(self, url: str, sent_ms: int, elapsed_ms: int, **fields: object) -> None:
         lease = self._lease
         bound = (("policy_delay_ms", lease.pace.base_ms),) if lease.pace.base_ms >= 0 else ()
-        counts = (*bound, ("rules_at", lease.rules_at), *self.counts)
+        again = (("visit_again", 1),) if self.held is not None else ()
+        named = (("visit_token", int(lease.token)), ("visit_attempt", self._task_attempt), *again)
+        counts = (*bound, ("rules_at", lease.rules_at), *named)
         event = Event(
             EventKind.VISIT_PART,
             self._to.clock.wall_ms(),

@@ -2,5 +2,6 @@
 
 from .finding import HOW_TO_GET, browser_on, driver_is_there, found_browser
 from .pool import ChromiumPool
+from .shelf import FolderShelf
 
-__all__ = ["HOW_TO_GET", "ChromiumPool", "browser_on", "driver_is_there", "found_browser"]
+__all__ = ["HOW_TO_GET", "ChromiumPool", "FolderShelf", "browser_on", "driver_is_there", "found_browser"]

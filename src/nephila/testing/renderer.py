@@ -13,6 +13,7 @@ import re
 from html import escape
 from urllib.parse import urljoin, urlsplit
 
+from nephila.interfaces.clock import Clock
 from nephila.interfaces.renderer import Supply
 from nephila.model.rendering import (
     PartKind,
@@ -26,7 +27,31 @@ from nephila.model.rendering import (
 )
 
 _SCRIPT = re.compile(rb'<script src="([^"]+)"')
+_LOADS = re.compile(rb"^// loads: (\S+)$", re.MULTILINE)
+_API = re.compile(rb'data-api="([^"]+)"')
 _ROOT = b'<div id="root"></div>'
+
+
+class MemoryShelf:
+    """Implements `interfaces.renderer.Shelf`, in memory and without bounds."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.kept: dict[str, tuple[int, bytes]] = {}
+
+    async def find(self, name: str) -> bytes | None:
+        """As the interface."""
+        until, data = self.kept.get(name, (0, b""))
+        return data if until > self._clock.wall_ms() else None
+
+    async def keep(self, name: str, data: bytes, lasts_ms: int) -> bool:
+        """As the interface."""
+        self.kept[name] = self._clock.wall_ms() + lasts_ms, data
+        return True
+
+    async def drop(self, name: str) -> None:
+        """As the interface."""
+        self.kept.pop(name, None)
 
 
 class SimulatedRenderer:
@@ -81,11 +106,16 @@ class SimulatedRenderer:
         script = _SCRIPT.search(order.body)
         if script is None or _ROOT not in order.body:
             return Rendered(order.body)
-        got = await self._ask(supply, urljoin(order.url, script[1].decode()), PartKind.SCRIPT)
-        if not isinstance(got, Supplied) or got.status != 200:
-            return Rendered(order.body)
-        path = urlsplit(order.url).path
-        data = urljoin(order.url, f"/data{'/index' if path == '/' else path}.json")
+        source: str | None = urljoin(order.url, script[1].decode())
+        while source is not None:
+            got = await self._ask(supply, source, PartKind.SCRIPT)
+            if not isinstance(got, Supplied) or got.status != 200:
+                return Rendered(order.body)
+            more = _LOADS.search(got.body)
+            source = None if more is None else urljoin(source, more[1].decode())
+        path, api = urlsplit(order.url).path, _API.search(order.body)
+        home = api[1].decode() if api is not None else order.url
+        data = urljoin(home, f"/data{'/index' if path == '/' else path}.json")
         given = await self._ask(supply, data, PartKind.DATA)
         if not isinstance(given, Supplied) or given.status != 200:
             return Rendered(order.body)

@@ -20,7 +20,9 @@ from pathlib import Path
 import uvloop
 
 from .demo import demo_spec
-from .web import Auditor, FramedSite, ListedSite, Naming, ScriptSite, SimulatedWeb, WebServer, WebSpec
+from .web import Auditor, BundleSite, FramedSite, ListedSite, Naming, ScriptSite, SimulatedWeb, WebServer, WebSpec
+
+KINDS = ("mixed", "plain", "demo", "listed", "scripts", "bundles")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,9 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m nephila.testing.serve", description="Serve a simulated web.")
-    parser.add_argument(
-        "--kind", choices=("mixed", "plain", "demo", "listed", "scripts"), default="mixed", help="what the web is like"
-    )
+    parser.add_argument("--kind", choices=KINDS, default="mixed", help="what the web is like")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hosts", type=int, default=50)
     parser.add_argument("--pages", type=int, default=2000)
@@ -61,6 +61,8 @@ def spec_of(options: argparse.Namespace) -> WebSpec:
         return listed_spec(options.seed)
     if options.kind == "scripts":
         return script_spec(options.seed, options.pages)
+    if options.kind == "bundles":
+        return bundle_spec(options.seed, options.pages)
     sizes = {"page_bytes": options.page_bytes, "links_per_page": options.links}
     if options.kind == "plain":
         spec = WebSpec.plain(options.seed, hosts=options.hosts, pages=options.pages, **sizes)
@@ -85,6 +87,20 @@ def listed_spec(seed: int) -> WebSpec:
 def script_spec(seed: int, pages: int) -> WebSpec:
     """A web of three sites: two whose pages are made by their scripts, and one that only looks like it (J1)."""
     sites = (ScriptSite(pages, label="spa"), ScriptSite(3, label="shop"), FramedSite(20, label="framed"))
+    return WebSpec(seed, hosts=1, pages=1, traps=sites)
+
+
+def bundle_spec(seed: int, pages: int) -> WebSpec:
+    """A web of sites whose scripts lie on other hosts, one of which lets nobody have them, and the data of one (J3)."""
+    far = ScriptSite(3, label="shop", bundle="cdn-1.test", api="api-3.test")
+    sites = (
+        ScriptSite(pages, label="spa", bundle="cdn-1.test"),
+        BundleSite("cdn"),
+        far,
+        BundleSite("api", data_of=far, lasting="no-store"),
+        ScriptSite(3, label="closed", bundle="shut-5.test"),
+        BundleSite("shut", forbids=True),
+    )
     return WebSpec(seed, hosts=1, pages=1, traps=sites)
 
 

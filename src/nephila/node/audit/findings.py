@@ -68,6 +68,8 @@ class Audit:
     pages: int = 0
     robots: int = 0
     """Requests for a robots.txt."""
+    resources: int = 0
+    """Requests for what pages of other hosts need."""
     parts: int = 0
     """Requests of pages in browsers."""
     visits: int = 0

@@ -192,7 +192,9 @@ class Gathering:
             ended_at=ended_at,
             claims=_whole(fields.get("note-robotsRules", "0").rpartition(" ")[2]),
             visit=fields.get("note-visit", ""),
-            is_part="visited-page" in fields,
+            is_part="visited-page" in fields and "note-resource" not in fields,
+            again="note-visitAgain" in fields,
+            is_resource="note-resource" in fields,
         )
         if status in _BUSY and (asked := dict(headers).get("retry-after", "")):
             request.retry_after_ms = _retry_after_ms(asked, ended_at)
@@ -280,6 +282,8 @@ def _told(event: Event, boot: int, terms: int, stretch: int) -> Request:
         late=event.kind is EventKind.LATE_RESULT,
         visit=f"{counts['visit_token']}-{counts.get('visit_attempt', 0)}" if "visit_token" in counts else "",
         is_part=is_part,
+        again="visit_again" in counts,
+        is_resource=event.kind is EventKind.RENDER_RESOURCE,
     )
 
 

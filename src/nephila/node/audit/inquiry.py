@@ -119,8 +119,9 @@ class Inquiry:
         audit, terms = self._audit, self._terms[request.terms] if request.terms >= 0 else Terms()
         audit.requests += 1
         audit.robots += request.is_robots
-        audit.pages += not request.is_robots and not request.is_part
+        audit.pages += not (request.is_robots or request.is_part or request.is_resource)
         audit.parts += request.is_part
+        audit.resources += request.is_resource
         is_taken_out = not request.archived and self._is_taken_out(request)
         audit.unanswered += not request.archived and not is_taken_out
         audit.first_at = min(request.wall_at, audit.first_at or request.wall_at)
@@ -176,13 +177,17 @@ class Inquiry:
         return sent.since(host.end) < (0 if sent.boot == host.end.boot else -tolerance)
 
     def _judge_cut_visit(self, request: Request, sent: Moment, host: _Host | None, base_ms: int, terms: Terms) -> _Host:
-        """A part whose page is not on record, because a process died over it: it is judged in the page's place."""
-        self._audit.cut_visits += 1
+        """A part that begins a visit, and is judged in the page's place.
+
+        Its page is not on record, because a process died over it; or it had waited, and was shown again.
+        """
+        self._audit.cut_visits += not request.again
         if host is None:
             host = self._hosts[request.host] = _Host()
         else:
             self._judge_gap(request, sent, host, base_ms, terms)
-        host.visit, host.requests, host.ends = request.visit, 1, []
+        host.visit, host.requests, host.ends = request.visit, 0 if request.again else 1, []
+        self._audit.visits += request.again
         return host
 
     def _judge_part(self, request: Request, sent: Moment, host: _Host | None, base_ms: int, terms: Terms) -> _Host:
@@ -190,7 +195,7 @@ class Inquiry:
         if host is None or request.visit != host.visit:
             host = self._judge_cut_visit(request, sent, host, base_ms, terms)
         host.requests += 1
-        self._audit.visits += host.requests == 2
+        self._audit.visits += host.requests == 2 and not request.again
         if host.requests > terms.visit_requests:
             detail = f"request {host.requests} of one visit; {terms.visit_requests} may be"
             self._blame(FindingKind.VISIT, request, detail)

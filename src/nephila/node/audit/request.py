@@ -60,6 +60,10 @@ class Request(msgspec.Struct, array_like=True):
     """Which visit it belongs to; empty for a request that stands alone (J3)."""
     is_part: bool = False
     """Whether a page in a browser asked for it."""
+    again: bool = False
+    """Whether that page had waited, and was shown again: its own request is that of an earlier visit."""
+    is_resource: bool = False
+    """Whether pages of other hosts need it: a request like any other, and no page."""
     claims: int = 0
     """When the rules were read that a page says it was asked for under, by the wall clock."""
 

@@ -72,6 +72,7 @@ class Figures(msgspec.Struct, frozen=True):
     rendered: int = 0
     render_gained: int = 0
     visit_parts: int = 0
+    render_resources: int = 0
     render_missed: dict[str, int] = {}
     render_queue: int = 0
     browsers: int = 0

@@ -81,6 +81,7 @@ class Roll:
             rendered=own.rendered + sum(one.rendered for one in told),
             render_gained=own.render_gained + sum(one.render_gained for one in told),
             visit_parts=own.visit_parts + sum(one.visit_parts for one in told),
+            render_resources=own.render_resources + sum(one.render_resources for one in told),
             render_missed=_added(own.render_missed, *(one.render_missed for one in told)),
             render_queue=sum(one.render_queue for one in present),
             browsers=sum(one.browsers for one in present),

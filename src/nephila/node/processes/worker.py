@@ -182,6 +182,7 @@ class Worker:
             rendered=now.rendered,
             render_gained=now.render_gained,
             visit_parts=now.visit_parts,
+            render_resources=now.render_resources,
             render_missed=dict(now.render_missed),
             render_queue=now.render_queue,
             browsers=now.browsers,

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -225,7 +226,8 @@ class Takedowns:
     # Taking out
 
     def _forget_contents(self, plan: Plan, target: Target) -> None:
-        """Nothing may be taken for a copy of what goes any more."""
+        """Nothing may be taken for a copy of what goes any more; what is kept for browsers is asked for again."""
+        shutil.rmtree(self._p.directory.rendering, ignore_errors=True)
         for row in plan.gone:
             if row.content_hash:
                 original = self._p.duplicates.find(row.content_hash)

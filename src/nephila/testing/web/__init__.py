@@ -8,7 +8,7 @@ from .inprocess import SimulatedNetwork
 from .listed_sites import Dates, ListedSite, Naming
 from .robots import Ruling
 from .roles import Role
-from .script_sites import FramedSite, ScriptSite
+from .script_sites import BundleSite, FramedSite, ScriptSite
 from .simulated import SimulatedWeb
 from .sockets import WebServer
 from .spec import HostMix, PageMix, RobotsKind, Timing, WebSpec, WireMix
@@ -21,6 +21,7 @@ __all__ = [
     "Arrival",
     "AuditReport",
     "Auditor",
+    "BundleSite",
     "Calendar",
     "Dates",
     "Decorated",

@@ -25,7 +25,8 @@ The rules:
 - *visit*: what only a page in a browser asks for (the web knows what that is) is asked for outside a visit, or the
   visit has more than its 30 requests. A visit begins with a page and lasts until something else of the host is asked
   for; within it there is no delay, and two requests may be under way at once. Afterwards the host must have been left
-  alone for as many delays as the visit had requests. (A visit of one request is an ordinary one.)
+  alone for as many delays as the visit had requests. (A visit of one request is an ordinary one.) What comes after such
+  a rest begins a visit of its own: a page that had waited for other hosts is shown again, and is not asked for again.
 """
 
 from __future__ import annotations
@@ -300,6 +301,12 @@ class Auditor:
             self._blame(ViolationKind.RETRY_AFTER, arrival, detail, ledger.ended_ms)
 
     def _judge_visit(self, arrival: Arrival, ledger: _HostLedger) -> None:
+        rest_ms = self._required_ms(arrival.host) * max(1, ledger.visit)
+        ended_ms = ledger.ended_ms
+        rested = ended_ms is not None and arrival.at_ms - ended_ms + self._tolerance_ms >= rest_ms
+        if ledger.visit and rested and not ledger.in_flight:
+            ledger.visit = 1  # a page that had waited is shown again: this is the first request of its visit
+            return
         ledger.visit += 1
         if ledger.visit == 1:
             self._blame(ViolationKind.VISIT, arrival, "no page of this host was asked for before")

@@ -5,6 +5,9 @@ it; real browsers run it, and `testing.renderer` does what it says. What a visit
 site, so that an auditor knows visits: the script, shared by all pages, and the data of one page each. The data name a
 part that robots.txt forbids and one on a host that nobody may reach, which no crawler may ask for.
 
+With a `bundle`, its script lies on another host, a `BundleSite`, and loads a second one from there; with an `api`, its
+data do. Neither belongs to a visit: their hosts are asked for them like for anything else.
+
 `FramedSite` bears the mark of a framework and has everything in its HTML: a browser has nothing to add.
 """
 
@@ -23,6 +26,8 @@ from .words import SentenceBank, title
 
 SCRIPT = "/static/app.js"
 DATA = "/data"
+LOADED = "/v1/loader.js"
+"""The first of the two scripts of a bundle."""
 FORBIDDEN_DATA = "/private/extra.json"
 INNER_DATA = "http://10.1.2.3/inner.json"
 """An address that is not public: never to be asked."""
@@ -30,7 +35,7 @@ INNER_DATA = "http://10.1.2.3/inner.json"
 APP = """
 async function show() {
   const path = location.pathname === "/" ? "/index" : location.pathname;
-  const answer = await fetch("/data" + path + ".json");
+  const answer = await fetch((document.documentElement.dataset.api || "") + "/data" + path + ".json");
   const page = await answer.json();
   document.title = page.title;
   const root = document.getElementById("root");
@@ -49,6 +54,13 @@ async function show() {
 show();
 """
 
+LOADER = """// loads: app.js
+const more = document.createElement("script");
+more.src = new URL("app.js", document.currentScript.src);
+document.head.append(more);
+"""
+"""A script that does nothing but load another one: two steps, one behind the other."""
+
 _PADDING = "/* " + "styles of a shell are long. " * 220 + " */"
 
 
@@ -59,6 +71,10 @@ class ScriptSite:
     pages: int = 20
     fanout: int = 4
     label: str = "script"
+    bundle: str = ""
+    """The name of the host that its script lies on, where that is not its own."""
+    api: str = ""
+    """The same of its data."""
 
     @property
     def real_pages(self) -> int:
@@ -79,10 +95,10 @@ class ScriptSite:
         self, target: str, headers: Mapping[str, str], now: int, origin: str, bank: SentenceBank
     ) -> ServedAnswer | None:
         """What is sent for a target; None for a 404."""
-        del headers, now, origin
+        del headers, now
         if target == "/robots.txt":
             return write_answer(200, [("Content-Type", "text/plain")], b"User-agent: *\nDisallow: /private/\n")
-        if target == SCRIPT:
+        if target == SCRIPT and not self.bundle:
             return write_answer(200, [("Content-Type", "text/javascript")], APP.encode())
         data = re.fullmatch(r"/data(/.+)\.json", target)
         if data is not None:
@@ -94,7 +110,11 @@ class ScriptSite:
             return write_answer(200, [("Content-Type", "application/json")], json.dumps(body).encode())
         if self.page(target, bank) is None:
             return None
-        return write_answer(200, [("Content-Type", "text/html; charset=utf-8")], shell().encode())
+        port = origin.rpartition(":")[2]
+        port = f":{port}" if port.isdigit() else ""
+        script = f"http://{self.bundle}{port}{LOADED}" if self.bundle else SCRIPT
+        api = f"http://{self.api}{port}" if self.api else ""
+        return write_answer(200, [("Content-Type", "text/html; charset=utf-8")], shell(script, api).encode())
 
     def is_part(self, target: str) -> bool:
         """Whether a target is asked for by pages only, within visits."""
@@ -105,6 +125,49 @@ class ScriptSite:
             return 0
         match = re.fullmatch(r"/view/([1-9]\d*)", target)
         return int(match[1]) if match is not None and int(match[1]) <= self.pages else None
+
+
+@dataclass(frozen=True, slots=True)
+class BundleSite:
+    """A host that holds the scripts of others, or their data, and has no page of its own."""
+
+    label: str = "bundle"
+    data_of: ScriptSite | None = None
+    """Whose data it has."""
+    forbids: bool = False
+    """Its robots.txt lets nobody ask for anything."""
+    is_dead: bool = False
+    """It takes no connections."""
+    lasting: str = "max-age=86400"
+    """What it says of how long its answers last."""
+    real_pages: int = 0
+
+    def page(self, target: str, bank: SentenceBank) -> SitePage | None:
+        """There is none."""
+        del target, bank
+        return None
+
+    def serve(
+        self, target: str, headers: Mapping[str, str], now: int, origin: str, bank: SentenceBank
+    ) -> ServedAnswer | None:
+        """What is sent for a target; None for a 404."""
+        if target == "/robots.txt":
+            rules = b"User-agent: *\nDisallow: /\n" if self.forbids else b"User-agent: *\nDisallow:\n"
+            return write_answer(200, [("Content-Type", "text/plain")], rules)
+        lasts = ("Cache-Control", self.lasting)
+        if target == "/v1/moved.js":
+            return write_answer(301, [("Location", LOADED), lasts], b"")
+        if target in {LOADED, "/v1/app.js"}:
+            script = LOADER if target == LOADED else APP
+            return write_answer(200, [("Content-Type", "text/javascript"), lasts], script.encode())
+        if self.data_of is not None and target.startswith(f"{DATA}/"):
+            return self.data_of.serve(target, headers, now, origin, bank)
+        return None
+
+    def is_part(self, target: str) -> bool:
+        """Nothing is: it is asked like any other host."""
+        del target
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +216,10 @@ class FramedSite:
         return False
 
 
-def shell() -> str:
+def shell(script: str = SCRIPT, api: str = "") -> str:
     """The page that every page of a script site is before its script has run."""
     return (
-        f"<!doctype html><html lang=en><head><title>Loading</title><style>{_PADDING}</style></head>"
+        f'<!doctype html><html lang=en data-api="{api}"><head><title>Loading</title><style>{_PADDING}</style></head>'
         f'<body><noscript>Please switch on scripts.</noscript><div id="root"></div>'
-        f'<script src="{SCRIPT}"></script></body></html>'
+        f'<script src="{script}"></script></body></html>'
     )

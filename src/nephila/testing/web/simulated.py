@@ -19,9 +19,10 @@ from .hosts import Door, Host, HostBook
 from .listed_sites import ListedSite
 from .robots import Ruling, in_forbidden_part, robots_text, ruling
 from .roles import RECOVERING, Role
-from .script_sites import ScriptSite
+from .script_sites import BundleSite, ScriptSite
 from .spec import RobotsKind, WebSpec
 from .trap_hosts import TrapBook, TrapHost
+from .trap_sites import TrapSite
 from .truth import DEFAULT_POLICY, Truth, WalkPolicy, walk
 from .wire import Fault, Framing, ServedAnswer, accepted_codings, write_answer
 
@@ -65,12 +66,12 @@ class SimulatedWeb:
 
     def trap_seeds(self) -> list[str]:
         """Home pages of the trap sites; no other page links to them."""
-        return [self.traps.home(host) for host in self.traps]
+        return [self.traps.home(host) for host in self.traps if host.site.real_pages]
 
     def doors(self) -> dict[str, Door]:
         """What happens to who connects, by address."""
         numbered = {host.address: host.door for host in self.hosts if host.address}
-        return numbered | {host.address: Door.OPEN for host in self.traps}
+        return numbered | {host.address: _door(host.site) for host in self.traps}
 
     def address_of(self, name: str) -> str | None:
         """The address that the DNS gives for a name, None when there is no such name."""
@@ -87,6 +88,8 @@ class SimulatedWeb:
         host = self.hosts.find(host_name)
         if host is None:
             trap = self.traps.find(host_name)
+            if trap is not None and isinstance(trap.site, BundleSite):
+                return not trap.site.forbids
             closed = trap is not None and isinstance(trap.site, ListedSite | ScriptSite)
             return not (closed and target.startswith("/private/"))
         match ruling(self.hosts, host, agent):
@@ -275,6 +278,10 @@ def _not_modified(validators: Mapping[str, str], headers: Mapping[str, str]) -> 
         return parsedate_to_datetime(validators["Last-Modified"]) <= parsedate_to_datetime(since)
     except (TypeError, ValueError):  # no date, or one without a zone: as if the header were not there
         return False
+
+
+def _door(site: TrapSite) -> Door:
+    return Door.REFUSING if isinstance(site, BundleSite) and site.is_dead else Door.OPEN
 
 
 def _plain_error(status: int) -> ServedAnswer:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from html import escape
 
 from .listed_sites import ListedSite
-from .script_sites import FramedSite, ScriptSite
+from .script_sites import BundleSite, FramedSite, ScriptSite
 from .spec import WebSpec
 from .trap_sites import SitePage, TrapSite
 from .wire import ServedAnswer, write_answer
@@ -76,7 +76,7 @@ class TrapBook:
         self, host: TrapHost, target: str, headers: Mapping[str, str] | None = None, now: int = 0
     ) -> ServedAnswer:
         """What the host answers; `now` is in UTC milliseconds."""
-        if isinstance(host.site, ListedSite | ScriptSite | FramedSite):
+        if isinstance(host.site, ListedSite | ScriptSite | FramedSite | BundleSite):
             served = host.site.serve(target, headers or {}, now, self.home(host)[:-1], self._bank)
             return served or write_answer(404, [("Content-Type", "text/html")], _NOT_FOUND)
         if target == "/robots.txt":

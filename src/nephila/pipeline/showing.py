@@ -1,0 +1,207 @@
+"""The half of the sentence that turns an answer into what it means: judged as it came, or as a browser shows it.
+
+What must stay true: nothing is settled here but a page that goes back unsent or waits; a page that waits leaves nothing
+in the archive until it is done with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from nephila.model.exchange import Answer, Fetched, FetchFailed
+from nephila.model.outcome import DeferReason, Deferred, OriginRules, Outcome, Release, Settlement
+from nephila.model.rendering import Rendered, Sign
+from nephila.model.task import Candidate, Lease, Pace, PageTask, Task
+
+from .capturing import Found
+from .deferral import deferral, until_its_turn
+from .extending import extracts_of, sifted_by
+from .holding import Waiting
+from .judgement import Extracts, Judgement
+from .narration import Narrator
+from .parts import Conduct, Stages
+from .rendering import NOTE_PUT_OFF, WAIT_MS, RenderClause, notes_of_showing, rendered_view, targets_of
+from .under_way import UnderWay
+from .visit import Grounds, Visit
+
+T = TypeVar("T")
+
+HOLD_MS = 50
+"""A host that must rest longer than this is given back between two tasks of a lease: the store keeps the time."""
+
+LARGE_BYTES = 2_000_000
+"""A body of this size is hashed and made into records in threads: together some thirty milliseconds."""
+
+
+class Showing:
+    """Judges answers, and shows pages to browsers. Holds no state of its own but whether it is stopping."""
+
+    def __init__(self, stages: Stages, conduct: Conduct) -> None:
+        self._to = stages
+        self._conduct = conduct
+        self._narrator = Narrator(stages.events, stages.ledger, stages.clock)
+        self.stopping = False
+        self.sending: set[asyncio.Task[None]] = set()
+        """Tasks that wait for their turn or for an answer: they may be cancelled without leaving anything half done."""
+
+    def _ends(self, lease: Lease, attempt: int, release: Release) -> bool:
+        """Whether a lease ends with this task: it is the last, or the host is given back while it rests."""
+        return attempt == len(lease.tasks) - 1 or self.stopping or release.wait_ms > HOLD_MS
+
+    async def _wait_on(
+        self, lease: Lease, under_way: UnderWay, task: PageTask, attempt: int, wait_ms: int
+    ) -> Release | None:
+        """What a page waits for has not come: nothing is sent, and it waits on."""
+        release = under_way.unsent(self._conduct.now())
+        ends = self._ends(lease, attempt, release)
+        await self._settle(lease, task, Deferred(wait_ms, DeferReason.RENDER), release if ends else None)
+        return None if ends else release
+
+    async def _interruptibly(self, doing: Awaitable[T]) -> T:
+        """Await something that a stop may cut off."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("work runs in a task")
+        self.sending.add(task)
+        try:
+            return await doing
+        finally:
+            self.sending.discard(task)
+
+    async def _find(
+        self,
+        lease: Lease,
+        under_way: UnderWay,
+        task: PageTask,
+        attempt: int,
+        answer: Fetched,
+        rules: OriginRules | None,
+        *,
+        placed: bool,
+    ) -> Found | Waiting:
+        """Judge an answer, as a browser shows it where its scripts make it."""
+        if self._to.lists is not None:
+            answer = self._to.lists.lists.sorted_out(answer, self._conduct.wanted)
+        found = Found(answer, answer, await self._judged(task, answer))
+        rendering = self._to.rendering
+        if rendering is None:
+            return found
+        held = under_way.held
+        sign = rendering.sign(lease, answer, found.judged.page) if held is None else held.sign
+        if sign is None or found.judged.error:
+            return found
+        if rendering.renderer is None:
+            rendering.tell_wanted(lease, task, sign)
+            return found
+        if self.stopping and held is not None:
+            return Waiting(WAIT_MS)
+        if self.stopping or not (placed or rendering.enter()):
+            rendering.put_off(lease)
+            judged = self._to.judge.put_off(DeferReason.RENDER, WAIT_MS)
+            return Found(answer, answer, judged, notes=((NOTE_PUT_OFF, "no place"),))
+        try:
+            return await self._show(rendering, lease, under_way, task, attempt, found, rules, sign)
+        finally:
+            if not placed:
+                rendering.leave()
+
+    async def _show(
+        self,
+        rendering: RenderClause,
+        lease: Lease,
+        under_way: UnderWay,
+        task: PageTask,
+        attempt: int,
+        found: Found,
+        rules: OriginRules | None,
+        sign: Sign,
+    ) -> Found | Waiting:
+        """Show a page to a browser, and judge what that makes of it; or wait for what it needs of other hosts."""
+        answer, holding, held = found.answer, rendering.holding, under_way.held
+        notes = None if holding is None else holding.notes
+        grounds = Grounds(self._to, self._conduct, rendering.settings, rendering.cache, lambda: self.stopping, notes)
+        worth = partial(rendering.is_worth_waiting, lease)
+        elsewhere = None if holding is None else holding.elsewhere(task, lease.host, held, worth)
+        visit = under_way.visit = Visit(grounds, lease, task, attempt, rules, answer, elsewhere, held)
+        shown = await self._interruptibly(rendering.show(visit, lease, answer))
+        waiting = await rendering.wait(shown, lease, task, sign, answer)
+        if waiting is not None:
+            return waiting
+        after = replace(found, notes=tuple(notes_of_showing(shown)), visit=visit.counts)
+        if isinstance(shown.rendered, Rendered):
+            view = rendered_view(answer, shown.rendered.html)
+            judged = await self._judged(task, view, targets_of(shown.rendered))
+            kept = shown.rendered.html if judged.body_kept else None
+            after = replace(after, view=view, judged=judged, rendered=kept)
+        rendering.learn(lease, task, sign, shown, (found.judged.page, after.judged.page))
+        if isinstance(shown.rendered, Rendered):
+            before = None if held is None else self._to.judge.page(rendered_view(answer, held.first))
+            rendering.learn_of_waiting(lease, visit, (before, after.judged.page))
+        return after
+
+    async def _wait(
+        self, lease: Lease, under_way: UnderWay, task: PageTask, waiting: Waiting, release: Release | None
+    ) -> None:
+        """Put a page off until what it needs has come; its request, if one was made now, is told of (K1)."""
+        outcome = Deferred(waiting.wait_ms, DeferReason.RENDER)
+        settlement = Settlement(task, outcome, waiting.links)
+        settled = await self._to.frontier.settle(lease.token, [settlement], release)
+        visit = () if under_way.visit is None else under_way.visit.counts
+        self._narrator.waiting(lease, task, outcome, under_way.answer, visit, accepted=settled.accepted)
+
+    async def _judged(self, task: PageTask, answer: Fetched, targets: Extracts = ()) -> Judgement:
+        large = len(answer.body) >= LARGE_BYTES
+        digest = await asyncio.get_running_loop().run_in_executor(None, _digest, answer.body) if large else b""
+        if self._to.shared is not None and answer.body:
+            digest = digest or _digest(answer.body)
+            await self._to.shared.ask(digest)
+        if self._to.extensions is None:
+            return self._to.judge.judge(task, answer, digest, targets)
+        extracts = [*await extracts_of(self._to.extensions, answer), *targets]
+        return await self.advised(task, answer, self._to.judge.judge(task, answer, digest, extracts))
+
+    async def advised(self, task: PageTask, answer: Fetched, judged: Judgement) -> Judgement:
+        """A judgement with the links that plugins leave of it."""
+        return judged if self._to.extensions is None else await sifted_by(self._to.extensions, task, answer, judged)
+
+    def _rest(self, pace: Pace, answer: Answer | None, rules: OriginRules | None, lease: Lease) -> Release:
+        return self._to.politeness.release(pace, answer, rules, self._to.clock.wall_ms(), lease.user_agent)
+
+    async def _settle(
+        self,
+        lease: Lease,
+        task: PageTask,
+        outcome: Outcome,
+        release: Release | None,
+        answer: FetchFailed | None = None,
+        links: Sequence[Candidate] = (),
+    ) -> None:
+        settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
+        if not settled.accepted:
+            self._narrator.late(lease, task, answer)
+            return
+        self._narrator.ending(lease, task, outcome, answer)
+
+    async def _put_off(
+        self,
+        lease: Lease,
+        under_way: UnderWay,
+        task: Task,
+        answer: FetchFailed,
+        reason: DeferReason = DeferReason.ADDRESS,
+    ) -> None:
+        """Give the host back until its turn at its address: nothing was sent, nothing is used up (P2)."""
+        under_way.sent = False
+        release = until_its_turn(under_way.unsent(self._conduct.now()), answer, reason)
+        settled = await self._to.frontier.settle(lease.token, [], release)
+        if settled.accepted:
+            self._to.events.emit(deferral(lease, task, release, self._to.clock.wall_ms()))
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()
