@@ -9,9 +9,10 @@ from typing import Any
 
 import yaml
 
-from nephila.control.exposition import expose
+from nephila.control.exposition import WORKERS_SHOWN, expose
 from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.node.alarms import RULES
+from nephila.node.desk import WorkerSeen
 from nephila.node.logbook import Alert, Growth, Present
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "monitoring"
@@ -32,7 +33,8 @@ def text() -> str:
     frontier = FrontierSnapshot(
         1, 1, {"high": 1}, {"retry": 1}, {"dead": 1}, 1, 1, 1, 1, 1, 1, 1, 0, {"paused": 1}, {"high": 1}, {"trap": 1}
     )
-    return expose(present(), frontier, running=True, now=5, outside=1)
+    workers = [WorkerSeen(f"{number}", f"w{number:04d}", "working", pages=number) for number in range(1500)]
+    return expose(present(), frontier, workers, running=True, now=5, outside=1)
 
 
 def exposed() -> tuple[set[str], set[str]]:
@@ -81,6 +83,7 @@ def test_names_and_units_follow_the_conventions() -> None:
     assert 'nephila_alert{alert="error_rate"} 0' in text()
     assert 'nephila_fetch_duration_seconds_bucket{le="+Inf"} 11' in text()
     assert "host=" not in text()
+    assert text().count("nephila_worker_up{") == WORKERS_SHOWN
 
 
 def test_the_scrape_job_reads_the_rules() -> None:

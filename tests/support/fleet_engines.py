@@ -175,15 +175,24 @@ class Fleet:
                 time.sleep(0.05)
             address = urlsplit(found[1])
 
-            def ask(method: str, path: str, body: object = None, *, code: int | None = 200) -> Any:
+            def ask(
+                method: str,
+                path: str,
+                body: object = None,
+                *,
+                code: int | None = 200,
+                raw: bool = False,
+                headers: Mapping[str, str] | None = None,
+            ) -> Any:
                 line = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
-                headers = {"Content-Type": "application/json"} if body is not None else {}
-                line.request(method, address.path + path, None if body is None else json.dumps(body), headers)
+                given = {"Content-Type": "application/json"} if body is not None else {}
+                sent = None if body is None else json.dumps(body)
+                line.request(method, address.path + path, sent, {**given, **(headers or {})})
                 answer = line.getresponse()
                 text = answer.read()
                 line.close()
                 assert code is None or answer.status in {code, 201}, (answer.status, text)
-                return json.loads(text)
+                return text.decode() if raw else json.loads(text)
 
             yield ask
         finally:

@@ -11,9 +11,8 @@ import click
 
 from nephila.model.errors import UsageError
 
-from .backend import backend_of
 from .figures import count, moment
-from .looking import directory_argument, json_option
+from .looking import fleet_option, json_option, operator_of, place_argument, without_directory
 from .output import print_json, printable
 from .rows import many, wrapped
 
@@ -22,14 +21,22 @@ if TYPE_CHECKING:
 
 
 @click.command("aliases", short_help="List URLs that are taken for others, with the evidence, or undo it.")
-@directory_argument
+@place_argument
 @click.argument("domain", required=False, default="")
+@fleet_option
 @click.option("--undo", "undone", metavar="RULE", help="Take a rule back for good, by its id or its pattern.")
 @click.option("--redo", "redone", metavar="RULE", help="Let a rule that was taken back be learned again.")
 @json_option
 @click.pass_context
 def aliases(
-    ctx: click.Context, directory: Path, *, domain: str, undone: str | None, redone: str | None, as_json: bool
+    ctx: click.Context,
+    directory: Path | None,
+    *,
+    domain: str,
+    file: Path | None,
+    undone: str | None,
+    redone: str | None,
+    as_json: bool,
 ) -> None:
     """List what the crawl in DIR has learned about URLs that are other spellings of the same page, of one DOMAIN or of
     all: parameters whose value changes nothing, and hosts that always redirect to the same path of another.
@@ -38,7 +45,8 @@ def aliases(
     something speaks against it. --undo takes one back, also while the crawl runs; it is not learned again. What it had
     caught is admitted when it is met again.
     """  # noqa: D205 - click shows it as one paragraph
-    operator = backend_of(ctx).open_operator(directory)
+    directory, domain = without_directory(directory, domain, file)
+    operator = operator_of(ctx, directory, file)
     if domain:
         domain, _ = operator.domain_of(domain)
     if undone is not None and redone is not None:

@@ -87,6 +87,9 @@ class WhyAnswer(Protocol):
 class Insight(Protocol):
     """A crawl, in a directory or on the engines of a fleet, read beside those who may be working on it."""
 
+    def status(self) -> CrawlStatus:
+        """Where the crawl stands: a frozen record."""
+
     def why(self, url: str) -> WhyAnswer:
         """The story of one URL."""
 
@@ -98,13 +101,6 @@ class Insight(Protocol):
 
     def pages(self, host: str, status: int | None, like: str, limit: int) -> Iterator[PageRow]:
         """Stored pages, newest first."""
-
-
-class CrawlView(Insight, Protocol):
-    """A crawl directory."""
-
-    def status(self) -> CrawlStatus:
-        """Where the crawl stands: a frozen record."""
 
 
 class Operator(Protocol):
@@ -231,7 +227,7 @@ def _run_flush(out: Path, configured: Configured, listeners: Sequence[EventSink]
     return run_flush(out, configured, listeners=listeners)
 
 
-def _open_view(out: Path) -> CrawlView:
+def _open_view(out: Path) -> Insight:
     from nephila.node.inspect import open_view  # noqa: PLC0415 - start-up
 
     return open_view(out)
@@ -253,6 +249,12 @@ def _open_operator(out: Path) -> Operator:
     from nephila.node.operating import open_operator  # noqa: PLC0415 - start-up
 
     return open_operator(out)
+
+
+def _open_fleet_operator(configured: Configured) -> Operator:
+    from nephila.node.fleet.operating import open_fleet_operator  # noqa: PLC0415 - start-up
+
+    return open_fleet_operator(configured)
 
 
 def _open_purge(out: Path) -> Purger:
@@ -283,7 +285,7 @@ class Backend:
     """What the commands stand on."""
 
     run_crawl: RunCrawl = _run_crawl
-    open_view: Callable[[Path], CrawlView] = _open_view
+    open_view: Callable[[Path], Insight] = _open_view
     run_demo: RunDemo = _run_demo
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     open_operator: Callable[[Path], Operator] = _open_operator
@@ -293,6 +295,7 @@ class Backend:
     open_purge: Callable[[Path], Purger] = _open_purge
     run_flush: Callable[[Path, Configured, Sequence[EventSink]], CrawlSummary] = _run_flush
     open_fleet_view: Callable[[Configured], Insight] = _open_fleet_view
+    open_fleet_operator: Callable[[Configured], Operator] = _open_fleet_operator
 
 
 def backend_of(ctx: click.Context) -> Backend:

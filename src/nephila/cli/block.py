@@ -8,23 +8,31 @@ import click
 
 from nephila.model.errors import UsageError
 
-from .backend import backend_of
+from .backend import Operator
 from .figures import moment
-from .looking import directory_argument, json_option
+from .looking import fleet_option, json_option, operator_of, place_argument, without_directory
 from .output import print_json, printable
 
 NONE_SUCH = 1
 
 
 @click.command("block", short_help="List, add or remove what is not to be asked for any more.")
-@directory_argument
+@place_argument
 @click.argument("pattern", required=False, default="")
+@fleet_option
 @click.option("--reason", metavar="TEXT", help="Why; `why` tells it to whoever asks.")
 @click.option("--remove", is_flag=True, help="Take the block back.")
 @json_option
 @click.pass_context
 def block(
-    ctx: click.Context, directory: Path, *, pattern: str, reason: str | None, remove: bool, as_json: bool
+    ctx: click.Context,
+    directory: Path | None,
+    *,
+    pattern: str,
+    file: Path | None,
+    reason: str | None,
+    remove: bool,
+    as_json: bool,
 ) -> None:
     """List the blocks of the crawl in DIR, or block PATTERN: a domain or host with all below it, or the beginning of
     URLs such as https://example.org/part; with a $ at its end, exactly that URL.
@@ -32,26 +40,30 @@ def block(
     It holds from the next claim of a running crawl on. What was queued is not fetched; what was stored stays. Removing
     a block that is not there ends with exit code 1.
     """  # noqa: D205 - click shows it as one paragraph
+    directory, pattern = without_directory(directory, pattern, file)
+    operator = operator_of(ctx, directory, file)
     if not pattern:
         if reason is not None or remove:
             raise UsageError("A pattern is missing.", "Write: nephila block DIR PATTERN --reason TEXT")
-        _list(ctx, directory, as_json=as_json)
+        _list(operator, as_json=as_json)
     elif remove:
         if reason is not None:
             raise UsageError("--remove and --reason exclude each other.", "A block that is taken back needs no reason.")
-        _remove(ctx, directory, pattern, as_json=as_json)
+        _remove(ctx, operator, pattern, as_json=as_json)
     elif reason is None:
-        raise UsageError("A block needs a reason.", f"Write: nephila block {directory} {pattern} --reason TEXT")
+        raise UsageError(
+            "A block needs a reason.", f"Write: nephila block {directory or '--config FILE'} {pattern} --reason TEXT"
+        )
     else:
-        added = backend_of(ctx).open_operator(directory).block(pattern, reason)
+        added = operator.block(pattern, reason)
         if as_json:
             print_json({"blocked": added})
         else:
             click.echo(printable(f"{added.pattern} is blocked from the next claim on: {added.reason}"))
 
 
-def _list(ctx: click.Context, directory: Path, *, as_json: bool) -> None:
-    blocks = backend_of(ctx).open_operator(directory).blocks()
+def _list(operator: Operator, *, as_json: bool) -> None:
+    blocks = operator.blocks()
     if as_json:
         print_json({"blocks": blocks, "count": len(blocks)})
         return
@@ -61,8 +73,8 @@ def _list(ctx: click.Context, directory: Path, *, as_json: bool) -> None:
         click.echo("Nothing is blocked.", err=True)
 
 
-def _remove(ctx: click.Context, directory: Path, pattern: str, *, as_json: bool) -> None:
-    removed = backend_of(ctx).open_operator(directory).unblock(pattern)
+def _remove(ctx: click.Context, operator: Operator, pattern: str, *, as_json: bool) -> None:
+    removed = operator.unblock(pattern)
     if as_json:
         print_json({"removed": removed, "pattern": pattern})
     elif removed:

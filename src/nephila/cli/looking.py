@@ -12,7 +12,7 @@ import click
 from nephila.config import Configured, Given, load
 from nephila.model.errors import UsageError
 
-from .backend import Insight, backend_of
+from .backend import Insight, Operator, backend_of
 from .output import printable
 
 directory_argument = click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
@@ -56,6 +56,25 @@ def crawl_of(ctx: click.Context, directory: Path | None, file: Path | None, grou
 def crawl_name(crawl: Path | Configured) -> str:
     """What it is called towards people."""
     return str(crawl) if isinstance(crawl, Path) else f"the crawl {crawl.settings.fleet.crawl}"
+
+
+def operator_of(ctx: click.Context, directory: Path | None, file: Path | None) -> Operator:
+    """Who may change the crawl in a directory, or that of a fleet."""
+    if (directory is None) == (file is None):
+        raise UsageError("Name one crawl: DIR, or --config FILE of a fleet.")
+    backend = backend_of(ctx)
+    if directory is not None:
+        return backend.open_operator(directory)
+    return backend.open_fleet_operator(load(file=file, environ=backend.environ))
+
+
+def without_directory(directory: Path | None, name: str, file: Path | None) -> tuple[Path | None, str]:
+    """The directory and the name that were meant: with --config there is no directory, and the name comes first."""
+    if file is None or directory is None:
+        return directory, name
+    if name:
+        raise UsageError("Name one crawl: DIR, or --config FILE of a fleet.")
+    return None, str(directory)
 
 
 def print_labelled(rows: Iterable[tuple[str, str]], width: int | None = None) -> None:

@@ -22,10 +22,17 @@ from nephila.model.errors import UsageError
 from nephila.model.policy import DomainPolicy, Tier
 from nephila.model.rendering import RenderMode
 
-from .backend import backend_of
+from .backend import Operator
 from .cautions import CUSTOMARY_DELAY_S
 from .figures import span
-from .looking import directory_argument, json_option, print_labelled
+from .looking import (
+    fleet_option,
+    json_option,
+    operator_of,
+    place_argument,
+    print_labelled,
+    without_directory,
+)
 from .output import print_json, printable
 
 DEFAULT = "default"
@@ -39,8 +46,9 @@ _HOURS = re.compile(r"\s*(\d{1,2})\s*-\s*(\d{1,2})\s*")
 
 
 @click.command("policy", short_help="Show or set what holds for a domain: pace, depth, hours, pause.")
-@directory_argument
+@place_argument
 @click.argument("domain", required=False, default="")
+@fleet_option
 @click.option("--delay", "delay_s", metavar="SECONDS", help="Between two requests to one of its hosts.")
 @click.option("--max-depth", metavar="N", help="Hops from a seed.")
 @click.option("--tier", metavar="TIER", help="How much it matters: news, high, normal or low.")
@@ -53,21 +61,32 @@ _HOURS = re.compile(r"\s*(\d{1,2})\s*-\s*(\d{1,2})\s*")
 @click.option("--clear", is_flag=True, help="Take all of it back.")
 @json_option
 @click.pass_context
-def policy(ctx: click.Context, /, directory: Path, *, domain: str, clear: bool, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - click's parameters
+def policy(
+    ctx: click.Context,
+    /,
+    directory: Path | None,
+    *,
+    domain: str,
+    file: Path | None,
+    clear: bool,
+    as_json: bool,
+    **given: Any,  # noqa: ANN401 - click's parameters
+) -> None:
     """Show what holds for DOMAIN in the crawl in DIR, or for all domains that have a policy; with options, set it.
 
     What is not set follows the settings of the crawl; `default` as a value takes one thing back. It takes effect with
     the next claim of a running crawl. Durations may be written as 90s, 15min, 6h, 2d.
     """
+    directory, domain = without_directory(directory, domain, file)
+    operator = operator_of(ctx, directory, file)
     changes = {name: value for name, value in given.items() if value is not None}
     if not domain:
         if changes or clear:
             raise UsageError("A domain is missing.", "Write: nephila policy DIR DOMAIN and then the options.")
-        _list(ctx, directory, as_json=as_json)
+        _list(operator, as_json=as_json)
         return
     if clear and changes:
         raise UsageError("--clear takes all of it back: nothing else can be set with it.", "Give one of them.")
-    operator = backend_of(ctx).open_operator(directory)
     name, host = operator.domain_of(domain)
     if host != name:
         click.echo(printable(f"Policies hold for registrable domains: {host} belongs to {name}."), err=True)
@@ -155,8 +174,8 @@ def _warn(wanted: DomainPolicy | None, changes: Mapping[str, Any]) -> None:
         )
 
 
-def _list(ctx: click.Context, directory: Path, *, as_json: bool) -> None:
-    known = backend_of(ctx).open_operator(directory).policies()
+def _list(operator: Operator, *, as_json: bool) -> None:
+    known = operator.policies()
     if as_json:
         print_json({"policies": known, "count": len(known)})
         return

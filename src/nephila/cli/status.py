@@ -16,10 +16,9 @@ import click
 
 from nephila.model.plain import plain
 
-from .backend import backend_of
 from .explanations import PARKED, WAITS
 from .figures import count, short_count, size
-from .looking import directory_argument, json_option
+from .looking import fleet_option, json_option, place_argument, view_of
 from .naming import command_name
 from .output import print_json, printable
 from .rows import many, reasons, row
@@ -43,12 +42,13 @@ AGE_HEADS: Mapping[str, str] = {
 
 
 @click.command("status", short_help="Show where a crawl stands.")
-@directory_argument
+@place_argument
+@fleet_option
 @json_option
 @click.pass_context
-def status(ctx: click.Context, directory: Path, *, as_json: bool) -> None:
+def status(ctx: click.Context, directory: Path | None, *, file: Path | None, as_json: bool) -> None:
     """Show where the crawl in DIR stands: what is stored, what is queued and since when, what waits and for what."""
-    standing = backend_of(ctx).open_view(directory).status()
+    standing = view_of(ctx, directory, file).status()
     if as_json:
         document = plain(standing)
         if not isinstance(document, dict):

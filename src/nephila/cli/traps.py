@@ -11,9 +11,8 @@ import click
 
 from nephila.model.errors import UsageError
 
-from .backend import backend_of
 from .figures import count, moment
-from .looking import directory_argument, json_option
+from .looking import fleet_option, json_option, operator_of, place_argument, without_directory
 from .output import print_json, printable
 from .rows import many, wrapped
 
@@ -22,13 +21,23 @@ if TYPE_CHECKING:
 
 
 @click.command("traps", short_help="List URLs of endless kinds that are held back, or let them go.")
-@directory_argument
+@place_argument
 @click.argument("host", required=False, default="")
+@fleet_option
 @click.option("--release", "pattern", metavar="PATTERN", help="Let this pattern of HOST start anew.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), help="List at most so many.")
 @json_option
 @click.pass_context
-def traps(ctx: click.Context, directory: Path, *, host: str, pattern: str | None, limit: int, as_json: bool) -> None:
+def traps(
+    ctx: click.Context,
+    directory: Path | None,
+    *,
+    host: str,
+    file: Path | None,
+    pattern: str | None,
+    limit: int,
+    as_json: bool,
+) -> None:
     """List the patterns of URLs in the crawl in DIR that are slowed or quarantined, of one HOST or of all.
 
     A pattern is a URL's path with what varies left out ({n}, {date}, {hex}, ...), a part of a host, or * for all of
@@ -37,7 +46,8 @@ def traps(ctx: click.Context, directory: Path, *, host: str, pattern: str | None
 
     `nephila traps DIR HOST --release PATTERN` lets one start anew, also while the crawl runs.
     """
-    operator = backend_of(ctx).open_operator(directory)
+    directory, host = without_directory(directory, host, file)
+    operator = operator_of(ctx, directory, file)
     if pattern is not None:
         if not host:
             raise UsageError(

@@ -31,7 +31,7 @@ from .exposition import expose
 from .given import HealthAnswer
 from .pages import Asset, read_assets
 from .problems import TITLES, ProblemError, problem
-from .stream import Tail, stream_events
+from .stream import stream_events
 
 ENDPOINTS = (
     *handlers_sight.ENDPOINTS,
@@ -206,7 +206,7 @@ class Control:
         if self._streams >= self._bounds.streams:
             raise ProblemError(503, "there are too many streams of events", "close one", {"Retry-After": "30"})
         stream = stream_events(
-            Tail(self._desk.directory.events),
+            self._desk.events(),
             kinds=kinds,
             backlog=query.backlog,
             max_per_s=query.max_per_s,
@@ -234,9 +234,14 @@ class Control:
         _query(None, request)
         desk = self._desk
         now = desk.clock.wall_ms()
-        frontier = desk.frontier.snapshot() if desk.crawls else desk.frontier.refresh()
+        frontier = await desk.counters()
         text = expose(
-            desk.figures().present, frontier, running=desk.is_running(), now=now, outside=desk.workers.active(now)
+            desk.figures().present,
+            frontier,
+            desk.at_work(),
+            running=desk.is_running(),
+            now=now,
+            outside=desk.workers.active(now),
         )
         return Response(text, media_type=METRICS_TYPE)
 
@@ -248,7 +253,7 @@ class Control:
         """Ready is who can answer from the frontier and the catalogue."""
         _query(None, request)
         try:
-            self._desk.frontier.view.totals()
+            await self._desk.look(lambda view: view.snapshot())
             await self._desk.ask_catalogue(lambda catalogue: catalogue.capture_count())
         except NephilaError as error:
             raise ProblemError(503, str(error), error.hint) from error

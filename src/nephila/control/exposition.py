@@ -1,33 +1,67 @@
 """Figures for Prometheus, in its text format: names and units by its conventions, labels that are bounded (O2).
 
 No label names a host, a domain or a URL: a crawl meets millions. Counts of the run begin at 0 with each start, as
-counters may; what the frontier holds is over all runs and told as gauges.
+counters may (those of a fleet when it was at rest for minutes, whoever leaves meanwhile); what the frontier holds is
+over all runs and told as gauges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nephila import VERSION
 from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.summary import LATENCY_BOUNDS_S
 from nephila.node.alarms import RULES
+from nephila.node.desk import WorkerSeen
 from nephila.node.logbook import Present
 from nephila.node.watching import STORED_BOUNDS_S
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+WORKERS_SHOWN = 1000
+"""Workers that have figures of their own here; all are in the sums."""
+_OF_WORKERS: Sequence[tuple[str, str, str, Callable[[WorkerSeen], float]]] = (
+    ("up", "gauge", "Whether a worker was heard of lately", lambda one: int(one.state != "silent")),
+    ("pages_total", "counter", "Pages that a worker has stored in its run", lambda one: one.pages),
+    ("errors_total", "counter", "Failed requests of a worker in its run", lambda one: one.errors),
+    ("pages_per_second", "gauge", "Pages a second of a worker, over ten seconds", lambda one: one.pages_per_s),
+    ("requests_in_flight", "gauge", "Exchanges of a worker at this moment", lambda one: one.in_flight),
+    ("memory_bytes", "gauge", "Memory of a worker", lambda one: one.memory_bytes),
+    ("spool_bytes", "gauge", "What waits for its upload on the disk of a worker", lambda one: one.spool_bytes),
+    ("disk_free_bytes", "gauge", "Free on the disk of a worker", lambda one: one.disk_free_bytes),
+)
 
 
-def expose(present: Present, frontier: FrontierSnapshot, *, running: bool, now: int, outside: int) -> str:
+def expose(
+    present: Present,
+    frontier: FrontierSnapshot,
+    workers: Sequence[WorkerSeen],
+    *,
+    running: bool,
+    now: int,
+    outside: int,
+) -> str:
     """All metrics."""
-    return "".join(_lines(present, frontier, running=running, now=now, outside=outside))
+    lines = _lines(present, frontier, running=running, now=now, outside=outside)
+    return "".join((*lines, *_workers(workers)))
+
+
+def _workers(workers: Sequence[WorkerSeen]) -> Iterator[str]:
+    """Each worker by itself, the first so many by name."""
+    shown = {f'worker="{_escaped(one.name)}"': one for one in sorted(workers, key=_by_name)[:WORKERS_SHOWN]}
+    for name, kind, help_text, pick in _OF_WORKERS:
+        yield from _one(f"nephila_worker_{name}", kind, help_text, {who: pick(one) for who, one in shown.items()})
+
+
+def _by_name(worker: WorkerSeen) -> tuple[str, str]:
+    return worker.name, worker.id
 
 
 def _lines(present: Present, frontier: FrontierSnapshot, *, running: bool, now: int, outside: int) -> Iterator[str]:
     run, process = present.run, present.process
     uptime_s = max(0, now - present.started_at) / 1000 if running and present.started_at else 0.0
     yield from _one("nephila_build_info", "gauge", "The version that answers", {f'version="{VERSION}"': 1})
-    yield from _one("nephila_up", "gauge", "Whether a crawl runs on the directory", {"": int(running)})
+    yield from _one("nephila_up", "gauge", "Whether somebody works on the crawl", {"": int(running)})
     yield from _one("nephila_uptime_seconds", "gauge", "Since the crawl was started", {"": uptime_s})
     yield from _one("nephila_pages_total", "counter", "Pages stored in this run", {"": run.pages})
     classes = {name: count for name, count in run.statuses.items() if not name.isdigit()}

@@ -92,6 +92,42 @@ class SeriesAnswer(Given):
     steps: list[Step]
 
 
+class WorkerGiven(Given):
+    """Somebody who works on the crawl: a worker of a fleet, or the processes of a crawl directory together."""
+
+    id: str
+    name: str
+    group: str
+    """That has a region of its own; empty for most."""
+    state: str
+    """working, idle, leaving or silent."""
+    version: str
+    started_at: int
+    silent_s: float
+    pages: Count
+    """Of its run, as the errors."""
+    errors: Count
+    pages_per_s: float
+    in_flight: Count
+    cpu_s: float
+    memory_bytes: Count
+    open_files: Count
+    disk_free_bytes: Count
+    spool_segments: Count
+    """What waits for its upload."""
+    spool_bytes: Count
+    waits_for: str
+    """What it cannot go on without, in words."""
+
+
+class WorkersAnswer(Given):
+    """Who works on the crawl."""
+
+    workers: list[WorkerGiven]
+    outside: Count
+    """Workers of others, that lease over HTTP here and were heard of in the last minutes."""
+
+
 class AlertGiven(Given):
     """Something that is wrong now."""
 

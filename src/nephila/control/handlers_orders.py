@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from dataclasses import replace
 
@@ -96,7 +95,7 @@ def policy_ordered(order: asked.PolicyOrder) -> DomainPolicy:
 
 async def list_policies(call: Call[None, asked.PoliciesAsked]) -> given.PoliciesAnswer:
     """Policies by domain."""
-    known = call.desk.frontier.view.policies()
+    known = await call.desk.look(lambda view: view.policies())
     names = sorted(name for name in known if name > call.query.after)
     page = names[: call.query.limit]
     following = page[-1] if len(names) > len(page) else ""
@@ -108,7 +107,7 @@ async def list_policies(call: Call[None, asked.PoliciesAsked]) -> given.Policies
 async def get_policy(call: Call[None, None]) -> given.PolicyGiven:
     """The policy of one domain."""
     domain = ordering.domain_named(call.desk, call.path["domain"])
-    return policy_given(domain, call.desk.frontier.view.policy(domain))
+    return policy_given(domain, await call.desk.look(lambda view: view.policy(domain)))
 
 
 async def put_policy(call: Call[asked.PolicyOrder, None]) -> given.PolicyGiven:
@@ -135,14 +134,14 @@ async def resume(call: Call[asked.Nothing, None]) -> given.PolicyGiven:
 
 async def _pause(call: Call[asked.Nothing, None], *, paused: bool) -> given.PolicyGiven:
     domain = ordering.domain_named(call.desk, call.path["domain"])
-    known = call.desk.frontier.view.policy(domain) or ORDINARY
+    known = await call.desk.look(lambda view: view.policy(domain)) or ORDINARY
     return await _set(call, domain, "pause" if paused else "resume", replace(known, paused=paused))
 
 
 async def feedback(call: Call[asked.FeedbackOrder, None]) -> given.PolicyGiven:
     """What downstream thinks of a domain's pages (F5)."""
     domain = ordering.domain_named(call.desk, call.body.domain)
-    known = call.desk.frontier.view.policy(domain) or ORDINARY
+    known = await call.desk.look(lambda view: view.policy(domain)) or ORDINARY
     return await _set(call, domain, "feedback", replace(known, quality=call.body.quality))
 
 
@@ -158,7 +157,7 @@ async def _set(
     """Let a policy hold for a domain, with both that and what held before on record."""
     ordering.check(policy)
     shown = policy_given(domain, policy)
-    before = policy_given(domain, call.desk.frontier.view.policy(domain))
+    before = policy_given(domain, await call.desk.look(lambda view: view.policy(domain)))
     async with call.changing(what, domain, before, shown):
         await ordering.set_policy(call.desk, domain, policy)
     return shown
@@ -173,7 +172,7 @@ def _block_given(block: Block) -> given.BlockGiven:
 
 async def list_blocks(call: Call[None, asked.BlocksAsked]) -> given.BlocksAnswer:
     """Blocks by pattern."""
-    known = call.desk.frontier.view.blocks()
+    known = await call.desk.look(lambda view: view.blocks())
     later = sorted((one for one in known if one.pattern > call.query.after), key=lambda one: one.pattern)
     page = later[: call.query.limit]
     following = page[-1].pattern if len(later) > len(page) else ""
@@ -183,7 +182,7 @@ async def list_blocks(call: Call[None, asked.BlocksAsked]) -> given.BlocksAnswer
 async def add_block(call: Call[asked.BlockOrder, None]) -> given.BlockGiven:
     """Ask no more for what a pattern names."""
     block = ordering.block_of(call.desk, call.body.pattern, call.body.reason)
-    before = ordering.block_on(call.desk, block.pattern)
+    before = await ordering.block_on(call.desk, block.pattern)
     shown = _block_given(block)
     async with call.changing("block", block.pattern, None if before is None else _block_given(before), shown):
         await call.desk.frontier.block(block)
@@ -192,7 +191,7 @@ async def add_block(call: Call[asked.BlockOrder, None]) -> given.BlockGiven:
 
 async def remove_block(call: Call[None, asked.UnblockAsked]) -> given.BlockGiven:
     """Take a block back."""
-    before = ordering.block_on(call.desk, call.query.pattern)
+    before = await ordering.block_on(call.desk, call.query.pattern)
     if before is None:
         raise ProblemError(404, f"there is no block on {call.query.pattern!r}", "GET /api/v1/blocklist lists them")
     shown = _block_given(before)
@@ -211,9 +210,9 @@ async def list_letters(call: Call[None, asked.LettersAsked]) -> given.LettersAns
         after = bytes.fromhex(call.query.after)
     except ValueError:
         raise ProblemError(422, "`after` is not where a page ended", "give `next` of the page before") from None
-    letters = await asyncio.to_thread(view.dead, call.query.limit, after)
+    letters = await call.desk.look(lambda known: known.dead(call.query.limit, after))
     following = view.key_of(letters[-1]).hex() if len(letters) == call.query.limit else ""
-    total = view.snapshot().states["dead"]
+    total = (await call.desk.counters()).states["dead"]
     return given.LettersAnswer(dead_letters=[_letter(one) for one in letters], total=total, next=following)
 
 
@@ -235,7 +234,7 @@ async def retry_letters(call: Call[asked.RetryOrder, None]) -> given.RetryAnswer
         raise ProblemError(422, "give either urls or all", 'write {"urls": [...]} or {"all": true}')
     dead, others = None, list[str]()
     if not order.all:
-        stories = stories_of(call.desk, order.urls)
+        stories = await stories_of(call.desk, order.urls)
         dead = [story for story in stories.values() if story is not None and story.state == "dead_letter"]
         others = [url for url, story in stories.items() if story is None or story.state != "dead_letter"]
     wanted = _noted(order.urls)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from nephila.frontier.blocklist import Blocklist
-from nephila.frontier.embedded.census import DomainFigures
 from nephila.interfaces.catalogue import CaptureRow, PageRow
+from nephila.interfaces.census import DomainFigures, HostFigures
 from nephila.model.plain import plain
 from nephila.model.policy import DomainPolicy
 from nephila.node import ordering
 from nephila.node.alarms import RULES
 from nephila.node.desk import Desk
 from nephila.node.logbook import COARSE_S, FINE_S, Growth, Point, steps
+from nephila.node.operated import OperatedView
 from nephila.node.present import present
 from nephila.urls import Address
 
@@ -31,7 +33,7 @@ async def status(call: Call[None, None]) -> given_figures.StatusAnswer:
     desk = call.desk
     known = await desk.status()
     now = await present(desk)
-    snapshot = desk.frontier.snapshot() if desk.crawls else desk.frontier.refresh()
+    snapshot = await desk.counters()
     waiting = sum(known.waiting_for_a_time.values())
     uptime_s = max(0, now.at - now.started_at) / 1000 if now.running and now.started_at else 0.0
     return given_figures.StatusAnswer(
@@ -117,6 +119,13 @@ async def alerts(call: Call[None, None]) -> given_figures.AlertsAnswer:
     return given_figures.AlertsAnswer(alerts=found, rules=list(RULES))
 
 
+async def workers(call: Call[None, None]) -> given_figures.WorkersAnswer:
+    """Who works on the crawl."""
+    desk = call.desk
+    found = [given_figures.WorkerGiven(**asdict(one)) for one in desk.at_work()]
+    return given_figures.WorkersAnswer(workers=found, outside=desk.workers.active(desk.clock.wall_ms()))
+
+
 # Domains
 
 
@@ -154,26 +163,29 @@ async def list_domains(call: Call[None, asked.DomainsAsked]) -> given.DomainsAns
 
 def _domains_given(desk: Desk, names: Sequence[str]) -> list[given.DomainGiven]:
     """The rows of a page, read afresh. In a thread."""
-    view, census = desk.frontier.view, desk.census
-    blocks = Blocklist(view.blocks())
-    found = ((name, census.domain(name)) for name in names)
-    return [_domain_given(figures, view.policy(name), blocks) for name, figures in found if figures is not None]
+    view = desk.frontier.view
+    blocks, policies = Blocklist(view.blocks()), view.policies()
+    return [_domain_given(figures, policies.get(figures.domain), blocks) for figures in desk.census.named(names)]
 
 
 async def get_domain(call: Call[None, asked.DomainAsked]) -> given.DomainAnswer:
     """All that is known of one domain."""
     desk = call.desk
     name = ordering.domain_named(desk, call.path["domain"])
-    figures = desk.census.domain(name)
-    if figures is None:
+
+    def look(view: OperatedView) -> tuple[list[DomainFigures], list[HostFigures], DomainPolicy | None, Blocklist]:
+        found = desk.census.named([name])
+        hosts = desk.census.hosts(name, call.query.limit, call.query.after) if found else []
+        return found, hosts, view.policy(name), Blocklist(view.blocks())
+
+    known, hosts, policy, blocks = await desk.look(look)
+    if not known:
         raise ProblemError(404, f"this crawl has never met {name}")
-    blocks = Blocklist(desk.frontier.view.blocks())
-    policy, block = desk.frontier.view.policy(name), blocks.of_host(name)
+    block = blocks.of_host(name)
     row = await desk.ask_catalogue(lambda catalogue: catalogue.domain(name))
     last_at, _, requests, mean_ms, robots = row or (0, 0, 0, 0.0, "")
-    hosts = desk.census.hosts(name, call.query.limit, call.query.after)
     return given.DomainAnswer(
-        domain=_domain_given(figures, policy, blocks),
+        domain=_domain_given(known[0], policy, blocks),
         policy=policy_given(name, policy),
         blocked_by="" if block is None else f"{block.pattern}: {block.reason}",
         last_crawled_at=last_at,
@@ -246,7 +258,6 @@ async def why(call: Call[None, asked.WhyAsked]) -> given.WhyAnswer:
 
 async def traps(call: Call[None, asked.TrapsAsked]) -> given.TrapsAnswer:
     """URLs of endless kinds that are held back."""
-    view = call.desk.frontier.view
     found = [
         given.TrapGiven(
             host=one.host,
@@ -259,9 +270,9 @@ async def traps(call: Call[None, asked.TrapsAsked]) -> given.TrapsAnswer:
             evidence=one.evidence,
             example=one.example,
         )
-        for one in await asyncio.to_thread(view.traps, call.query.limit, call.query.host)
+        for one in await call.desk.look(lambda view: view.traps(call.query.limit, call.query.host))
     ]
-    return given.TrapsAnswer(traps=found, total=view.totals().traps)
+    return given.TrapsAnswer(traps=found, total=(await call.desk.counters()).traps)
 
 
 async def changes(call: Call[None, asked.ChangesAsked]) -> given.ChangesAnswer:
@@ -280,6 +291,9 @@ ENDPOINTS = (
         series,
         query=asked.SeriesAsked,
         tag="sight",
+    ),
+    Endpoint(
+        "GET", "/workers", "listWorkers", "Who works on the crawl", given_figures.WorkersAnswer, workers, tag="sight"
     ),
     Endpoint("GET", "/alerts", "getAlerts", "What is wrong now", given_figures.AlertsAnswer, alerts, tag="sight"),
     Endpoint(

@@ -1,17 +1,26 @@
-"""The same client without an event loop, for readers: one question, one answer, a blocking socket to each server."""
+"""The same client without an event loop, for readers: one question, one answer, a blocking socket to each server.
+
+Several threads may ask at once: each question has the connections to itself while it is asked and answered, and not
+while a server that is away is waited for.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import time
+from collections.abc import Sequence
 from random import Random
+from threading import Lock
 
 import hiredis
 
 from .valkey_servers import ServerAddress, ValkeyServers
 from .valkey_slots import PASSING, read_slots, redirected, slot_of
 from .valkey_wire import EngineError, RefusedError, Reply, Word
+
+AT_ONCE = 64
+"""Commands that are sent before their answers are read: few enough that neither side fills its buffers."""
 
 
 class PlainValkey:
@@ -24,11 +33,45 @@ class PlainValkey:
         self._random = Random()  # noqa: S311 - jitter
         self._open: dict[ServerAddress, tuple[socket.socket, hiredis.Reader]] = {}
         self._slots: list[ServerAddress | None] = []
+        self._alone = Lock()
 
     def close(self) -> None:
         """Close all connections."""
-        for address in list(self._open):
-            self._drop(address)
+        with self._alone:
+            for address in list(self._open):
+                self._drop(address)
+
+    def do_all(self, commands: Sequence[tuple[str, tuple[Word, ...]]]) -> list[Reply]:
+        """Do many commands, each for its key: all are sent before the first answer is read.
+
+        What does not go well so, because a server is away or has handed its keys on, is done one by one.
+        """
+        by_address: dict[ServerAddress, list[int]] = {}
+        for place, (key, _) in enumerate(commands):
+            by_address.setdefault(self._address(slot_of(key), 0), []).append(place)
+        found: dict[int, Reply] = {}
+        for address, places in by_address.items():
+            for start in range(0, len(places), AT_ONCE):
+                some = places[start : start + AT_ONCE]
+                found |= self._tried(address, {place: commands[place][1] for place in some})
+        return [found[at] if at in found else self.do(key, *command) for at, (key, command) in enumerate(commands)]
+
+    def _tried(self, address: ServerAddress, commands: dict[int, tuple[Word, ...]]) -> dict[int, Reply]:
+        """The answers that one server gave."""
+        with self._alone:
+            try:
+                if address not in self._open:
+                    self._connect(address)
+                self._open[address][0].sendall(b"".join(hiredis.pack_command(one) for one in commands.values()))
+                answers = [self._answer(address) for _ in commands]
+            except OSError:
+                self._drop(address)
+                return {}
+        return {
+            place: answer
+            for place, answer in zip(commands, answers, strict=True)
+            if not isinstance(answer, RefusedError)
+        }
 
     def do(self, key: str, *command: Word) -> Reply:
         """Do a command for a key."""
@@ -37,28 +80,35 @@ class PlainValkey:
         attempt = 0
         while time.monotonic() < until:
             address = self._address(slot_of(key), attempt)
-            try:
-                return self._ask(address, command)
-            except RefusedError as error:
-                last = error
-                if error.kind == "MOVED":
-                    slot, where = redirected(str(error), address)
-                    if not self._slots:
-                        self._slots = read_slots(self._ask(address, ("CLUSTER", "SLOTS")), address)
-                    self._slots[slot] = where
-                    continue
-                if "Function not found" in str(error) and self._library:
-                    self._ask(address, ("FUNCTION", "LOAD", "REPLACE", self._library))
-                    continue
-                if error.kind not in PASSING:
-                    raise EngineError(f"Valkey at {address} refused: {error}") from error
-            except OSError as error:
-                last = error
-                self._drop(address)
-                self._slots = []
+            with self._alone:
+                try:
+                    return self._ask(address, command)
+                except RefusedError as error:
+                    last = error
+                    if self._mended(error, address):
+                        continue
+                except OSError as error:
+                    last = error
+                    self._drop(address)
+                    self._slots = []
             attempt += 1
             time.sleep(min(1.0, 0.02 * 2 ** min(attempt, 10)) * (0.5 + self._random.random() / 2))
         raise EngineError(f"Valkey does not answer: {last}", hint="see that it runs and can be reached") from last
+
+    def _mended(self, error: RefusedError, address: ServerAddress) -> bool:
+        """Whether the same may be asked again at once; EngineError where waiting does not help either."""
+        if error.kind == "MOVED":
+            slot, where = redirected(str(error), address)
+            if not self._slots:
+                self._slots = read_slots(self._ask(address, ("CLUSTER", "SLOTS")), address)
+            self._slots[slot] = where
+            return True
+        if "Function not found" in str(error) and self._library:
+            self._ask(address, ("FUNCTION", "LOAD", "REPLACE", self._library))
+            return True
+        if error.kind not in PASSING:
+            raise EngineError(f"Valkey at {address} refused: {error}") from error
+        return False
 
     def _address(self, slot: int, attempt: int) -> ServerAddress:
         if self._slots and (address := self._slots[slot]) is not None:
@@ -69,15 +119,20 @@ class PlainValkey:
     def _ask(self, address: ServerAddress, command: tuple[Word, ...]) -> Reply:
         if address not in self._open:
             self._connect(address)
+        self._open[address][0].sendall(hiredis.pack_command(command))
+        reply = self._answer(address)
+        if isinstance(reply, RefusedError):
+            raise reply
+        return reply
+
+    def _answer(self, address: ServerAddress) -> Reply:
+        """The next answer of a server, be it that it refuses."""
         link, reader = self._open[address]
-        link.sendall(hiredis.pack_command(command))
         while (reply := reader.gets()) is False:
             data = link.recv(65536)
             if not data:
                 raise ConnectionResetError(f"{address} closed the connection")
             reader.feed(data)
-        if isinstance(reply, RefusedError):
-            raise reply
         return reply
 
     def _connect(self, address: ServerAddress) -> None:

@@ -497,6 +497,9 @@ class FleetSettings:
         "and one that was silent for so long as lost, with what waited in its spool: its pages are fetched again",
         low=10,
     )
+    events_per_s: int = setting(
+        200, "events a second that all workers together tell whoever reads along; 0 for none", low=0, high=10_000
+    )
     dns_ttl_s: float = setting(86_400.0, "seconds that a name's addresses are shared at most (H4)", low=0, high=86_400)
 
 

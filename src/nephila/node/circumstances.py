@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from nephila.frontier import budget, order
 from nephila.frontier import rank as ranks
 from nephila.frontier.blocklist import Blocklist
-from nephila.frontier.embedded import LmdbFrontierView
 from nephila.frontier.embedded.holding_off import opens_in
-from nephila.frontier.embedded.records import DomainState, HostState
+from nephila.frontier.embedded.records import DomainState
 from nephila.frontier.score import bonus_of, score
 from nephila.interfaces.frontier import UrlStory
 from nephila.model.outcome import DeferReason
@@ -23,6 +22,7 @@ from nephila.model.policy import Block, DomainPolicy
 from nephila.model.settings import Settings
 from nephila.urls import registrable_domain
 
+from .operated import DomainStanding, HostStanding, OperatedView
 from .reasons import REASONS
 
 _ORDINARY = DomainPolicy()
@@ -41,16 +41,16 @@ class Hold:
 class Circumstances:
     """The host and the domain of one URL, as they stand now."""
 
-    def __init__(self, view: LmdbFrontierView, settings: Settings, host: str, *, ordered: bool) -> None:
+    def __init__(self, view: OperatedView, settings: Settings, host: str, *, ordered: bool) -> None:
         self._settings = settings
         self._ordered = ordered
         self._now = view.timeline.now()
         self._wall_ms = view.timeline.wall_of(self._now)
-        self._totals = view.totals()
+        self._view = view
         self._blocks = Blocklist(view.blocks())
         self.domain_name = registrable_domain(host)
-        self.host: HostState | None = view.host(host)
-        self.domain = view.domain(self.domain_name) or DomainState(self.domain_name)
+        self.host: HostStanding | None = view.host(host)
+        self.domain: DomainStanding = view.domain(self.domain_name) or DomainState(self.domain_name)
         self.policy: DomainPolicy = view.policy(self.domain_name) or _ORDINARY
 
     def block(self, host: str, url: str, fingerprint: bytes = b"") -> Block | None:
@@ -83,7 +83,7 @@ class Circumstances:
         )
         return Hold(DeferReason.ERRORS, sentence, wait_ms)
 
-    def _host_hold(self, host: HostState, story: UrlStory) -> Hold | None:
+    def _host_hold(self, host: HostStanding, story: UrlStory) -> Hold | None:
         """Why its host as a whole is not asked."""
         wait_ms = story.host_wait_ms or None
         match host.reason:
@@ -107,7 +107,7 @@ class Circumstances:
             case DeferReason.COVERAGE:
                 return Hold(
                     story.reason,
-                    f"its domain is known, and new domains are looked for first: {self._totals.domains:,} of "
+                    f"its domain is known, and new domains are looked for first: {self._view.snapshot().domains:,} of "
                     f"{self._settings.limits.target_domains:,} were fetched (--target-domains); it comes back then",
                 )
             case _:
@@ -129,8 +129,8 @@ class Circumstances:
             f"domain that links to it {settings.hosts_per_referrer:,} ({_about(domain.referrers)}){self._quality()}"
         )
 
-    def _urls_over(self, host: HostState) -> str:
-        settings, queued = self._settings.budget, sum(host.queued)
+    def _urls_over(self, host: HostStanding) -> str:
+        settings, queued = self._settings.budget, host.queue_length
         if queued >= settings.queued_per_host:
             return (
                 f"its host has {queued:,} URLs in its queue, and {settings.queued_per_host:,} is the most at once "
@@ -151,7 +151,7 @@ class Circumstances:
         """The points of a queued URL: in all, as it stands in its queue now, and what they are made of."""
         settings = self._settings.priority
         referrers = 0 if self.host is None else self.host.referrers
-        authority = ranks.authority(story.rank, self._totals.mean_rank, budget.referrers(referrers))
+        authority = ranks.authority(story.rank, self._view.mean_rank(), budget.referrers(referrers))
         waited_s = max(0, self._wall_ms - story.admitted_at) / 1000
         now_step = 0 if self._ordered else self._now // order.step_ms(settings)
         parts = {

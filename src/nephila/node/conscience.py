@@ -29,9 +29,13 @@ class Sent(NamedTuple):
 class Conscience:
     """Counts requests that came before their time."""
 
-    def __init__(self, delay_ms: Callable[[str], int]) -> None:
-        """`delay_ms` is the least time that a host must be left alone, by the settings and the policy of its domain."""
+    def __init__(self, delay_ms: Callable[[str], int], most_ms: int | None = None) -> None:
+        """`delay_ms` is the least time that a host must be left alone, by the settings and the policy of its domain.
+
+        It is asked only about hosts that were left alone for less than `most_ms`, where that is given.
+        """
         self._delay_ms = delay_ms
+        self._most_ms = most_ms
         self._last: dict[str, Sent] = {}
         self._parts: dict[str, int] = {}
         """Of hosts whose last request was part of a visit, how many there were: so many delays more (J3)."""
@@ -44,8 +48,7 @@ class Conscience:
             last, is_part = self._last.pop(one.host, None), one.part
             if last is not None and one != last:
                 first, second = (last, one) if last.at <= one.at else (one, last)
-                required_ms = self._delay_ms(one.host) * (1 + self._parts.get(one.host, 0))
-                if not second.part and second.at + TOLERANCE_MS < first.ended_at + required_ms:
+                if not second.part and self._is_early(second.at - first.ended_at + TOLERANCE_MS, one.host):
                     self.violations += 1
                     self.example = self.example or one.host
                 one = max(last, one, key=lambda exchange: exchange.ended_at)  # noqa: PLW2901 - what is remembered
@@ -58,3 +61,10 @@ class Conscience:
                 host = next(iter(self._last))
                 del self._last[host]
                 self._parts.pop(host, None)
+
+    def _is_early(self, left_ms: int, host: str) -> bool:
+        """Whether a host was left alone for too short a time."""
+        delays = 1 + self._parts.get(host, 0)
+        if self._most_ms is not None and left_ms >= self._most_ms * delays:
+            return False
+        return left_ms < self._delay_ms(host) * delays

@@ -1,8 +1,9 @@
 """The desk from which a crawl is operated, by whoever serves the control API: all that may be read and changed.
 
-Two places have one. Inside a crawl that runs it stands on the crawl's own parts, and what is changed is acted upon at
-once. Beside it (`nephila serve`) it stands on the directory: the frontier is opened as worker processes open it, and a
-running crawl sees a change with its next claim, a wider scope with its next page, new seeds within seconds.
+Three places have one, and whoever sits at it need not know which it is. Inside a crawl that runs it stands on the
+crawl's own parts, and what is changed is acted upon at once. Beside it (`nephila serve`) it stands on the directory:
+the frontier is opened as worker processes open it, and a running crawl sees a change with its next claim, a wider scope
+with its next page, new seeds within seconds. On the engines of a fleet (`fleet.desk`) it stands on what workers share.
 
 A process may open the frontier's store only once, so the desk is the one holder of it in a process that serves.
 """
@@ -19,13 +20,15 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from nephila import VERSION
 from nephila.dedup import LearnedAliases, LearnedEnvironment
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.embedded.census import Census
+from nephila.frontier.embedded.census import LmdbCensus
 from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.interfaces.catalogue import CaptureRow, PageRow, WholeCatalogue
+from nephila.interfaces.census import Census
 from nephila.interfaces.clock import Clock
-from nephila.interfaces.frontier import UrlStory
+from nephila.interfaces.frontier import FrontierSnapshot, UrlStory
 from nephila.model.events import Event
 from nephila.model.settings import Settings
 from nephila.politeness import StandardPoliteness
@@ -40,12 +43,14 @@ from .frontiers import embedded_of
 from .inspect import WhyAnswer, begun
 from .logbook import Figures, FiguresFile
 from .machinery import Machinery
+from .operated import OperatedFrontier, OperatedView
 from .reasons import REASONS
 from .roster import Roster
 from .scopefile import ScopeFollower
 from .sowing import Sower
 from .standing import CrawlStatus, Stored, standing
 from .story import StoryTeller
+from .tailing import EventTail, FileTail
 from .wiring import aliases_of, identifier_of
 
 T = TypeVar("T")
@@ -73,13 +78,43 @@ class Workers:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """The parts of it. `node.ordering` and `node.lending` say what is done with them."""
+class WorkerSeen:
+    """Somebody who works on the crawl: a worker of a fleet, or the processes of a crawl directory together."""
 
+    id: str
+    name: str
+    state: str
+    """working, idle, leaving or silent."""
+    group: str = ""
+    version: str = VERSION
+    started_at: int = 0
+    silent_s: float = 0.0
+    pages: int = 0
+    errors: int = 0
+    pages_per_s: float = 0.0
+    in_flight: int = 0
+    cpu_s: float = 0.0
+    memory_bytes: int = 0
+    open_files: int = 0
+    disk_free_bytes: int = 0
+    spool_segments: int = 0
+    spool_bytes: int = 0
+    waits_for: str = ""
+    """What it cannot go on without, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The parts of it. `node.ordering` and `node.loans` say what is done with them."""
+
+    name: str
+    """What the crawl is called: its directory, or its name on the engines."""
     directory: CrawlDirectory
     settings: Settings
     clock: Clock
-    frontier: LmdbFrontier
+    frontier: OperatedFrontier
+    census: Census
+    """Lists of domains and hosts."""
     identifier: Identifier
     scope: Scope
     sower: Sower
@@ -94,33 +129,43 @@ class Desk:
     emit: Callable[[Event], None]
     """Tell the listeners of a crawl in this process of something."""
     roster: Roster
+    running: Callable[[], bool]
+    """Whether somebody works on the crawl, here or elsewhere."""
+    at_work: Callable[[], Sequence[WorkerSeen]]
+    """Who that is."""
+    events: Callable[[], EventTail]
+    """The events of the crawl as they happen, for one reader."""
     crawls: bool
     """Whether the crawl runs in this process."""
     take_up: Callable[[], None]
     """Have a crawl in this process look for takedowns."""
     workers: Workers = field(default_factory=Workers)
 
-    @property
-    def census(self) -> Census:
-        """Lists of domains and hosts."""
-        return Census(self.frontier.view)
+    # Reading, in threads: a file may be slow and a server away, and the crawl's loop must not wait.
 
-    # Reading. What asks the catalogue runs in a thread: its file may be slow, and the crawl's loop must not wait.
+    async def look(self, ask: Callable[[OperatedView], T]) -> T:
+        """Ask the frontier something."""
+        return await asyncio.to_thread(ask, self.frontier.view)
+
+    async def counters(self) -> FrontierSnapshot:
+        """The frontier in figures."""
+        return self.frontier.snapshot() if self.crawls else await asyncio.to_thread(self.frontier.refresh)
 
     async def status(self) -> CrawlStatus:
         """Where the crawl stands, from counters."""
 
-        def stored(catalogue: WholeCatalogue) -> Stored:
-            return Stored(catalogue.capture_count(), catalogue.wire_bytes())
+        def look(catalogue: WholeCatalogue) -> CrawlStatus:
+            return standing(
+                self.frontier.view,
+                Stored(catalogue.capture_count(), catalogue.wire_bytes()),
+                self.name,
+                self.settings.limits.target_domains,
+                running=running,
+                plugins=plugin_counts(self.directory.plugins),
+            )
 
-        return standing(
-            self.frontier.view,
-            await self.ask_catalogue(stored),
-            str(self.directory.root),
-            self.settings.limits.target_domains,
-            running=self.is_running(),
-            plugins=plugin_counts(self.directory.plugins),
-        )
+        running = self.is_running()
+        return await self.ask_catalogue(look)
 
     async def why(self, url: str) -> WhyAnswer:
         """What became of a URL."""
@@ -149,17 +194,13 @@ class Desk:
         """Stored pages, newest first, of one host or of all."""
         return await self.ask_catalogue(lambda catalogue: list(catalogue.pages(host=host, limit=limit)))
 
-    def story(self, address: Address) -> UrlStory | None:
-        """What the frontier knows of a URL."""
-        return self.frontier.story(address.host, address.fingerprint)
-
     def identify(self, url: str) -> Address | tuple[str, str]:
         """The address that a text stands for; else the reason why it stands for none, and the rule."""
         return self.sower.identify(url)
 
     def is_running(self) -> bool:
-        """Whether a crawl holds the directory, here or in another process."""
-        return self.crawls or is_held(self.directory)
+        """Whether somebody works on the crawl, here or elsewhere."""
+        return self.crawls or self.running()
 
     async def ask_catalogue(self, ask: Callable[[WholeCatalogue], T]) -> T:
         """Ask the catalogue something, in a thread."""
@@ -182,14 +223,41 @@ def is_held(directory: CrawlDirectory) -> bool:
     return False
 
 
+def at_work_in(directory: CrawlDirectory, figures: Figures, *, running: bool) -> list[WorkerSeen]:
+    """Who works on a crawl directory: its processes, of which figures are kept together."""
+    if not running:
+        return []
+    now, process = figures.present, figures.present.process
+    return [
+        WorkerSeen(
+            id="crawl",
+            name=directory.root.name or "crawl",
+            state="leaving" if now.stopping else "working" if now.in_flight else "idle",
+            started_at=now.started_at,
+            pages=now.run.pages,
+            errors=sum(now.run.errors.values()),
+            pages_per_s=now.pages_per_s,
+            in_flight=now.in_flight,
+            cpu_s=process.cpu_s,
+            memory_bytes=process.memory_bytes,
+            open_files=process.open_files,
+            disk_free_bytes=process.disk_free_bytes,
+        )
+    ]
+
+
 def desk_inside(machinery: Machinery, figures: Callable[[], Figures], nudge: Callable[[], None]) -> Desk:
     """The desk of a crawl that runs in this process."""
     directory, settings = CrawlDirectory(machinery.out), machinery.settings
+    frontier = embedded_of(machinery.frontier)
+    census = LmdbCensus(frontier.view)
     return Desk(
+        name=str(directory.root),
         directory=directory,
         settings=settings,
         clock=machinery.clock,
-        frontier=embedded_of(machinery.frontier),
+        frontier=frontier,
+        census=census,
         identifier=machinery.identifier,
         scope=machinery.scope,
         sower=machinery.sower,
@@ -199,7 +267,10 @@ def desk_inside(machinery: Machinery, figures: Callable[[], Figures], nudge: Cal
         nudge=nudge,
         follow_scope=ScopeFollower(directory, machinery.scope),
         emit=machinery.events.emit,
-        roster=Roster(Census(embedded_of(machinery.frontier).view)),
+        roster=Roster(census),
+        running=lambda: True,
+        at_work=lambda: at_work_in(directory, figures(), running=True),
+        events=lambda: FileTail(directory.events),
         crawls=True,
         take_up=_nothing if machinery.takedowns is None else machinery.takedowns.wake,
     )
@@ -226,21 +297,27 @@ async def desk_beside(out: Path) -> AsyncIterator[Desk]:
             environment = LearnedEnvironment(directory.aliases, read_only=True)
             stack.callback(environment.close)
             aliases = aliases_of(environment, settings, identifier, clock)
+        census, figures = LmdbCensus(frontier.view), FiguresFile(directory.figures).read
         yield Desk(
+            name=str(directory.root),
             directory=directory,
             settings=settings,
             clock=clock,
             frontier=frontier,
+            census=census,
             identifier=identifier,
             scope=scope,
             sower=Sower(frontier, identifier, scope, partial(directory.add_to_scope, scope.unsaved)),
             politeness=_politeness(settings),
             aliases=aliases,
-            figures=FiguresFile(directory.figures).read,
+            figures=figures,
             nudge=_nothing,
             follow_scope=ScopeFollower(directory, scope),
             emit=_unheard,
-            roster=Roster(Census(frontier.view)),
+            roster=Roster(census),
+            running=lambda: is_held(directory),
+            at_work=lambda: at_work_in(directory, figures(), running=is_held(directory)),
+            events=lambda: FileTail(directory.events),
             crawls=False,
             take_up=_nothing,
         )
@@ -258,10 +335,9 @@ def _politeness(settings: Settings) -> StandardPoliteness:
     return StandardPoliteness(settings.politeness, settings.robots, settings.frontier, settings.fetch.user_agent)
 
 
-def stories_of(desk: Desk, urls: Sequence[str]) -> dict[str, UrlStory | None]:
+async def stories_of(desk: Desk, urls: Sequence[str]) -> dict[str, UrlStory | None]:
     """What is known of each of some URLs, by their texts."""
-    found: dict[str, UrlStory | None] = {}
-    for url in urls:
-        address = desk.identify(url)
-        found[url] = desk.story(address) if isinstance(address, Address) else None
-    return found
+    addresses = {url: desk.identify(url) for url in urls}
+    wanted = [one for one in addresses.values() if isinstance(one, Address)]
+    known = dict(zip(wanted, await desk.look(lambda view: view.stories(wanted)), strict=True))
+    return {url: known.get(one) if isinstance(one, Address) else None for url, one in addresses.items()}

@@ -2,6 +2,8 @@
 
 The engine in the crawl directory has all of it, and more that only makes sense on one machine (`embedded_of`). An
 engine on a server has this much.
+
+Whoever operates a crawl, over HTTP or on the command line, asks more of it (`operated`), and both engines have that.
 """
 
 from __future__ import annotations

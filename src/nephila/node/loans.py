@@ -23,6 +23,7 @@ from nephila.urls import Address, Fingerprint, origin_of, registrable_domain
 
 from .cataloguing import open_catalogue
 from .desk import Desk
+from .operated import OperatedView
 
 ORDINARY_ANSWER_MS = 1000
 """An answer of which it is not told how long it took counts as neither slow nor fast."""
@@ -104,7 +105,8 @@ async def _is_allowed(desk: Desk, lease: Lease) -> bool:
     if not isinstance(task, PageTask):
         raise TypeError("a robots.txt is not lent")
     outcome: Outcome | None = None
-    rules = desk.frontier.rules(origin_of(task.url)) if lease.rules_at else None
+    origin = origin_of(task.url)
+    rules = await desk.look(lambda view: view.rules(origin)) if lease.rules_at else None
     if rules is not None and rules.kind is RulesKind.NO_HOST:
         is_address = rules.detail.startswith(FailureKind.ADDRESS)
         outcome = Dropped("address", rules.detail) if is_address else Dead(FailureKind.NO_SUCH_NAME, rules.detail)
@@ -139,14 +141,14 @@ def _loan(desk: Desk, lease: Lease) -> Loan:
 
 async def renew(desk: Desk, token: Token, lease_s: float) -> int | None:
     """Extend a loan: until when, UTC milliseconds; None when it was lost."""
-    if _held(desk, token) is None or token not in await desk.frontier.renew([token], lease_s):
+    if await _held(desk, token) is None or token not in await desk.frontier.renew([token], lease_s):
         return None
     return desk.clock.wall_ms() + int(lease_s * 1000)
 
 
 async def take_result(desk: Desk, token: Token, result: Result) -> Taken:
     """Settle a URL that was answered: its links are admitted in the same act."""
-    held = _held(desk, token)
+    held = await _held(desk, token)
     if held is None:
         return Taken(accepted=False)
     host, task = held
@@ -163,7 +165,7 @@ async def take_result(desk: Desk, token: Token, result: Result) -> Taken:
         outlinks=len(result.extracted_urls),
     )
     settled = await desk.frontier.take_back(
-        token, Settlement(task, done, candidates, refused), _rest(desk, host, result)
+        token, Settlement(task, done, candidates, refused), await _rest(desk, host, result)
     )
     if not settled.accepted:
         return Taken(accepted=False)
@@ -177,7 +179,7 @@ async def take_result(desk: Desk, token: Token, result: Result) -> Taken:
 
 async def take_failure(desk: Desk, token: Token, error: str, status: int, worker: str) -> Taken:
     """Settle a URL that was not answered, or not well: it is tried again, or given up."""
-    held = _held(desk, token)
+    held = await _held(desk, token)
     if held is None:
         return Taken(accepted=False)
     host, task = held
@@ -185,7 +187,7 @@ async def take_failure(desk: Desk, token: Token, error: str, status: int, worker
     detail = f"worker {worker}: {error}" if worker else error
     passing = status in {0, 408, 429} or status >= 500
     outcome: Retry | Dead = desk.politeness.retry(task, kind, detail) if passing else Dead(kind, detail)
-    release = _rest(desk, host, Result(status or 504, "", b"", "", (), 0, None, worker))
+    release = await _rest(desk, host, Result(status or 504, "", b"", "", (), 0, None, worker))
     settled = await desk.frontier.take_back(token, Settlement(task, outcome), release)
     if not settled.accepted:
         return Taken(accepted=False)
@@ -200,13 +202,15 @@ async def take_failure(desk: Desk, token: Token, error: str, status: int, worker
     return Taken(True, will_retry=will_retry, retries=task.retries + will_retry)
 
 
-def _held(desk: Desk, token: Token) -> tuple[str, PageTask] | None:
+async def _held(desk: Desk, token: Token) -> tuple[str, PageTask] | None:
     """The host and the task of a loan that still holds."""
-    loan = desk.census.loan(token)
-    if loan is None:
-        return None
-    task = desk.frontier.view.task(loan.host, Fingerprint(loan.fingerprint))
-    return None if task is None else (loan.host, task)
+
+    def look(view: OperatedView) -> tuple[str, PageTask] | None:
+        loan = desk.census.loan(token)
+        task = None if loan is None else view.task(loan.host, Fingerprint(loan.fingerprint))
+        return None if loan is None or task is None else (loan.host, task)
+
+    return await desk.look(look)
 
 
 def _sifted(desk: Desk, task: PageTask, urls: Sequence[str]) -> tuple[list[Candidate], list[Refusal], int]:
@@ -230,9 +234,10 @@ def _sifted(desk: Desk, task: PageTask, urls: Sequence[str]) -> tuple[list[Candi
     return list(candidates.values()), refused, malformed
 
 
-def _rest(desk: Desk, host: str, result: Result) -> Release:
+async def _rest(desk: Desk, host: str, result: Result) -> Release:
     """How long the host rests, as after an answer to a request of our own."""
-    state, policy = desk.frontier.view.host(host), desk.frontier.view.policy(registrable_domain(host))
+    domain = registrable_domain(host)
+    state, policy = await desk.look(lambda view: (view.host(host), view.policy(domain)))
     base_ms = -1 if policy is None or policy.delay_s is None else int(policy.delay_s * 1000)
     own_ms = int(desk.settings.politeness.delay_s * 1000)
     delay_ms = state.delay_ms if state is not None and state.delay_ms >= 0 else max(own_ms, base_ms)

@@ -191,7 +191,7 @@ class Logbook:
 
     def record(self, at: int, snapshot: CrawlSnapshot, frontier: FrontierSnapshot) -> None:
         """Take a look."""
-        now = _total(snapshot)
+        now = total_of(snapshot)
         grown = _difference(now, self._before)
         self._before = now
         figures, present = self.figures, self.figures.present
@@ -297,7 +297,8 @@ def _point_at(points: list[Point], at: int, most: int) -> Point:
     return points[-1]
 
 
-def _total(snapshot: CrawlSnapshot) -> Growth:
+def total_of(snapshot: CrawlSnapshot) -> Growth:
+    """What a run has counted up to now."""
     return Growth(
         pages=snapshot.pages,
         responses=snapshot.responses,

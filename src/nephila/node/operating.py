@@ -7,6 +7,7 @@ is wrong with an order is found before anything is opened for writing, so that n
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +20,7 @@ from nephila.interfaces.frontier import Trap
 from nephila.model.alias import AliasRule, AliasState
 from nephila.model.errors import UsageError
 from nephila.model.policy import Block, DomainPolicy
+from nephila.model.settings import Settings
 from nephila.politeness import check_user_agent
 from nephila.seeds import SeedUrl, spell
 from nephila.urls import Address, registrable_domain
@@ -26,6 +28,7 @@ from nephila.urls import Address, registrable_domain
 from .clock import SystemClock
 from .engines import policy_of
 from .inspect import begun
+from .operated import OperatedFrontier, OperatedView
 from .wiring import aliases_of, identifier_of
 
 T = TypeVar("T")
@@ -36,12 +39,24 @@ SHOWN = 3
 DAY_HOURS = 24
 
 
-class CrawlOperator:
-    """Changes what holds in a crawl directory. Every call opens what it needs and closes it again."""
+class Operator(ABC):
+    """Changes what holds in a crawl, wherever that is. Every call opens what it needs and closes it again."""
 
-    def __init__(self, out: Path) -> None:
-        self._directory, self._settings = begun(out)
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._clock = SystemClock()
+
+    @abstractmethod
+    def _read(self, look: Callable[[OperatedView], T]) -> T:
+        """Ask the frontier something."""
+
+    @abstractmethod
+    def _change(self, act: Callable[[OperatedFrontier], Awaitable[T]]) -> T:
+        """Change something in the frontier."""
+
+    @abstractmethod
+    def _learned(self, act: Callable[[LearnedAliases], T]) -> T:
+        """Ask what was learned of aliases, or change it."""
 
     # Policies
 
@@ -56,7 +71,7 @@ class CrawlOperator:
 
     def policies(self) -> dict[str, DomainPolicy]:
         """All policies by domain."""
-        return self._read(lambda view: view.policies())
+        return dict(self._read(lambda view: view.policies()))
 
     def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
         """Let a policy hold from the next claim on; None takes it back. UsageError for one that makes no sense."""
@@ -69,7 +84,7 @@ class CrawlOperator:
 
     def blocks(self) -> list[Block]:
         """What may not be asked for, by pattern."""
-        return self._read(lambda view: view.blocks())
+        return list(self._read(lambda view: view.blocks()))
 
     def block(self, pattern: str, reason: str) -> Block:
         """Ask no more for a domain, a host or URLs that begin so."""
@@ -83,7 +98,7 @@ class CrawlOperator:
     def block_all(self, entries: Callable[[int], Sequence[Block]]) -> None:
         """Let several blocks hold, made with the secret of the crawl."""
 
-        async def act(frontier: LmdbFrontier) -> None:
+        async def act(frontier: OperatedFrontier) -> None:
             for entry in entries(frontier.secret):
                 await frontier.block(entry)
 
@@ -98,7 +113,7 @@ class CrawlOperator:
 
     def traps(self, limit: int, host: str = "") -> tuple[list[Trap], int]:
         """Patterns that are slowed or quarantined, and how many there are in all."""
-        return self._read(lambda view: (view.traps(limit, host), view.totals().traps))
+        return self._read(lambda view: (view.traps(limit, host), view.snapshot().traps))
 
     def release_trap(self, host: str, pattern: str) -> tuple[int, int]:
         """Let a pattern start anew: how many URLs lay on its shelf, and how many came back at once."""
@@ -141,6 +156,14 @@ class CrawlOperator:
         hint = f"there is {there}" if known else "`nephila aliases DIR` lists all there are"
         raise UsageError(f"{name!r} is no such rule{where}", hint)
 
+
+class CrawlOperator(Operator):
+    """Changes what holds in a crawl directory."""
+
+    def __init__(self, out: Path) -> None:
+        self._directory, settings = begun(out)
+        super().__init__(settings)
+
     def _learned(self, act: Callable[[LearnedAliases], T]) -> T:
         environment = LearnedEnvironment(self._directory.aliases, sync=self._settings.frontier.sync)
         try:
@@ -149,16 +172,14 @@ class CrawlOperator:
         finally:
             environment.close()
 
-    # Opening
-
-    def _read(self, look: Callable[[LmdbFrontierView], T]) -> T:
+    def _read(self, look: Callable[[OperatedView], T]) -> T:
         view = LmdbFrontierView.open(self._directory.frontier, self._clock, self._settings.frontier.map_bytes)
         try:
             return look(view)
         finally:
             view.close()
 
-    def _change(self, act: Callable[[LmdbFrontier], Awaitable[T]]) -> T:
+    def _change(self, act: Callable[[OperatedFrontier], Awaitable[T]]) -> T:
         async def run() -> T:
             frontier = LmdbFrontier(self._directory.frontier, self._clock, policy_of(self._settings), threaded=False)
             try:

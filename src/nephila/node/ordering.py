@@ -18,7 +18,7 @@ from nephila.model.task import Candidate, Level
 from nephila.seeds import Seed
 from nephila.urls import Address, registrable_domain
 
-from .desk import Desk
+from .desk import Desk, stories_of
 from .operating import check_policy
 from .sowing import Sown
 
@@ -47,7 +47,7 @@ def level_named(desk: Desk, priority: str | int) -> Level:
 async def sow(desk: Desk, urls: Sequence[str], level: Level, origin: str) -> Sown:
     """Admit seeds; the scope grows by what they stand for, as with seeds of the command line."""
     desk.follow_scope()
-    blocks = Blocklist(desk.frontier.view.blocks())
+    blocks = Blocklist(await desk.look(lambda view: view.blocks()))
     sown = await desk.sower.sow_some([Seed(url.strip(), origin, level) for url in urls], blocks)
     if sown.added:
         desk.nudge()
@@ -60,14 +60,14 @@ async def recall(desk: Desk, urls: Sequence[str], level: Level) -> Recalled:
     waiting: list[Candidate] = []
     unknown: list[str] = []
     refused: list[tuple[str, str, str]] = []
-    blocks = Blocklist(desk.frontier.view.blocks())
-    for url in dict.fromkeys(urls):
+    blocks = Blocklist(await desk.look(lambda view: view.blocks()))
+    stories = await stories_of(desk, list(dict.fromkeys(urls)))
+    for url, story in stories.items():
         address = desk.identify(url)
         if not isinstance(address, Address):
             refused.append((url, *address))
             continue
         block = blocks.find(address.host, address.url, address.fingerprint)
-        story = desk.story(address)
         if block is not None:
             refused.append((url, "blocked", f"{block.pattern}: {block.reason}"))
         elif story is None:
@@ -113,10 +113,11 @@ async def set_policy(desk: Desk, domain: str, policy: DomainPolicy | None) -> No
 # Blocks
 
 
-def block_on(desk: Desk, pattern: str) -> Block | None:
+async def block_on(desk: Desk, pattern: str) -> Block | None:
     """The block with exactly that pattern."""
     kept = check_pattern(pattern)
-    return next((block for block in desk.frontier.view.blocks() if block.pattern == kept), None)
+    known = await desk.look(lambda view: view.blocks())
+    return next((block for block in known if block.pattern == kept), None)
 
 
 def block_of(desk: Desk, pattern: str, reason: str) -> Block:
@@ -143,7 +144,7 @@ async def revive(desk: Desk, stories: Sequence[UrlStory] | None) -> int:
     if stories is not None:
         count = await desk.frontier.revive(stories)
     else:
-        while letters := desk.frontier.dead(DEAD_AT_ONCE):
+        while letters := await desk.look(lambda view: view.dead(DEAD_AT_ONCE)):
             revived = await desk.frontier.revive(letters)
             count += revived
             if not revived:

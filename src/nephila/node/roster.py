@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from nephila.frontier.embedded.census import Census, DomainFigures
+from nephila.interfaces.census import Census, DomainFigures
 
 STEP = 500
 """Domains that are read in one step: some five milliseconds, in a thread."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from nephila.frontier.embedded import LmdbFrontierView
 from nephila.frontier.embedded.book import AGE_STEP_S
 from nephila.model.listing import ListTotals
 from nephila.model.summary import SpoolStanding
 from nephila.model.task import Level
+
+from .operated import OperatedView
 
 _HOUR_S, _DAY_S = 3600, 86_400
 AGES: Mapping[str, float] = {
@@ -94,7 +95,7 @@ class Stored:
 
 
 def standing(
-    view: LmdbFrontierView,
+    view: OperatedView,
     stored: Stored,
     directory: str,
     target_domains: int,

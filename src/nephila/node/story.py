@@ -5,7 +5,6 @@ What was decided once is read from its record; what holds at this moment is aske
 
 from __future__ import annotations
 
-from nephila.frontier.embedded import LmdbFrontierView
 from nephila.frontier.scope import Scope
 from nephila.interfaces.aliases import Aliases
 from nephila.interfaces.catalogue import CaptureRow, Catalogue
@@ -17,6 +16,7 @@ from nephila.model.settings import Settings
 from nephila.urls import Address, origin_of
 
 from .circumstances import Circumstances, Hold, moment, span
+from .operated import OperatedView
 from .reasons import REASONS, VERDICTS
 
 Lines = list[tuple[str, str]]
@@ -31,7 +31,7 @@ class StoryTeller:
 
     def __init__(
         self,
-        view: LmdbFrontierView,
+        view: OperatedView,
         catalogue: Catalogue,
         scope: Scope,
         politeness: Politeness,

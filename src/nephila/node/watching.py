@@ -9,29 +9,24 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
-from nephila.fetch import AddressGuard
-from nephila.frontier.embedded.census import Census
+from nephila.frontier.embedded.census import LmdbCensus
+from nephila.interfaces.frontier import UrlStory
 from nephila.model.errors import NephilaError
 from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
 from nephila.model.summary import CrawlSnapshot
 from nephila.urls import Fingerprint, registrable_domain
 
-from .alarms import judge
 from .cataloguing import read_catalogue
 from .conscience import Conscience, Sent
 from .directory import CrawlDirectory
 from .frontiers import embedded_of
-from .logbook import Alert, Figures, Logbook
+from .logbook import Figures, Logbook, Present
 from .machine import process_figures
 from .machinery import Machinery
-
-if TYPE_CHECKING:
-    from .webhook import Webhook
+from .ringing import Ringing
 
 LOOK_S = 5.0
 BUSY = frozenset({429, 503})
@@ -83,6 +78,22 @@ class Overhearing:
         return taken
 
 
+def sample(
+    present: Present,
+    stored: Iterable[tuple[str, Fingerprint]],
+    story_of: Callable[[str, Fingerprint], UrlStory | None],
+) -> None:
+    """Count how long some pages took from being discovered to being stored."""
+    counts = present.stored_after or [0] * (len(STORED_BOUNDS_S) + 1)
+    for host, fingerprint in stored:
+        story = story_of(host, fingerprint)
+        if story is not None and story.visits <= 1 and story.settled_at:
+            took_s = max(0, story.settled_at - story.admitted_at) / 1000
+            counts[bisect_left(STORED_BOUNDS_S, took_s)] += 1
+            present.stored_after_s += took_s
+    present.stored_after = counts
+
+
 class Watch:
     """Looks, judges and tells. `snapshot` is the crawl's; `warn` tells its listeners."""
 
@@ -99,7 +110,7 @@ class Watch:
         self._warn = warn
         self._overhearing = overhearing
         self._settings: Settings = machinery.settings
-        self._census = Census(embedded_of(machinery.frontier).view)
+        self._census = LmdbCensus(embedded_of(machinery.frontier).view)
         self._directory = CrawlDirectory(machinery.out)
         self._logbook = Logbook(self._directory.figures, machinery.clock.wall_ms())
         self._logbook.figures.present.workers = workers
@@ -108,8 +119,8 @@ class Watch:
         """Delays by the policies of domains, as of the last looks."""
         self._read: dict[int, int] | None = None
         """Up to where the exchanges of each segment were looked at."""
-        self._webhook = _webhook(self._settings)
-        self._silent = self._complained = False
+        self._ringing = Ringing(self._settings, str(machinery.out), machinery.clock, warn)
+        self._complained = False
 
     async def run(self) -> None:
         """Look every few seconds, until cancelled."""
@@ -134,12 +145,12 @@ class Watch:
         present.process = await asyncio.to_thread(process_figures, self._m.out)
         present.longest_wait_s = self._census.longest_wait_s()
         present.busy_hosts = self._overhearing.busy_hosts(present.at)
-        self._sample()
+        sample(present, self._overhearing.take_stored(), self._m.frontier.story)
         known = embedded_of(self._m.frontier).view.policies()
         self._delays.append({domain: one.delay_s for domain, one in known.items() if one.delay_s is not None})
         await asyncio.to_thread(self._look_at_exchanges)
         present.violations = self._conscience.violations
-        await self._judge(figures)
+        await self._ringing.ring(figures)
         self._logbook.save()
 
     def figures(self) -> Figures:
@@ -149,18 +160,6 @@ class Watch:
     def _record(self) -> Figures:
         self._logbook.record(self._m.clock.wall_ms(), self._snapshot(), self._m.frontier.snapshot())
         return self._logbook.figures
-
-    def _sample(self) -> None:
-        """How long some pages took from being discovered to being stored."""
-        present = self._logbook.figures.present
-        counts = present.stored_after or [0] * (len(STORED_BOUNDS_S) + 1)
-        for host, fingerprint in self._overhearing.take_stored():
-            story = self._m.frontier.story(host, fingerprint)
-            if story is not None and story.visits <= 1 and story.settled_at:
-                took_s = max(0, story.settled_at - story.admitted_at) / 1000
-                counts[bisect_left(STORED_BOUNDS_S, took_s)] += 1
-                present.stored_after_s += took_s
-        present.stored_after = counts
 
     def _look_at_exchanges(self) -> None:
         """Let the conscience see what was archived since the last look. In a thread."""
@@ -185,40 +184,8 @@ class Watch:
         domain = registrable_domain(host)
         return int(1000 * min(usual_s, *(delays.get(domain, usual_s) for delays in self._delays)))
 
-    async def _judge(self, figures: Figures) -> None:
-        """Judge, and tell of what has begun and what has ended."""
-        before = {alert.name: alert for alert in figures.present.alerts}
-        figures.present.alerts = judge(figures, self._settings.alerts, figures.present.at)
-        now = {alert.name: alert for alert in figures.present.alerts}
-        begun = [alert for name, alert in now.items() if name not in before]
-        ended = [alert for name, alert in before.items() if name not in now]
-        if self._settings.alerts.tell:
-            for alert in begun:
-                self._warn("alert", f"{alert.name}: {alert.summary}")
-            for alert in ended:
-                self._warn("alert_over", f"{alert.name} is over")
-        if self._webhook is not None and (begun or ended):
-            await self._post(self._webhook, begun, ended)
-
-    async def _post(self, webhook: Webhook, begun: list[Alert], ended: list[Alert]) -> None:
-        crawl = str(self._m.out)
-        document = {"crawl": crawl, "at": self._m.clock.wall_ms(), "firing": begun, "resolved": ended}
-        trouble = await asyncio.to_thread(partial(webhook.post, document))
-        if trouble and not self._silent:
-            self._warn("webhook", f"an alert could not be posted: {trouble}")
-        self._silent = bool(trouble)
-
     def _complain(self, error: NephilaError) -> None:
         """A disk that is full ends the crawl by itself; charts that cannot be written are told once."""
         if not self._complained:
             self._warn("figures", str(error))
         self._complained = True
-
-
-def _webhook(settings: Settings) -> Webhook | None:
-    """Who is told of alerts, if anybody is."""
-    if not settings.alerts.webhook:
-        return None
-    from .webhook import Webhook  # noqa: PLC0415 - it imports a client that hardly any crawl needs
-
-    return Webhook(settings.alerts.webhook, AddressGuard(settings.fetch.allow_addresses))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from nephila.control.stream import Tail, stream_events
+from nephila.control.stream import stream_events
+from nephila.node.tailing import FileTail, Tail
 
 
 def write(directory: Path, number: int, *kinds: str, torn: str = "") -> None:
@@ -61,7 +62,7 @@ def test_a_reader_is_not_swamped_and_is_told_so(tmp_path: Path) -> None:
         stopping = asyncio.Event()
         pieces: list[bytes] = []
         stream = stream_events(
-            Tail(events),
+            FileTail(events),
             kinds=frozenset({"fetch_ok"}),
             backlog=0,
             max_per_s=10,

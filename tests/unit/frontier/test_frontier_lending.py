@@ -6,7 +6,7 @@ from pathlib import Path
 
 from frontier_world import FrontierWorld, play
 
-from nephila.frontier.embedded.census import Census
+from nephila.frontier.embedded.census import LmdbCensus
 from nephila.model.outcome import Dead, Done, Release, Settlement
 from nephila.model.record import RecordRef, SegmentId
 from nephila.model.task import Lease, Level, Pace, PageTask, Token
@@ -56,15 +56,15 @@ def test_a_result_is_taken_once_and_completes_its_page(tmp_path: Path) -> None:
     async def story(world: FrontierWorld) -> None:
         await world.admit("https://a.test/", "https://b.test/")
         (lease,) = (await world.frontier.lend(1, 60)).leases
-        assert Census(world.frontier.view).loan(lease.token) is not None
+        assert LmdbCensus(world.frontier.view).loan(lease.token) is not None
         assert (await world.frontier.take_back(lease.token, done(lease), REST)).accepted
         assert not (await world.frontier.take_back(lease.token, done(lease), REST)).accepted
         states = world.frontier.snapshot().states
         assert (states["completed"], states["pending"]) == (1, 0)
         (own,) = await world.frontier.claim(1, 60)
         assert not (await world.frontier.take_back(own.token, done(own), REST)).accepted
-        assert Census(world.frontier.view).loan(own.token) is None
-        assert Census(world.frontier.view).loan(Token(10**6)) is None
+        assert LmdbCensus(world.frontier.view).loan(own.token) is None
+        assert LmdbCensus(world.frontier.view).loan(Token(10**6)) is None
         check_tables(world.frontier)
 
     play(tmp_path, story)
@@ -117,7 +117,7 @@ def test_domains_and_hosts_are_listed_in_steps(tmp_path: Path) -> None:
     async def story(world: FrontierWorld) -> None:
         urls = [f"https://{host}.site{number}.test/{page}" for number in range(9) for host in "ab" for page in range(3)]
         await world.admit(*urls)
-        census = Census(world.frontier.view)
+        census = LmdbCensus(world.frontier.view)
         names: list[str] = []
         mark = b""
         while True:
@@ -130,7 +130,7 @@ def test_domains_and_hosts_are_listed_in_steps(tmp_path: Path) -> None:
         hosts = census.hosts("site3.test", 10)
         assert sorted(one.host for one in hosts) == ["a.site3.test", "b.site3.test"]
         assert census.hosts("site3.test", 10, after=hosts[0].host) == hosts[1:]
-        assert census.domain("never.test") is None
+        assert census.named(["never.test"]) == []
         assert census.longest_wait_s() == 0
         await world.frontier.claim(1, 60)
         world.clock.advance(100)

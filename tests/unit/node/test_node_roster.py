@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nephila.frontier.embedded.census import DomainFigures
+from nephila.interfaces.census import DomainFigures
 from nephila.node import roster
 from nephila.node.roster import Roster
 

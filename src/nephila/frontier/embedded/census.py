@@ -1,15 +1,16 @@
-"""Domains and hosts as people want to see them listed. Short read transactions, beside any writer.
+"""Lists of domains and hosts out of the store of a crawl directory (`interfaces.census`). Short read transactions.
 
-The store keeps domains in the order of their hashes and has no index by name or by size: admitting a page must not pay
-for a list that somebody may look at. So a list is made by walking from domain to domain, past all that lies under each,
-a bounded number in one call; whoever wants all of them keeps what he was told (`node.roster`).
+The store keeps domains in the order of their hashes: a list is made by walking from domain to domain, past all that
+lies under each.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nephila.frontier import order
+from nephila.interfaces.census import HOSTS_ADDED_UP, LIVELIEST, DomainFigures, HostFigures, Loan
 from nephila.model.outcome import DeferReason
 
 from .book import NO_HOST, read_domain, read_host, read_lease
@@ -23,65 +24,11 @@ if TYPE_CHECKING:
     from .tables import Txn
     from .view import LmdbFrontierView
 
-HOSTS_ADDED_UP = 200
-"""Hosts of one domain whose figures make up the domain's: a domain with more of them is told by these."""
-
 _HELD = frozenset({DeferReason.PAUSED, DeferReason.BLOCKED, DeferReason.ERRORS, DeferReason.HOURS})
 
 
-class HostFigures(NamedTuple):
-    """One host. Instants are UTC milliseconds, 0 for never."""
-
-    host: str
-    state: str
-    """idle, waiting, ready, leased or parked."""
-    reason: str
-    """Why it is put off as a whole; empty when it is not."""
-    queued: int
-    fetched: int
-    delay_ms: int
-    """In force: its own adaptive delay, or a longer Crawl-delay; -1 before it was asked."""
-    mean_ms: int
-    """Of its answers."""
-    parked: int
-    next_at: int
-    last_at: int
-
-
-class DomainFigures(NamedTuple):
-    """One registrable domain, its hosts added up."""
-
-    domain: str
-    pages: int
-    hosts: int
-    queued: int
-    parked: int
-    errors: int
-    """Among its last hundred requests (P4)."""
-    delay_ms: int
-    """The longest of its hosts."""
-    mean_ms: int
-    """The mean answer time of the slowest of them."""
-    state: str
-    """leased, ready, waiting, parked or idle: the liveliest of its hosts."""
-    reason: str
-    """Why it is held back as a whole: paused, blocked, domain_errors, hours; empty when it is not."""
-
-
-class Loan(NamedTuple):
-    """A lease that is held outside."""
-
-    host: str
-    fingerprint: bytes
-    expires_at: int
-    """On the timeline."""
-
-
-_LIVELIEST = ("leased", "ready", "waiting", "parked", "idle")
-
-
-class Census:
-    """Reads lists out of a frontier."""
+class LmdbCensus:
+    """A `Census` of the frontier in a crawl directory."""
 
     def __init__(self, view: LmdbFrontierView) -> None:
         self._view = view
@@ -100,10 +47,11 @@ class Census:
                 going = cursor.set_range(prefix + b"\xff" * (HOST_KEY_BYTES - DOMAIN_KEY_BYTES + 1))
             return found, cursor.key() if going else b""
 
-    def domain(self, name: str) -> DomainFigures | None:
-        """One domain by its name."""
+    def named(self, names: Sequence[str]) -> list[DomainFigures]:
+        """Those of some domains that are known."""
         with self._tables.env.begin() as txn:
-            return self._domain(txn, self._tables.domain_key(name))
+            found = [self._domain(txn, self._tables.domain_key(name)) for name in names]
+        return [one for one in found if one is not None]
 
     def hosts(self, domain: str, limit: int, after: str = "") -> list[HostFigures]:
         """Hosts of a domain in the order of their keys, after the one of that name."""
@@ -158,7 +106,7 @@ class Census:
             domain.health.errors,
             delay,
             mean,
-            next((state for state in _LIVELIEST if state in states), "idle"),
+            next((state for state in LIVELIEST if state in states), "idle"),
             reason,
         )
 

@@ -149,6 +149,11 @@ class HostState(msgspec.Struct, array_like=True):
     over: bool = False
     """It is one host more than its domain has earned (F5): all it has is parked."""
 
+    @property
+    def queue_length(self) -> int:
+        """URLs in its queue."""
+        return sum(self.queued)
+
 
 class DomainState(msgspec.Struct, array_like=True):
     """One registrable domain."""

@@ -5,6 +5,7 @@ Nothing here costs more the larger the frontier is: counters are read, a URL is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from nephila.model.outcome import DeferReason, OriginRules
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
 from nephila.model.task import Level, PageTask, Token, Validators
-from nephila.urls import Fingerprint
+from nephila.urls import Address, Fingerprint
 
 from .book import (
     NO_HOST,
@@ -127,6 +128,10 @@ class LmdbFrontierView:
             raw = txn.get(b"totals", db=self._db["meta"])
         return Totals() if raw is None else read_totals(raw)
 
+    def mean_rank(self) -> int:
+        """What ranks are compared with."""
+        return self.totals().mean_rank
+
     def snapshot(self) -> FrontierSnapshot:
         """Counters as of the last commit, without the next moment."""
         from .engine import snapshot_of  # noqa: PLC0415 - the engine holds a view
@@ -217,6 +222,10 @@ class LmdbFrontierView:
                 reason=note.reason,
                 detail=note.detail,
             )
+
+    def stories(self, addresses: Sequence[Address]) -> list[UrlStory | None]:
+        """The same of each of many."""
+        return [self.story(one.host, one.fingerprint) for one in addresses]
 
     def _record(self, txn: Txn, url_key: bytes, raw: bytes, fingerprint: bytes) -> tuple[UrlRecord, str]:
         """The record of a URL, put together from its bundle where it has none; and why it is parked, if it is."""

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 _FILES = (
     "arithmetic", "policy", "shard", "urls", "bundles", "queue", "returning", "hosts", "shelves", "traps", "admit",
-    "settle", "lending", "promoting", "claim", "upkeep", "orders", "spilling", "tell", "moving",
+    "settle", "lending", "promoting", "claim", "upkeep", "orders", "spilling", "tell", "census", "moving",
 )  # fmt: skip
 _GLOBALS = (
     "local redis, math, string, table, struct, bit, cmsgpack, cjson = "
@@ -51,7 +51,7 @@ _MOVING = ("whole", "domains", "hosts", "queue", "chunks", "chunk", "records", "
 _SPILLING = ("look", "done", "strangers")
 _READING = (
     "snapshot", "story", "dead", "tallies", "flagged", "rules", "holds", "host", "domain", "segments", "overdue", "now",
-    "host_of",
+    "host_of", "census_hosts", "census_domains", "census_under", "census_named", "census_waits", "census_loan",
 )  # fmt: skip
 
 

@@ -93,7 +93,8 @@ class Settling(Foundation):
         shard = self._shards.of_token(token)
         host, facts = await self._facts_of(token, settlements)
         parts = [await self._send_elsewhere(shard, host, one, facts) for one in settlements]
-        await self._note_segments(shard, settlements)
+        if holder is None:  # what was lent lies in no segment of ours
+            await self._note_segments(shard, settlements)
         request = request_id()
         while True:
             told, args, wanted = self._told(host, settlements, parts, shard, facts)

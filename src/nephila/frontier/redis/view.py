@@ -6,13 +6,16 @@ works beside any number of workers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from threading import Lock
 
 import msgspec
 
 from nephila.engines.valkey_plain import PlainValkey
 from nephila.engines.valkey_wire import Reply, Word
+from nephila.frontier import rank as ranks
 from nephila.frontier.health import Health
 from nephila.frontier.traps import TrapState
 from nephila.interfaces.chunks import ChunkStore
@@ -22,7 +25,7 @@ from nephila.model.outcome import OriginRules
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
 from nephila.model.task import PageTask, Token
-from nephila.urls import Fingerprint
+from nephila.urls import Address, Fingerprint
 
 from . import telling
 from .clocks import EngineTimeline
@@ -58,6 +61,18 @@ class HostSeen:
     admitted: int
     elapsed_ms: int
     cycle: int
+    ref_hi: int
+    ref_lo: int
+
+    @property
+    def queue_length(self) -> int:
+        """URLs in its queue."""
+        return self.queued
+
+    @property
+    def referrers(self) -> int:
+        """Registrable domains that link to it, as `budget.mark_referrer` counts them."""
+        return self.ref_hi << 32 | self.ref_lo
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,7 @@ class DomainSeen:
     useful: int
     paused_until: int
     health: Health
+    referrers: int
 
 
 _STANDINGS = ("idle", "waiting", "ready", "parked")
@@ -89,38 +105,64 @@ class RedisFrontierView:
     ) -> None:
         self._valkey = valkey
         self._chunks = chunks
-        self._shards = shards
+        self.shards = shards
         self.timeline = timeline
         self.secret = secret
+        self.counted_for_s = 0.0
+        """For so long counters are told as they were heard, so that it does not matter how many look at them."""
+        self._counted: tuple[float, list[telling.ShardCounters]] = (0.0, [])
+        self._counting = Lock()
 
     def close(self) -> None:
         """Close the connections."""
         self._valkey.close()
 
-    def _ask(self, shard: int, function: str, *args: Word) -> Reply:
-        key = self._shards.keys[shard]
+    def ask(self, shard: int, function: str, *args: Word) -> Reply:
+        """One shard, by a function and its arguments."""
+        key = self.shards.keys[shard]
         name = library().function(function)
         return self._valkey.do(key, "FCALL", name, 1, key, self.timeline.argument(), *args)
 
-    def _every(self, function: str, *args: Word) -> Iterator[Reply]:
-        for shard in range(self._shards.count):
-            yield self._ask(shard, function, *args)
+    def ask_every(self, function: str, *args: Word) -> list[Reply]:
+        """The same question to all shards, without waiting for one before the next is asked."""
+        return self.ask_all([(shard, (function, *args)) for shard in range(self.shards.count)])
+
+    def ask_all(self, questions: Sequence[tuple[int, tuple[Word, ...]]]) -> list[Reply]:
+        """Shards with a function and its arguments each: all are asked before the first answer is waited for."""
+        clock = self.timeline.argument()
+        return self._valkey.do_all(
+            [
+                (key := self.shards.keys[shard], ("FCALL", library().function(str(name)), 1, key, clock, *args))
+                for shard, (name, *args) in questions
+            ]
+        )
 
     def rules(self, origin: str) -> OriginRules | None:
         """The robots rules in force for an origin."""
-        return telling.rules_told(origin, self._ask(self._shards.of_origin(origin), "rules", origin))
+        return telling.rules_told(origin, self.ask(self.shards.of_origin(origin), "rules", origin))
 
     def counters(self) -> list[telling.ShardCounters]:
         """What each shard counts."""
-        return [telling.counters_told(told) for told in self._every("snapshot")]
+        with self._counting:
+            at, known = self._counted
+            if not known or time.monotonic() - at >= self.counted_for_s:
+                known = [telling.counters_told(told) for told in self.ask_every("snapshot")]
+                self._counted = time.monotonic(), known
+            return known
+
+    def forget_counters(self) -> None:
+        """Something was changed from here: whoever looks next is to see it."""
+        self._counted = 0.0, []
 
     def snapshot(self) -> FrontierSnapshot:
         """Counters of all shards."""
         return telling.snapshot_of(self.counters(), self.timeline.now())
 
-    def totals(self) -> FrontierSnapshot:
-        """The same, under the name that the engine of a directory gives its own record of counters."""
-        return self.snapshot()
+    def mean_rank(self) -> int:
+        """What ranks are compared with; each shard has its own, and this is between them."""
+        asked: list[tuple[str, tuple[Word, ...]]] = [(key, ("HGET", f"{key}:meta", "mean")) for key in self.shards.keys]
+        means = [int(one) for one in self._valkey.do_all(asked) if one]
+        return sum(means) // len(means) if means else ranks.FIRST_MEAN
 
     def ages(self) -> dict[int, list[int]]:
         """Queued URLs by the time they were admitted, and class."""
@@ -130,12 +172,12 @@ class RedisFrontierView:
 
     def _known(self, host: str, fingerprint: Fingerprint) -> Reply:
         """What a shard tells of a URL; with what is kept elsewhere of the queue, where it is in that."""
-        shard = self._shards.of_host(host)
+        shard = self.shards.of_host(host)
         for _ in range(MOST_ROUNDS):
-            told = self._ask(shard, "story", host, fingerprint)
+            told = self.ask(shard, "story", host, fingerprint)
             if told[0] != b"spilled":
                 return told
-            told = self._ask(shard, "story", host, fingerprint, *self.kept(int(told[1])))
+            told = self.ask(shard, "story", host, fingerprint, *self.kept(int(told[1])))
             if told[0] != b"spilled":
                 return told
         raise FrontierError(f"a part of the queue of {host} is not where it is kept", "restore the table `spilled`")
@@ -149,7 +191,21 @@ class RedisFrontierView:
 
     def story(self, host: str, fingerprint: Fingerprint) -> UrlStory | None:
         """What is known of a URL."""
-        told = self._known(host, fingerprint)
+        return self._story(self._known(host, fingerprint), host, fingerprint)
+
+    def stories(self, addresses: Sequence[Address]) -> list[UrlStory | None]:
+        """The same of each of many, without waiting for one before the next is asked."""
+        asked: list[tuple[int, tuple[Word, ...]]] = [
+            (self.shards.of_host(one.host), ("story", one.host, one.fingerprint)) for one in addresses
+        ]
+        return [
+            self._story(told, one.host, one.fingerprint)
+            if told[0] != b"spilled"
+            else self.story(one.host, one.fingerprint)
+            for one, told in zip(addresses, self.ask_all(asked), strict=True)
+        ]
+
+    def _story(self, told: Reply, host: str, fingerprint: Fingerprint) -> UrlStory | None:
         match told[0]:
             case b"url":
                 return telling.story_told(told[1], self.timeline.wall_of(self.timeline.now()))
@@ -163,10 +219,19 @@ class RedisFrontierView:
         return telling.task_told(told[1]) if told[0] == b"url" else None
 
     def dead(self, limit: int, after: bytes = b"") -> list[UrlStory]:
-        """Dead letters in key order, over all shards."""
+        """Dead letters shard by shard, in key order within each: those that have none are not asked."""
         wall_ms = self.timeline.wall_of(self.timeline.now())
-        found = [telling.story_told(one, wall_ms) for told in self._every("dead", limit, after) for one in told]
-        return sorted(found, key=self.key_of)[:limit]
+        first = self.shards.of_host(after[:-17].decode()) if after else 0
+        keys = self.shards.keys[first:]
+        counted = self._valkey.do_all([(key, ("ZCARD", f"{key}:dead")) for key in keys])
+        found: list[UrlStory] = []
+        for shard, count in enumerate(counted, first):
+            if len(found) == limit:
+                break
+            if count:
+                told = self.ask(shard, "dead", limit - len(found), after if shard == first else b"")
+                found += [telling.story_told(one, wall_ms) for one in told]
+        return found
 
     def key_of(self, story: UrlStory) -> bytes:
         """Where a page of `dead` ended, for the next one."""
@@ -174,13 +239,13 @@ class RedisFrontierView:
 
     def holds(self, token: Token, fingerprint: Fingerprint | None, origin: str = "") -> bool:
         """Whether a lease still exists and its task is not yet settled."""
-        return bool(self._ask(self._shards.of_token(token), "holds", token, fingerprint or b"", origin))
+        return bool(self.ask(self.shards.of_token(token), "holds", token, fingerprint or b"", origin))
 
     # Hosts, domains, what people decided
 
     def host(self, name: str) -> HostSeen | None:
         """Where a host stands."""
-        told = self._ask(self._shards.of_host(name), "host", name)
+        told = self.ask(self.shards.of_host(name), "host", name)
         if not told:
             return None
         named = dict(zip((field.name for field in fields(HostSeen)), told, strict=True))
@@ -189,40 +254,44 @@ class RedisFrontierView:
 
     def domain(self, name: str) -> DomainSeen | None:
         """What is known of a domain."""
-        told = self._ask(self._shards.of_domain(name), "domain", name)
+        told = self.ask(self.shards.of_domain(name), "domain", name)
         if not told:
             return None
         window = int(told[5] or b"0", 2)
         packed = window.to_bytes((window.bit_length() + 7) // 8, "big")
         pages, hosts, over, useful, paused_until = told[:5]
-        return DomainSeen(name, pages, hosts, over, useful, paused_until, Health(packed, *told[6:9]))
+        health, referrers = Health(packed, *told[6:9]), told[9] << 32 | told[10]
+        return DomainSeen(name, pages, hosts, over, useful, paused_until, health, referrers)
 
     def policy(self, domain: str) -> DomainPolicy | None:
         """What a person decided for a domain."""
-        key = self._shards.keys[self._shards.of_domain(domain)]
+        key = self.shards.keys[self.shards.of_domain(domain)]
         raw = self._valkey.do(key, "HGET", f"{key}:policies", domain)
         return None if raw is None else read_policy(raw)
 
     def policies(self) -> dict[str, DomainPolicy]:
         """All policies."""
         found: dict[str, DomainPolicy] = {}
-        for key in self._shards.keys:
-            raw = self._valkey.do(key, "HGETALL", f"{key}:policies")
+        asked: list[tuple[str, tuple[Word, ...]]] = [(key, ("HGETALL", f"{key}:policies")) for key in self.shards.keys]
+        for raw in self._valkey.do_all(asked):
             found |= {name.decode(): read_policy(value) for name, value in zip(raw[::2], raw[1::2], strict=True)}
         return found
 
     def blocks(self) -> list[Block]:
         """All blocks; every shard knows them."""
-        key = self._shards.keys[0]
+        key = self.shards.keys[0]
         raw = self._valkey.do(key, "HVALS", f"{key}:blocks")
         return sorted((msgspec.json.decode(one, type=Block) for one in raw), key=lambda block: block.pattern)
 
     def traps(self, limit: int, host: str = "") -> list[Trap]:
         """Patterns that are slowed or quarantined, with their evidence."""
-        names = [host] if host else [one.decode() for told in self._every("flagged", limit) for one in told]
+        names = [host] if host else [one.decode() for told in self.ask_every("flagged", limit) for one in told]
+        asked: list[tuple[int, tuple[Word, ...]]] = [
+            (self.shards.of_host(name), ("tallies", name)) for name in names[:limit]
+        ]
         found: list[Trap] = []
-        for name in names:
-            for told, parked in self._ask(self._shards.of_host(name), "tallies", name):
+        for name, tallies in zip(names, self.ask_all(asked), strict=False):
+            for told, parked in tallies:
                 tally = telling.tally_told(told)
                 if tally.state is not TrapState.NORMAL:
                     found.append(telling.trap_told(name, tally, parked))
@@ -233,7 +302,7 @@ class RedisFrontierView:
     def marks(self) -> dict[SegmentId, int]:
         """Up to where each segment is confirmed, in every shard that knows it: the least."""
         found: dict[SegmentId, int] = {}
-        for marks, _ in self._every("segments"):
+        for marks, _ in self.ask_every("segments"):
             for name, upto in zip(marks[::2], marks[1::2], strict=True):
                 segment = SegmentId(name.decode())
                 found[segment] = max(int(upto), found.get(segment, 0))
@@ -241,15 +310,15 @@ class RedisFrontierView:
 
     def pending_segments(self) -> set[SegmentId]:
         """Segments that pages wait for."""
-        return {SegmentId(one.decode()) for _, pending in self._every("segments") for one in pending}
+        return {SegmentId(one.decode()) for _, pending in self.ask_every("segments") for one in pending}
 
     def orphans(self, segment: SegmentId) -> set[int]:
         """Offsets of captures in a segment whose settle was refused."""
         found: set[int] = set()
-        for key in self._shards.keys:
+        for key in self.shards.keys:
             found |= {int(one) for one in self._valkey.do(key, "SMEMBERS", f"{key}:orphans:{segment}")}
         return found
 
     def overdue(self) -> set[str]:
         """Holders of leases that have expired."""
-        return {one.decode() for told in self._every("overdue") for one in told}
+        return {one.decode() for told in self.ask_every("overdue") for one in told}

@@ -21,17 +21,19 @@ from typing import Any
 from nephila.dedup import SharedDigestIndex
 from nephila.model.errors import EngineAwayError, NephilaError
 from nephila.model.record import SegmentId
-from nephila.model.summary import CrawlSummary, StoppedBy
+from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.node.crawl import Crawl
 from nephila.node.machinery import Machinery
 from nephila.node.recovery import Recovered
 from nephila.seeds import SeedSource
 
+from .broadcasting import Broadcast
 from .identity import WorkerDirectory
 from .lost import LostWorkers
 from .queues import LongQueues
 from .registry import Figures, Member, Registry
 from .trail_shipping import TrailShipper
+from .watching import WorkerWatch
 
 LOOK_S = 0.25
 """How long an idle worker waits before it looks for work that others have brought; as much again at random."""
@@ -61,6 +63,10 @@ class Post:
     """It was that time by the clock of the register, just now."""
     trail: TrailShipper
     """Carries event files and chain to the store."""
+    broadcast: Broadcast
+    """Tells others of events."""
+    watching: Callable[[Callable[[], CrawlSnapshot], Callable[[str, str], None]], WorkerWatch]
+    """Makes what publishes the figures, out of what tells them and what warns."""
 
 
 class FleetCrawl(Crawl):
@@ -69,6 +75,7 @@ class FleetCrawl(Crawl):
     def __init__(self, machinery: Machinery, post: Post) -> None:
         super().__init__(machinery)
         self._post = post
+        self._watch = post.watching(self.snapshot, self.warn)
         self._lost = LostWorkers(post.registry, machinery.frontier, machinery.recovery, machinery.settings.fleet.lost_s)
         self.drained = False
         """Whether it was told to leave."""
@@ -79,14 +86,18 @@ class FleetCrawl(Crawl):
 
     async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
         """Work until there is nothing left to do anywhere, it is told to leave, or somebody stops it."""
-        beats = asyncio.create_task(self._keep_beating(), name="beats")
-        beats.add_done_callback(self._background_ended)
+        beside = {"beats": self._keep_beating(), "figures": self._watch.run(), "broadcast": self._post.broadcast.run()}
+        tasks = [asyncio.create_task(doing, name=name) for name, doing in beside.items()]
+        for task in tasks:
+            task.add_done_callback(self._background_ended)
         try:
             await self._post.trail.begin()
             summary = await super().run(seeds, new_cycle=new_cycle)
         finally:
-            beats.cancel()
-            await asyncio.gather(beats, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._watch.close()
             await self._leave()
             await self._post.trail.leave()
         return summary
@@ -163,6 +174,7 @@ class FleetCrawl(Crawl):
             self._away = ""
             self.warn("engine_back", "the servers that the workers share answer again")
         self._post.share_addresses(orders.alive)
+        self._watch.alive = self._post.broadcast.alive = orders.alive
         if orders.forgotten:
             self._forgotten.set()
         if orders.leave and not self.drained:

@@ -1,4 +1,7 @@
-"""Looking into a fleet's crawl from anywhere: `pages`, `dead`, `why` (F9, T8). Every call connects and leaves again."""
+"""Looking into a fleet's crawl from anywhere: `status`, `pages`, `dead`, `why` (F9, T8).
+
+Every call connects and leaves again.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,35 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TypeVar
 
 from nephila.config import Configured
 from nephila.frontier.redis import RedisFrontier
-from nephila.interfaces.catalogue import CaptureRow, PageRow
+from nephila.frontier.scope import Scope, ScopeSeeds
+from nephila.interfaces.catalogue import PageRow
 from nephila.interfaces.frontier import UrlStory
+from nephila.interfaces.shared import SharedState
 from nephila.model.errors import UsageError
-from nephila.model.outcome import OriginRules
 from nephila.model.settings import Settings
+from nephila.model.summary import SpoolStanding
 from nephila.node.audit import Audit, audit_fleet
 from nephila.node.clock import SystemClock
+from nephila.node.extending import documents_of
 from nephila.node.inspect import DEAD_AT_ONCE, WhyAnswer
 from nephila.node.reasons import REASONS
+from nephila.node.standing import CrawlStatus, Stored, standing
+from nephila.node.story import StoryTeller
 from nephila.node.wiring import identifier_of
 from nephila.politeness import StandardPoliteness
 from nephila.seeds import SeedUrl, spell
 from nephila.store.postgres import PostgresCatalogue
-from nephila.urls import Address, origin_of
+from nephila.urls import Address
 
 from .access import check_fleet
 from .regions import Regions, regional
+from .registry import Registry
+from .scoping import ENTRIES_AT_ONCE
 from .servers import open_frontier
 
 T = TypeVar("T")
@@ -51,7 +62,7 @@ class FleetView:
     def dead(self, limit: int) -> list[UrlStory]:
         """Dead letters."""
 
-        async def look(frontier: RedisFrontier) -> list[UrlStory]:
+        async def look(frontier: RedisFrontier, _: SharedState) -> list[UrlStory]:
             return frontier.dead(limit)
 
         return self._with(self._settings, look)
@@ -59,7 +70,7 @@ class FleetView:
     def revive(self, urls: Sequence[str] | None) -> int:
         """Put dead letters back, all of them for None; how many."""
 
-        async def act(frontier: RedisFrontier) -> int:
+        async def act(frontier: RedisFrontier, _: SharedState) -> int:
             if urls is not None:
                 return await frontier.revive([self._letter(frontier, url) for url in urls])
             count = 0
@@ -80,23 +91,53 @@ class FleetView:
             return WhyAnswer(lines, found=False, data={"state": "refused", "reason": address.reason})
         settings = regional(self._whole, Regions(self._whole.fleet.regions).of(address.host))
 
-        async def look(frontier: RedisFrontier) -> tuple[UrlStory | None, OriginRules | None, bytes]:
+        async def look(frontier: RedisFrontier, state: SharedState) -> WhyAnswer:
             here = identifier_of(settings, frontier.secret).identify(text)
-            fingerprint = here.fingerprint if isinstance(here, Address) else address.fingerprint
-            return frontier.story(address.host, fingerprint), frontier.rules(origin_of(address.url)), fingerprint
+            if not isinstance(here, Address):
+                raise TypeError("an address is one under any secret")
+            agent = settings.fetch.user_agent
+            politeness = StandardPoliteness(settings.politeness, settings.robots, settings.frontier, agent)
+            scope = await _scope(settings, Registry(state, settings.fleet.crawl))
+            catalogue = self._catalogue(settings)
+            try:
+                teller = StoryTeller(frontier.view, catalogue, scope, politeness, SystemClock(), settings)
+                lines, data, found = await asyncio.to_thread(teller.tell, here)
+            finally:
+                catalogue.close()
+            return WhyAnswer(lines, found, data)
 
-        story, rules, fingerprint = self._with(settings, look)
-        agent = settings.fetch.user_agent
-        politeness = StandardPoliteness(settings.politeness, settings.robots, settings.frontier, agent)
-        robots = permission_told(lambda _origin: rules, address, politeness)
-        return story_told(address, story, robots, self._captures(settings, fingerprint))
+        return self._with(settings, look)
 
-    def _captures(self, settings: Settings, fingerprint: bytes) -> list[CaptureRow]:
-        catalogue = self._catalogue(settings)
-        try:
-            return catalogue.captures_of(fingerprint)
-        finally:
-            catalogue.close()
+    def status(self) -> CrawlStatus:
+        """Where the crawl stands, from counters; nothing is scanned."""
+        settings = self._settings
+
+        async def look(frontier: RedisFrontier, state: SharedState) -> CrawlStatus:
+            roll = await Registry(state, settings.fleet.crawl).roll()
+            silent_ms = settings.fleet.silent_s * 1000
+            waiting = [one.figures for one in roll.workers]
+            spool = SpoolStanding(
+                settings.archive.url,
+                sum(one.spool_segments for one in waiting),
+                sum(one.spool_bytes for one in waiting),
+                away=next((one.waits_for for one in waiting if one.waits_for), ""),
+            )
+            catalogue = self._catalogue(settings)
+            try:
+                found = await asyncio.to_thread(
+                    standing,
+                    frontier.view,
+                    Stored(catalogue.capture_count(), catalogue.wire_bytes()),
+                    settings.fleet.crawl,
+                    settings.limits.target_domains,
+                    running=any(one.silent_ms < silent_ms for one in roll.workers),
+                    plugins={},
+                )
+            finally:
+                catalogue.close()
+            return replace(found, spool=spool)
+
+        return self._with(settings, look)
 
     def _letter(self, frontier: RedisFrontier, url: str) -> UrlStory:
         address = identifier_of(self._settings, frontier.secret).identify(url)
@@ -109,55 +150,27 @@ class FleetView:
         name = settings.catalogue.name or settings.fleet.crawl
         return PostgresCatalogue(settings.catalogue, name, os.environ, read_only=True)
 
-    def _with(self, settings: Settings, act: Callable[[RedisFrontier], Awaitable[T]]) -> T:
+    def _with(self, settings: Settings, act: Callable[[RedisFrontier, SharedState], Awaitable[T]]) -> T:
         async def run() -> T:
             async with AsyncExitStack() as stack:
-                _, frontier = await open_frontier(settings, SystemClock(), "visitor", stack, visiting=True)
-                return await act(frontier)
+                state, frontier = await open_frontier(settings, SystemClock(), "visitor", stack, visiting=True)
+                return await act(frontier, state)
 
         return asyncio.run(run())
 
 
-def permission_told(
-    rules_of: Callable[[str], OriginRules | None], address: Address, politeness: StandardPoliteness
-) -> str:
-    """What robots.txt says of a URL, in words."""
-    rules = rules_of(origin_of(address.url))
-    if rules is None:
-        return "not asked for yet"
-    permission = politeness.permits(rules, address.url, "")
-    return "allows it" if permission.allowed else f"forbids it (line {permission.line}: {permission.rule})"
-
-
-def story_told(address: Address, story: UrlStory | None, robots: str, captures: Sequence[CaptureRow]) -> WhyAnswer:
-    """The story of a URL, for people in lines, for scripts as data."""
-    lines = [("URL", address.url)]
-    if story is None:
-        lines += [("verdict", "never met"), ("robots.txt", robots)]
-        return WhyAnswer(lines, found=False, data={"state": "unknown", "robots": robots})
-    lines.append(("verdict", story.state.replace("_", " ")))
-    if story.reason:
-        detail = f" ({story.detail})" if story.detail else ""
-        lines.append(("because", f"{REASONS.get(story.reason, story.reason)}{detail}"))
-    lines.append(("found", f"on {story.via}" if story.via else "as a seed"))
-    lines.append(("depth", f"{story.depth} hops from a seed, class {story.level.name.lower()}"))
-    lines.append(("robots.txt", robots))
-    if story.host_wait_ms:
-        lines.append(("host", f"rests for another {story.host_wait_ms / 1000:.1f} s"))
-    if story.due_in_ms is not None:
-        lines.append(("due", f"in {max(0, story.due_in_ms) / 1000:.0f} s"))
-    lines += [("stored", f"{row.status}, {row.length:,} bytes, {row.segment} at {row.offset}") for row in captures[:3]]
-    data = {
-        "state": story.state,
-        "reason": story.reason,
-        "detail": story.detail,
-        "via": story.via,
-        "depth": story.depth,
-        "retries": story.retries,
-        "robots": robots,
-        "captures": len(captures),
-    }
-    return WhyAnswer(lines, found=True, data=data)
+async def _scope(settings: Settings, registry: Registry) -> Scope:
+    """The scope that all workers share."""
+    lines: list[bytes] = []
+    while entries := await registry.scope(len(lines), ENTRIES_AT_ONCE):
+        lines += entries
+    return Scope(
+        settings.scope,
+        settings.limits.max_depth,
+        ScopeSeeds.from_bytes(b"".join(lines)),
+        repeated_segments=settings.traps.repeated_segments,
+        documents=documents_of(settings),
+    )
 
 
 def audit_of_fleet(configured: Configured, host: str, expect: Sequence[str]) -> Audit:

@@ -41,6 +41,7 @@ from nephila.store import ArchivePlace
 
 from .access import check_fleet
 from .arrived import ArrivedCatalogue
+from .broadcasting import Broadcast
 from .crawl import FleetCrawl, Post
 from .fallback import Fallback
 from .frontier import FleetFrontier
@@ -54,6 +55,7 @@ from .servers import OpenServers
 from .trail_shipping import TrailShipper
 from .untold import Untold
 from .visiting import Visits
+from .watching import Watched, WorkerEar, WorkerWatch
 
 
 @asynccontextmanager
@@ -119,6 +121,8 @@ async def joined(
                 writer=writer,
                 afar=Afar(common.now, partial(_each, carrying, TrailShipper.carry_events)),
             )
+            ear = WorkerEar()
+            broadcast = Broadcast(servers.state, settings.fleet, member.name, ground.clock.wall_ms())
             machinery = assemble(
                 directory,
                 settings,
@@ -126,11 +130,10 @@ async def joined(
                 stack,
                 fail,
                 seat=Seat(engines=engines, addresses=addresses, twins=fallback, keep_twin=untold.keep_twin),
-                listeners=listeners,
+                listeners=[*listeners, ear, broadcast],
             )
             fallback.identifier = machinery.identifier
             carrying.append(_carrier(directory, machinery, identity.id, ground, tell))
-            share = addresses.share_among if addresses is not None else _nothing
             draw = random.Random(writer)  # noqa: S311 - jitter
             post = Post(
                 registry,
@@ -142,10 +145,12 @@ async def joined(
                 servers.frontier.look,
                 partial(servers.frontier.reap_holder, member.id),
                 draw,
-                share,
+                addresses.share_among if addresses is not None else _nothing,
                 LongQueues(servers.frontier, draw),
                 common.heard,
                 carrying[0],
+                broadcast,
+                partial(WorkerWatch, Watched(machinery, servers, member, writer, ear)),
             )
             worker = FleetCrawl(replace(machinery, before_work=scope.follow), post)
             if warning:

@@ -68,7 +68,9 @@ local function store(host, record, settlement)
   record.status, record.segment, record.offset, record.finish =
     outcome.status, outcome.segment, outcome.offset, outcome.finish
   record.etag, record.last_modified, record.page = outcome.etag, outcome.last_modified, outcome.page and 1 or 0
-  Urls.hold_pending(host, record)
+  if not X.lent then -- who fetches for us keeps it where he likes: it is no segment's of ours
+    Urls.hold_pending(host, record)
+  end
 end
 
 local function count(host, outcome)
@@ -398,6 +400,7 @@ function Settle.call(keys, args)
     return { 'OK', 0, 0, 0, 0 }
   end
   local lease, head = cmsgpack.unpack(raw), cjson.decode(args[6])
+  X.lent = head.holder ~= nil
   Admit.begin(args, 7)
   local settlements = read_settlements(head)
   Traps.given(head.patterns)

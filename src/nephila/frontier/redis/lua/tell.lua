@@ -147,19 +147,7 @@ end
 -- Names of hosts with patterns that are slowed or quarantined. ARGV: clock, limit
 function Tell.flagged(keys, args)
   Shard.open(keys[1], args[1])
-  local found, cursor, limit = {}, '0', tonumber(args[2])
-  repeat
-    local step = redis.call('HSCAN', X.P .. 'hosts', cursor, 'COUNT', 1000)
-    cursor = step[1]
-    for at = 1, #step[2], 2 do
-      local host = Shard.host(step[2][at])
-      if host.flagged > 0 and #found < limit then
-        table.insert(found, host.name)
-      end
-      X.hosts[host.name] = nil
-    end
-  until cursor == '0' or #found >= limit
-  return found
+  return redis.call('ZRANGEBYLEX', X.P .. 'flagged', '-', '+', 'LIMIT', 0, tonumber(args[2]))
 end
 
 -- The rules of an origin, with their text. ARGV: clock, origin
@@ -202,7 +190,7 @@ function Tell.host(keys, args)
     host.domain, host.standing, host.next_at, host.reason, host.free_at, host.released_at, host.delay_ms,
     host.crawl_delay_ms, host.fetched, host.fetched_in_cycle, host.urls, Queue.length(host),
     host.shelved[1] + host.shelved[2] + host.shelved[3], host.over, host.fresh, host.token, host.admitted,
-    host.elapsed_ms, host.cycle,
+    host.elapsed_ms, host.cycle, host.ref_hi, host.ref_lo,
   }
 end
 
@@ -215,7 +203,7 @@ function Tell.domain(keys, args)
   end
   return {
     domain.pages, domain.hosts, domain.hosts_over, domain.useful, domain.paused_until, domain.window,
-    domain.errors_in_row, domain.lowered, domain.successes,
+    domain.errors_in_row, domain.lowered, domain.successes, domain.ref_hi, domain.ref_lo,
   }
 end
 

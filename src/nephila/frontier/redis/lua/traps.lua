@@ -70,6 +70,11 @@ local function save(host, tally, was)
   }))
   local change = (tally.state ~= NORMAL and 1 or 0) - (was ~= NORMAL and 1 or 0)
   host.flagged = host.flagged + change
+  if change ~= 0 and host.flagged > 0 then
+    redis.call('ZADD', X.P .. 'flagged', 0, host.name)
+  elseif change ~= 0 then
+    redis.call('ZREM', X.P .. 'flagged', host.name)
+  end
   Shard.count('traps', change)
 end
 Traps.save = save
