@@ -6,16 +6,17 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
-from redis_harness import RedisHarness
+from redis_harness import RedisHarness, policy_for
 from valkey_servers import ValkeyCluster, ValkeySingle, redis_server
 
 from nephila.frontier.embedded.book import Policy
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
+from nephila.frontier.redis.shards import Shards
 from nephila.model.outcome import Done, Release, Settlement
 from nephila.model.record import RecordRef, SegmentId
 from nephila.model.settings import FrontierSettings
-from nephila.model.task import Candidate, Pace
+from nephila.model.task import Candidate, Level, Pace
 from nephila.node.clock import SystemClock
 from nephila.testing.chunks import MemoryChunks
 from nephila.testing.contracts import frontier as suite
@@ -24,12 +25,8 @@ from nephila.testing.contracts.frontier_policy import Options
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
 CHECKS = [*suite.checks(), *policy_suite.checks()]
-ORDERED_OVER_DOMAINS = {
-    "check_fewest_pages_of_the_domain_then_depth",
-    "check_waiting_lifts_a_url",
-    "check_immediate_goes_before_everything",
-}
-"""Which domain goes first is decided within a shard; over several, the classes are drawn and shards take turns."""
+ORDERED_OVER_DOMAINS = {"check_fewest_pages_of_the_domain_then_depth", "check_waiting_lifts_a_url"}
+"""Which domain goes first is decided within a shard (decision 36, 7); what is promised of several has its own tests."""
 
 DRAWN = {"check_no_level_starves", "check_new_and_due_share_the_fetches"}
 """What is drawn is leases: with a robots.txt before every page, half of the draws of these checks would go to those."""
@@ -107,6 +104,96 @@ def test_the_frontier_on_redis_keeps_its_promises(redis: tuple[list[str], str], 
 def test_the_frontier_keeps_its_promises_with_its_queues_kept_elsewhere(single: list[str], check: str) -> None:
     """F1, F2, F3, F4, F5, F6, F7, F8, F9, F10, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, N2: marks as low as they get."""
     run_check(RedisHarness(single, robots=False, chunks=MemoryChunks()), check)
+
+
+def test_within_one_of_several_shards_waiting_decides(cluster: list[str]) -> None:
+    """F7, N1: the same check, with as many shards as it takes for its two domains to share one."""
+    domains = ("low.test", "high.test")
+    count = next(count for count in range(3, 257) if len({Shards("any", count).of_domain(one) for one in domains}) == 1)
+    run_check(RedisHarness(cluster, robots=True, shards=count), "check_waiting_lifts_a_url")
+
+
+def spread_over(shards: Shards, word: str, each: int) -> list[str]:
+    """Domains of every shard, so many of each."""
+    found: dict[int, list[str]] = {}
+    for number in range(100_000):
+        domain = f"{word}{number}.test"
+        some = found.setdefault(shards.of_domain(domain), [])
+        if len(some) < each:
+            some.append(domain)
+        if len(found) == shards.count and all(len(one) == each for one in found.values()):
+            break
+    return [domain for some in found.values() for domain in some]
+
+
+def test_over_shards_the_classes_are_drawn_by_what_waiting_has_made_of_them(cluster: list[str]) -> None:
+    """F1, F7, N1: what waited for 26 days is of the class high in all shards, and has its share of the draws."""
+
+    async def run() -> None:
+        harness = RedisHarness(cluster, robots=False, shards=5)
+        await harness.configure(Options())
+        contract, shards = policy_suite.PolicyContract(harness), Shards("any", 5)
+        old, new = spread_over(shards, "old", 12), spread_over(shards, "new", 12)
+        await harness.frontier.admit(suite.candidates(*(f"https://{one}/" for one in old), level=Level.LOW))
+        contract.tick(26 * policy_suite.DAY_S)
+        await harness.frontier.admit(suite.candidates(*(f"https://{one}/" for one in new), level=Level.MEDIUM))
+        first = [lease.host for _ in range(40) for lease in await contract.claim_pages(1)]
+        await harness.frontier.close()
+        assert sum(one in old for one in first) >= 28, "80 to 15"
+        assert any(one in new for one in first), "nothing starves"
+
+    asyncio.run(run())
+
+
+def test_over_shards_each_shard_keeps_the_order_of_its_domains(cluster: list[str]) -> None:
+    """F6, N1: of the domains of one shard, those with the fewest pages come first, whatever the others do."""
+
+    async def run() -> None:
+        harness = RedisHarness(cluster, robots=False, shards=5)
+        await harness.configure(Options())
+        contract, shards = suite.FrontierContract(harness), Shards("any", 5)
+        domains = spread_over(shards, "some", 5)
+        for pages in range(3):  # the first domain of each shard has no page, the second one, and so on
+            urls = [f"https://{one}/{pages}" for at, one in enumerate(domains) if at % 5 > pages]
+            await harness.frontier.admit(suite.candidates(*urls))
+            for lease in await contract.claim_pages(100):
+                await contract.end(lease, suite.done())
+            harness.clock.advance(2)
+        for at, one in enumerate(domains):  # of those with as many pages, the last is the least deep
+            await harness.frontier.admit(suite.candidates(f"https://{one}/last", depth=5 - at % 5))
+        order = [lease.host for _ in domains for lease in await contract.claim_pages(1)]
+        await harness.frontier.close()
+        assert sorted(order) == sorted(domains)
+        for shard in range(5):
+            places = [domains.index(one) % 5 for one in order if shards.of_domain(one) == shard]
+            assert places == [0, 1, 2, 4, 3], "fewest pages, then the least depth"
+
+    asyncio.run(run())
+
+
+def test_immediate_work_that_others_bring_goes_first_once_it_was_heard_of(cluster: list[str]) -> None:
+    """F1, N1: over 20 shards full of other work; a worker hears of it by its next look at the counters."""
+
+    async def run() -> None:
+        harness = RedisHarness(cluster, robots=False, shards=20)
+        await harness.configure(Options())
+        contract, shards = suite.FrontierContract(harness), Shards("any", 20)
+        await harness.frontier.admit(
+            suite.candidates(*(f"https://{one}/" for one in spread_over(shards, "h", 3)), level=Level.HIGH)
+        )
+        await contract.claim_pages(5)
+        other = await RedisFrontier.open(
+            cluster, harness._crawl, policy_for(Options(), robots=False), worker="w2", clock=harness.clock,
+            options=Opening(virtual=True, visiting=True),
+        )  # fmt: skip
+        await other.admit(suite.candidates("https://now.test/", level=Level.IMMEDIATE, depth=9))
+        await other.close()
+        await harness.frontier.look()
+        (lease,) = await contract.claim_pages(1)
+        assert lease.host == "now.test"
+        await harness.frontier.close()
+
+    asyncio.run(run())
 
 
 def test_several_pages_of_a_lease_are_settled_in_one_call(single: list[str]) -> None:

@@ -156,7 +156,8 @@ def test_a_slow_engine_slows_the_fetching_and_fills_no_memory(
     wait_until(lambda: pages_a_second(fleet, 1) > quick / 3, "it does not recover")
     worker.process.send_signal(signal.SIGTERM)
     worker.process.wait(60)
-    say(f"{quick:.0f} pages/s, slow {slow}: {slowed:.1f}; memory {at_first / 1e6:.0f} MB, then {most / 1e6:.0f} MB")
+    grew = f"memory {at_first / 1e6:.0f} MB, then {most / 1e6:.0f} MB"
+    say(f"{quick:.0f} pages/s, with a slow {slow} {slowed:.1f}; {grew}")
     assert slowed < quick / 2
     assert most < at_first + 40e6
 

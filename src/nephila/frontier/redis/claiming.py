@@ -84,7 +84,12 @@ class Claiming(Settling):
     def _may_have(self, shard: int, lanes: list[int]) -> bool:
         """Whether a shard had hosts of one of these lanes, or of immediate work, when it was last heard of."""
         present = self._present.get(shard)
-        return present is None or bool(present[0]) or any(present[lane] for lane in set(lanes))
+        return present is None or self._is_urgent(shard) or any(present[lane] for lane in set(lanes))
+
+    def _is_urgent(self, shard: int) -> bool:
+        """Whether a shard had immediate work: by the last claim there, or by its counters, which know of others."""
+        counters = self._counters.get(shard)
+        return bool((self._present.get(shard) or [0])[0]) or bool(counters and counters.counts.get("q0", 0))
 
     async def _go_round(
         self, shards: list[int], hosts: int, lease_s: float, holder: str, quota: int | None, wanted: list[int] | None
@@ -110,7 +115,7 @@ class Claiming(Settling):
         every = [*self._mine[start:], *self._mine[:start], *self._others]
         if not self._virtual:
             every = [shard for shard in every if self._quiet.get(shard, 0) <= now]
-        return sorted(every, key=lambda shard: not (self._present.get(shard) or [0])[0])
+        return sorted(every, key=lambda shard: not self._is_urgent(shard))
 
     def _draw(self, hosts: int) -> list[int]:
         """The lanes that so many leases are to come from, among those that any shard had; empty when none is known."""
