@@ -101,7 +101,8 @@ def group_args(groups: Mapping[str, Sequence[Candidate]], seed: int, salt: int |
     pack, tie_seed = _CANDIDATE.pack, seed & 0xFFFF_FFFF
     for host, candidates in groups.items():
         name = host.encode()
-        args += (name, domain_of(host), xxh32_digest(name, tie_seed), len(candidates))
+        names = b"".join([candidate.address.fingerprint[:8] for candidate in candidates])
+        args += (name, domain_of(host), xxh32_digest(name, tie_seed), names)
         for address, depth, level, hops, bonus in candidates:
             tail = tail_of(host, address.url)
             args.append(

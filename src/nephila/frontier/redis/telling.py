@@ -46,10 +46,14 @@ def lease_told(told: Told, verifying: Verifying, late_ms: int) -> tuple[Lease, d
         if task[0] == b"r":
             found.append(RobotsTask(task[1].decode(), task[2].decode(), task[3]))
             continue
-        page, fetched = _page(name, task, verifying, lied_in, cycle)
+        if task[0] == b"n":
+            page, fetched, history, rank = _new_page(task), 0, History(), task[8]
+        else:
+            page, fetched = _page(name, task, verifying, lied_in, cycle)
+            history, rank = History(*task[14]), task[15]
         found.append(page)
         interval = float(recrawl_s) if recrawl_s else None
-        facts[page.fingerprint] = Facts(fetched, History(*task[14]), task[15], pages, Tier(tier.decode()), interval)
+        facts[page.fingerprint] = Facts(fetched, history, rank, pages, Tier(tier.decode()), interval)
     lease = Lease(
         token=Token(token),
         host=name,
@@ -64,6 +68,24 @@ def lease_told(told: Told, verifying: Verifying, late_ms: int) -> tuple[Lease, d
         render=RenderMode(render.decode()),
     )
     return lease, facts
+
+
+def _new_page(task: Told) -> PageTask:
+    """A URL that was never asked for."""
+    return PageTask(
+        fingerprint=Fingerprint(task[1]),
+        url=task[2].decode(),
+        depth=task[3],
+        level=Level(task[4]),
+        hops=task[5],
+        retries=0,
+        cycle=task[6],
+        validators=Validators("", ""),
+        digest=b"",
+        via=task[7].decode(),
+        verify=False,
+        trail=(),
+    )
 
 
 def _page(host: str, task: Told, verifying: Verifying, lied_in: int, cycle: int) -> tuple[PageTask, int]:

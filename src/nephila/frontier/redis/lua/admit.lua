@@ -25,19 +25,23 @@ local function read_candidate(raw)
   }
 end
 
-function Admit.tail_of(raw)
-  return raw:sub(TAIL_AT)
+-- The tails of a group's candidates.
+function Admit.tails(group)
+  local tails = {}
+  for at = 1, group.count do
+    tails[at] = X.args[group.before + at]:sub(TAIL_AT)
+  end
+  return tails
 end
 
--- Candidates of one host: name, domain, tie of the name, how many, then each of them, not yet taken apart.
+-- Candidates of one host: name, domain, tie of the name, names of its URLs, then each of them: they stay where they are
+-- in the arguments, from behind `before` on, and are taken apart as far as is needed.
 local function read_group()
   local args, at = X.args, X.at
-  local count, candidates = tonumber(args[at + 3]), {}
-  for position = 1, count do
-    candidates[position] = args[at + 3 + position]
-  end
+  local names = args[at + 3]
+  local count = #names / 8
   X.at = at + 4 + count
-  return { name = args[at], domain = args[at + 1], tie = args[at + 2], candidates = candidates }
+  return { name = args[at], domain = args[at + 1], tie = args[at + 2], names = names, before = at + 3, count = count }
 end
 
 function Admit.read_groups(count)
@@ -59,11 +63,12 @@ end
 -- Whether patterns of URLs are missing that may have to be parked: before anything is written.
 function Admit.lacks_patterns(groups)
   local lacking = false
+  Shard.glance_all(groups)
   for _, group in ipairs(groups) do
     local host = Shard.glance(group.name)
     if host and host.flagged > 0 then
-      for _, candidate in ipairs(group.candidates) do
-        lacking = Traps.lacks(host, Admit.tail_of(candidate)) or lacking
+      for _, tail in ipairs(Admit.tails(group)) do
+        lacking = Traps.lacks(host, tail) or lacking
       end
     end
   end
@@ -161,9 +166,13 @@ local function meet_record(host, record, candidate)
   return 0
 end
 
-local function meet_again(host, raw, note, known_step)
+local MET = '>BBBhI4I4' -- of a candidate, what is asked of one that is known: depth, class, hops, bonus, tie, draw
+local MET_AT = 17
+
+-- A link to what is known: most of them come to nothing but another rank.
+local function meet_again(host, name, raw, note, known_step)
   local kind, before, depth, number = Urls.read(note)
-  local fp, its_depth, level, _, _, _, chance = struct.unpack(GIVEN, raw)
+  local its_depth, level, _, _, _, chance = struct.unpack(MET, raw, MET_AT)
   if kind == Urls.ON_SHELF then
     if level == 0 then
       local candidate = read_candidate(raw)
@@ -178,20 +187,21 @@ local function meet_again(host, raw, note, known_step)
   if known_step then
     rank = Policy.raised(known_step, rank, chance)
     if rank ~= before then
-      Urls.note(host, fp, kind, rank, depth, number)
+      Urls.note_rank(host, name, kind, rank, depth, number)
     end
   end
   if kind == Urls.IN_QUEUE then
-    if level ~= NO_LEVEL or its_depth < depth or math.floor(rank / BAND) ~= math.floor(before / BAND) then
+    if level ~= NO_LEVEL or its_depth < depth or (rank ~= before and rank - rank % BAND ~= before - before % BAND) then
       host = Shard.host(host.name)
+      local candidate = read_candidate(raw)
       local bundle = Queue.load(host, string.format('%.0f', number))
       if bundle.spilled then
-        Spill.meet(host, bundle, read_candidate(raw), rank, depth)
+        Spill.meet(host, bundle, candidate, rank, depth)
         return 0
       end
-      local url = Queue.find(bundle, fp)
+      local url = Queue.find(bundle, candidate.fp)
       url.rank = rank
-      move(host, bundle, url, read_candidate(raw))
+      move(host, bundle, url, candidate)
     end
     return 0
   end
@@ -199,7 +209,8 @@ local function meet_again(host, raw, note, known_step)
   local returns = state >= Urls.DONE and cycle < X.cycle
   if returns or level ~= NO_LEVEL or (state == Urls.QUEUED and its_depth < depth) then
     host = Shard.host(host.name)
-    return meet_record(host, Urls.record(host, fp), read_candidate(raw))
+    local candidate = read_candidate(raw)
+    return meet_record(host, Urls.record(host, candidate.fp), candidate)
   end
   return 0
 end
@@ -295,29 +306,41 @@ local function count_referrer(group, source)
   if Arith.has_bit(host[half], at) then
     return
   end
-  host = Shard.host(group.name)
+  if host.is_glance and host.over_budget > 0 then
+    host = Shard.host(group.name)
+  end
   host[half] = Arith.with_bit(host[half], at)
   local domain = Shard.domain(host.domain)
   domain[half] = Arith.with_bit(domain[half], at)
-  if Shelves.refill(host) > 0 then
+  if host.is_glance then
+    host.changed = true
+  elseif Shelves.refill(host) > 0 then
     Hosts.wake(host)
   end
 end
 
 -- Add the candidates that are new, host by host. Answers added, cooling, and the new ones by host.
 function Admit.all(groups, source)
-  local added, known, cooling, news = 0, 0, 0, {}
+  local added, known, cooling, news, args = 0, 0, 0, {}, X.args
   X.via = source.via
+  Shard.glance_all(groups)
   for at, group in ipairs(groups) do
-    local host = Shard.glance(group.name)
-    local where, new = host and Urls.where_all(host, group.candidates) or {}, {}
-    local _, known_step = part_for(source, group.domain)
-    for position, raw in ipairs(group.candidates) do
-      if where[position] then
-        known = known + 1
-        cooling = cooling + meet_again(host, raw, where[position], known_step)
-      else
-        new[#new + 1] = read_candidate(raw)
+    local host, new, before, count = Shard.glance(group.name), {}, group.before, group.count
+    if host then
+      local names = Urls.names(group.names, count)
+      local where, _, known_step = Urls.where_all(host, names), part_for(source, group.domain)
+      for position = 1, count do
+        local note = where[position]
+        if note then
+          known = known + 1
+          cooling = cooling + meet_again(host, names[position], args[before + position], note, known_step)
+        else
+          new[#new + 1] = read_candidate(args[before + position])
+        end
+      end
+    else
+      for position = 1, count do
+        new[position] = read_candidate(args[before + position])
       end
     end
     news[at] = new
@@ -337,9 +360,9 @@ end
 local function renew(groups, changed)
   local renewed, at = {}, 0
   for _, group in ipairs(groups) do
-    for _, raw in ipairs(group.candidates) do
+    for position = 1, group.count do
       at = at + 1
-      local said, fp = changed[tostring(at)], raw:sub(1, 16)
+      local said, fp = changed[tostring(at)], X.args[group.before + position]:sub(1, 16)
       local host = said and Shard.host(group.name)
       if host and Urls.has_record(host, fp) then
         local record = Urls.record(host, fp)

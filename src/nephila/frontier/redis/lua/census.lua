@@ -26,7 +26,7 @@ function Tell.census_hosts(keys, args)
   Shard.open(keys[1], args[1])
   local step, found = scanned('hosts', args[2], args[3]), {}
   for at = 1, #step[2], 2 do
-    X.raws[step[2][at]] = step[2][at + 1]
+    Shard.read_glance(step[2][at], step[2][at + 1])
     table.insert(found, figures(Shard.host(step[2][at])))
   end
   return { step[1], found }
@@ -48,7 +48,7 @@ function Tell.census_under(keys, args)
   local pattern, found = '*' .. args[4]:gsub('[%[%]%*%?\\]', '\\%0'), {}
   local step = scanned('hosts', args[2], args[3], pattern)
   for at = 1, #step[2], 2 do
-    X.raws[step[2][at]] = step[2][at + 1]
+    Shard.read_glance(step[2][at], step[2][at + 1])
     local host = Shard.host(step[2][at])
     if host.domain == args[4] then
       table.insert(found, figures(host))

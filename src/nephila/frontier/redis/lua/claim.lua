@@ -169,16 +169,28 @@ local function blocked_until(origin)
   return nil
 end
 
--- The lanes of a host's queue, beginning with the class it was picked for.
-local function lanes_of(host, lane)
-  local firsts = {}
-  for _, place in ipairs(Queue.firsts(host)) do
-    local stored, step = Policy.read_place(place)
-    local other = Hosts.lane_now(host, stored, step) ~= lane and '1' or '0'
-    table.insert(firsts, other .. place:sub(2) .. place:sub(1, 1))
+local LANES = {}
+for lane = 0, 6 do
+  LANES[lane] = string.char(lane)
+end
+
+-- The first bundle of each lane of a host's queue, beginning with the class it was picked for.
+local function firsts_of(host, lane)
+  local members, keys = {}, {}
+  for stored = 0, 6 do
+    local member = host.lanes[stored + 1] > 0 and Queue.first(host, LANES[stored])
+    if member then
+      members[#members + 1] = member
+    end
   end
-  table.sort(firsts)
-  return firsts
+  if #members > 1 then
+    for _, member in ipairs(members) do
+      local stored, step = Policy.read_place(member:sub(1, 9))
+      keys[member] = (Hosts.lane_now(host, stored, step) ~= lane and '1' or '0') .. member:sub(2, 9) .. member:sub(1, 1)
+    end
+    table.sort(members, function(a, b) return keys[a] < keys[b] end)
+  end
+  return members
 end
 
 -- Whether the patterns of a URL are missing to judge it: they are asked for then, with those of others in the queue.
@@ -210,9 +222,14 @@ local function first_unblocked(host, lane)
     return 'lacking'
   end
   Traps.take_probe(host)
-  for _, first in ipairs(lanes_of(host, lane)) do
-    local stored, last = first:sub(10, 10), nil
-    local member = Queue.first(host, stored)
+  local judged = X.blocks > 0 or host.flagged > 0 or Shard.policy(host.domain).max_depth
+  local ended = false -- something left the queue meanwhile
+  for _, first in ipairs(firsts_of(host, lane)) do
+    if #work >= wanted then
+      break
+    end
+    local stored, last = first:sub(1, 1), nil
+    local member = ended and Queue.first(host, stored) or first
     while member and #work < wanted do
       last = member
       local bundle, at = Queue.load(host, Queue.number_in(member)), 1
@@ -226,11 +243,11 @@ local function first_unblocked(host, lane)
         url.url = Urls.spell(host, url.tail_of_record or url.tail)
         local its_origin = Urls.origin(url.url)
         if blocked[its_origin] == nil then
-          if lacks_patterns(host, url) then
+          if judged and lacks_patterns(host, url) then
             return 'lacking'
           end
-          if ends_here(host, url) then
-            following = at -- it left the bundle
+          if judged and ends_here(host, url) then
+            following, ended = at, true -- it left the bundle
           elseif #work > 0 and its_origin ~= origin then
             return 'work', work, known
           else
@@ -246,7 +263,7 @@ local function first_unblocked(host, lane)
             end
             if free then
               origin = its_origin
-              table.insert(work, url)
+              work[#work + 1] = url
             end
           end
         end
@@ -255,7 +272,7 @@ local function first_unblocked(host, lane)
           break
         end
       end
-      member = Queue.first(host, stored, last)
+      member = #work < wanted and Queue.first(host, stored, last) or nil
     end
   end
   if #work > 0 then
@@ -269,6 +286,18 @@ local function first_unblocked(host, lane)
     return 'later', soonest or X.now -- what was looked at has ended, and other work has come
   end
   return 'nothing'
+end
+
+-- The ranks of URLs that were never asked for: those of a record are known with it.
+local function find_ranks(host, urls)
+  local names = {}
+  for at, url in ipairs(urls) do
+    names[at] = url.fp:sub(1, 8)
+  end
+  for at, note in ipairs(Urls.where_all(host, names)) do
+    local _, rank = Urls.read(note)
+    urls[at].rank = rank
+  end
 end
 
 -- Lease a ready host, or put it off: answers the lease, nil, or 'lacking'.
@@ -305,6 +334,7 @@ local function lease_host(host, lane)
     return Claim.make(host, { Claim.robots_task(host, found) }, found, {}, 0)
   end
   local tasks, fingerprints = {}, {}
+  find_ranks(host, found)
   for at, url in ipairs(found) do
     tasks[at], fingerprints[at] = Claim.page_task(host, url), url.fp
   end

@@ -27,13 +27,15 @@ end
 
 function Claim.page_task(host, url)
   local record = url.record
-  local from = record or url
-  local history = record and record.history or { 0, 0, 0, 0, 0, 0 }
+  if not record then
+    return {
+      'n', url.fp, url.url, url.depth, url.level, url.hops, url.cycle, url.via, url.rank or Queue.rank_of(host, url),
+    }
+  end
   return {
-    'p', url.fp, url.url, url.depth, record and record.level or url.level, from.hops, record and record.retries or 0, from.cycle,
-    record and record.etag or '', record and record.last_modified or '', record and record.digest or '', from.via,
-    record and record.trail or {}, record and record.fetched or 0, history, record and record.rank or Queue.rank_of(host, url),
-    record and record.segment ~= '' and 1 or 0,
+    'p', url.fp, url.url, url.depth, record.level, record.hops, record.retries, record.cycle, record.etag,
+    record.last_modified, record.digest, record.via, record.trail, record.fetched, record.history, record.rank,
+    record.segment ~= '' and 1 or 0,
   }
 end
 

@@ -339,8 +339,8 @@ local function lacks_patterns(host, settlements)
         one.seen.patterns = X.patterns[one.url] -- whoever gives none is not counted
         if one.seen.patterns and Traps.needs_links(host, one.seen) then
           for _, group in ipairs(one.groups) do
-            for _, candidate in ipairs(group.name == host.name and group.candidates or {}) do
-              lacking = Traps.lacks(host, Admit.tail_of(candidate)) or lacking
+            for _, tail in ipairs(group.name == host.name and Admit.tails(group) or {}) do
+              lacking = Traps.lacks(host, tail) or lacking
             end
           end
         end

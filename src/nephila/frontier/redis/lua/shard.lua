@@ -23,22 +23,16 @@
 
 local rules_cache = {}
 
--- Records are packed arrays: of a host two, since every link asks for the first. They are taken apart field by field, in
--- one constructor each: a table that grows while it is filled costs several times as much.
+-- Of a host, what every link asks for comes first, as plain values, and the rest behind it as an array: so a link to what
+-- is known reads seven values, and writes them anew without having taken the rest apart. The rest is taken apart in one
+-- constructor: a table that grows while it is filled costs several times as much.
+local GLANCE = 7
 
-local function glance_of(name, first)
+local function host_of(glance, rest)
   return {
-    name = name,
-    domain = first[1], buckets = first[2], urls = first[3], flagged = first[4], ref_hi = first[5], ref_lo =
-    first[6],
-  }
-end
-
-local function host_of(name, raw, first, rest)
-  return {
-    name = name, raw = raw, was_reason = false, was_put_off = 0,
-    domain = first[1], buckets = first[2], urls = first[3], flagged = first[4], ref_hi = first[5], ref_lo =
-    first[6],
+    name = glance.name, raw = glance.raw, was_reason = false, was_put_off = 0,
+    domain = glance.domain, buckets = glance.buckets, urls = glance.urls, flagged = glance.flagged, ref_hi =
+    glance.ref_hi, ref_lo = glance.ref_lo,
     tie = rest[1], token = rest[2], standing = rest[3], next_at = rest[4], reason = rest[5], free_at = rest[6],
     released_at = rest[7], slept_ms = rest[8], delay_ms = rest[9], crawl_delay_ms = rest[10], fetched =
     rest[11], cycle = rest[12], fetched_in_cycle = rest[13], lied_in = rest[14], work_since = rest[15], admitted
@@ -49,9 +43,7 @@ local function host_of(name, raw, first, rest)
 end
 
 local function pack_host(host)
-  return cmsgpack.pack({
-    host.domain, host.buckets, host.urls, host.flagged, host.ref_hi, host.ref_lo,
-  }, {
+  return cmsgpack.pack(host.domain, host.buckets, host.urls, host.flagged, host.ref_hi, host.ref_lo, host.shelved[1], {
     host.tie, host.token, host.standing, host.next_at, host.reason, host.free_at, host.released_at,
     host.slept_ms, host.delay_ms, host.crawl_delay_ms, host.fetched, host.cycle, host.fetched_in_cycle,
     host.lied_in, host.work_since, host.admitted, host.fresh, host.trap_at, host.over, host.next_bundle,
@@ -85,7 +77,7 @@ function Shard.open(name, clock)
   )
   X = {
     P = P, hosts = {}, domains = {}, counts = {}, scores = {}, policy = {}, meta = {}, notes = {},
-    pends = {}, raws = {}, glances = {},
+    pends = {}, glances = {}, tallies = {},
     cycle = tonumber(got[2] or 1), sweep = got[3] or false, mean = tonumber(got[4] or Policy.FIRST_MEAN),
     draws = tonumber(got[5] or 0), tokens = tonumber(got[6] or 0), last = tonumber(got[7] or 0),
     rebooted_at = tonumber(got[8] or 0), slept_ms = 0, covered = got[9] == '1',
@@ -132,36 +124,70 @@ local function put_off(host)
   return false, 0
 end
 
+-- A host as it is stored, for whoever has read it.
+local function read_glance(name, raw)
+  local after, domain, buckets, urls, flagged, ref_hi, ref_lo, over_budget = cmsgpack.unpack_limit(raw, GLANCE)
+  local glance = {
+    name = name, raw = raw, after = after, domain = domain, buckets = buckets, urls = urls, flagged = flagged,
+    ref_hi = ref_hi, ref_lo = ref_lo, over_budget = over_budget, is_glance = true,
+  }
+  X.glances[name] = glance
+  return glance
+end
+
+Shard.read_glance = read_glance
+
+-- What every link asks of a host, nil when it is not known. Only its referrers may be changed here, and `changed` set.
+function Shard.glance(name)
+  local host = X.hosts[name] or X.glances[name]
+  if host ~= nil then
+    return host or nil
+  end
+  local raw = redis.call('HGET', X.P .. 'hosts', name)
+  if not raw then
+    X.glances[name] = false
+    return nil
+  end
+  return read_glance(name, raw)
+end
+
+-- The same for many at once: names of hosts, in the field `name` of each.
+function Shard.glance_all(named)
+  local names = {}
+  for _, one in ipairs(named) do
+    local name = one.name
+    if X.hosts[name] == nil and X.glances[name] == nil then
+      names[#names + 1] = name
+    end
+  end
+  for first = 1, #names, 1000 do
+    local last = math.min(first + 999, #names)
+    local raws = redis.call('HMGET', X.P .. 'hosts', unpack(names, first, last))
+    for at = first, last do
+      local raw = raws[at - first + 1]
+      if raw then
+        read_glance(names[at], raw)
+      else
+        X.glances[names[at]] = false
+      end
+    end
+  end
+end
+
 -- A host, to be changed; nil when it is not known.
 function Shard.host(name)
   local host = X.hosts[name]
   if host ~= nil then
     return host
   end
-  local raw = X.raws[name] or redis.call('HGET', X.P .. 'hosts', name)
-  if not raw then
+  local glance = Shard.glance(name)
+  if not glance then
     return nil
   end
-  local first, rest = cmsgpack.unpack(raw)
-  host = host_of(name, raw, first, rest)
+  local _, rest = cmsgpack.unpack_one(glance.raw, glance.after)
+  host = host_of(glance, rest)
   host.was_reason, host.was_put_off = put_off(host)
   X.hosts[name] = host
-  return host
-end
-
--- What every link asks of a host: only to look at.
-function Shard.glance(name)
-  local host = X.hosts[name] or X.glances[name]
-  if host ~= nil then
-    return host
-  end
-  local raw = redis.call('HGET', X.P .. 'hosts', name)
-  if not raw then
-    return nil
-  end
-  local _, first = cmsgpack.unpack_one(raw)
-  host = glance_of(name, first)
-  X.raws[name], X.glances[name] = raw, host
   return host
 end
 
@@ -292,6 +318,13 @@ function Shard.close()
   end
   for name, host in pairs(X.hosts) do
     Shard.write_host(name, host)
+  end
+  for name, glance in pairs(X.glances) do
+    if glance and glance.changed and X.hosts[name] == nil then
+      redis.call('HSET', P .. 'hosts', name, cmsgpack.pack(
+        glance.domain, glance.buckets, glance.urls, glance.flagged, glance.ref_hi, glance.ref_lo, glance.over_budget
+      ) .. glance.raw:sub(glance.after + 1))
+    end
   end
   for name, domain in pairs(X.domains) do
     local raw = pack_domain(domain)

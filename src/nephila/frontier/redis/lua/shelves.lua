@@ -119,8 +119,9 @@ function Shelves.sort_out(host, urls, lane, step, depth)
   if host.flagged > 0 then
     urls = Traps.without_trapped(host, urls, lane, step, depth)
   end
-  local domain, covering, rest = Shard.domain(host.domain), X.rules.target_domains > 0 and not X.covered, nil
+  local domain, covering, rest = nil, X.rules.target_domains > 0 and not X.covered, nil
   if covering then
+    domain = Shard.domain(host.domain)
     local kept = (domain.pages > 0 or domain.looked_for > 0) and 0 or 1
     urls, rest = parts(urls, kept)
     Shelves.park(host, rest, 'coverage', NO_GROUP, lane, step, depth)

@@ -57,12 +57,27 @@ local function read(pattern, raw)
   }
 end
 
+-- What was read of a host in this call, by pattern; false for what is not counted yet.
+local function read_before(host)
+  local found = X.tallies[host.name]
+  if found == nil then
+    found = {}
+    X.tallies[host.name] = found
+  end
+  return found
+end
+
 local function find(host, pattern)
-  local raw = redis.call('HGET', key_of(host), pattern)
-  return raw and read(pattern, raw) or nil
+  local found = read_before(host)
+  if found[pattern] == nil then
+    local raw = redis.call('HGET', key_of(host), pattern)
+    found[pattern] = raw and read(pattern, raw) or false
+  end
+  return found[pattern] or nil
 end
 
 local function save(host, tally, was)
+  read_before(host)[tally.pattern] = tally
   redis.call('HSET', key_of(host), tally.pattern, cmsgpack.pack({
     tally.state, tally.barren, tally.fetched, tally.fresh, tally.duplicates, tally.repeats, tally.errors,
     tally.since_s, tally.not_before_s, tally.released, tally.poured, tally.poured_hour, tally.flagged_s,
@@ -81,7 +96,14 @@ Traps.save = save
 
 -- The tallies of a URL's patterns, new ones where nothing was counted yet.
 local function tallies_of(host, patterns)
-  local found = {}
+  local found, before = {}, read_before(host)
+  if #patterns == 3 and before[patterns[1][1]] == nil then
+    local one, two, three = patterns[1][1], patterns[2][1], patterns[3][1]
+    local raws = redis.call('HMGET', key_of(host), one, two, three)
+    before[one] = before[one] or (raws[1] and read(one, raws[1]) or false)
+    before[two] = before[two] or (raws[2] and read(two, raws[2]) or false)
+    before[three] = before[three] or (raws[3] and read(three, raws[3]) or false)
+  end
   for at, pattern in ipairs(patterns) do
     found[at] = find(host, pattern[1]) or {
       pattern = pattern[1], group = pattern[2], state = NORMAL, barren = 0, fetched = 0, fresh = 0, duplicates = 0,
@@ -93,9 +115,10 @@ local function tallies_of(host, patterns)
 end
 
 function Traps.all(host)
-  local all, found = redis.call('HGETALL', key_of(host)), {}
+  local all, found, before = redis.call('HGETALL', key_of(host)), {}, read_before(host)
   for at = 1, #all, 2 do
-    table.insert(found, read(all[at], all[at + 1]))
+    before[all[at]] = before[all[at]] or read(all[at], all[at + 1])
+    table.insert(found, before[all[at]])
   end
   return found
 end

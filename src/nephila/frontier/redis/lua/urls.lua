@@ -3,26 +3,38 @@
 -- The index of a host is cut into buckets that stay small (Valkey packs a small hash without pointers), and grows by
 -- one bucket at a time: linear hashing, so that no call ever pays for the whole host.
 
+local byte = string.byte
 local LOAD = 48 -- URLs to a bucket, on average; at most 128 may lie in one for it to stay packed
 
 Urls.QUEUED, Urls.DELAYED, Urls.DONE, Urls.DROPPED, Urls.DEAD = 0, 1, 2, 3, 4
 Urls.COUNTERS = { [2] = 'done', [3] = 'dropped', [4] = 'dead' }
 
-local function bucket_number(host, fingerprint)
+-- The power of two that a host's buckets have outgrown: number and size of the bucket follow from it.
+local function size_of(host)
+  local size, buckets = 1, host.buckets
+  while size * 2 <= buckets do
+    size = size * 2
+  end
+  return size
+end
+
+local function bucket_number(host, fingerprint, size)
   if host.buckets == 1 then
     return 0
   end
-  local b1, b2, b3, b4 = fingerprint:byte(5, 8)
-  local hash, size = ((b1 * 256 + b2) * 256 + b3) * 256 + b4, 1
-  while size * 2 <= host.buckets do
-    size = size * 2
-  end
-  local number = hash % (size * 2)
-  return number < host.buckets and number or hash % size
+  local b1, b2, b3, b4 = byte(fingerprint, 5, 8)
+  size = size or size_of(host)
+  local number = (b1 * 16777216 + b2 * 65536 + b3 * 256 + b4) % (size * 2)
+  return number < host.buckets and number or number - size
+end
+
+local NUMBERS = {} -- as words: making one of a number costs more than a look into a bucket
+for number = 0, 4095 do
+  NUMBERS[number] = string.format('%d', number)
 end
 
 local function key_of(host, number)
-  return X.P .. 'u:' .. host.name .. ':' .. number
+  return X.P .. 'u:' .. host.name .. ':' .. (NUMBERS[number] or string.format('%d', number))
 end
 
 -- What is noted of a URL: kind (0 queued, 1 parked, 2 it has a record), rank, depth, and the number of its bundle, or
@@ -44,8 +56,19 @@ function Urls.read(note)
   return struct.unpack(NOTE, note)
 end
 
+local last_kind, last_rank, last_depth, last_number, last_note -- URLs of one bundle are alike
+
 function Urls.note(host, fingerprint, kind, rank, depth, number)
-  noted(host)[fingerprint:sub(1, 8)] = struct.pack(NOTE, kind, rank, math.min(depth, 255), number)
+  if number ~= last_number or rank ~= last_rank or kind ~= last_kind or depth ~= last_depth then
+    last_kind, last_rank, last_depth, last_number = kind, rank, depth, number
+    last_note = struct.pack(NOTE, kind, rank, depth < 255 and depth or 255, number)
+  end
+  noted(host)[fingerprint:sub(1, 8)] = last_note
+end
+
+-- Note another rank of a URL, by the part of its fingerprint that names it.
+function Urls.note_rank(host, name, kind, rank, depth, number)
+  noted(host)[name] = struct.pack(NOTE, kind, rank, depth, number)
 end
 
 -- What is noted of a URL; nil when it is not known.
@@ -60,32 +83,73 @@ function Urls.has_record(host, fingerprint)
   return note and note:byte(1) == Urls.HAS_RECORD
 end
 
--- The same for many candidates, bucket by bucket; answers a table by their position.
-function Urls.where_all(host, candidates)
-  local buckets, positions, found, notes = {}, {}, {}, X.notes[host.name]
-  for at = 1, #candidates do
-    local name = candidates[at]:sub(1, 8)
-    if notes and notes[name] then
-      found[at] = notes[name]
+local FORMATS, AT_ONCE = {}, 128
+for count = 1, AT_ONCE do
+  FORMATS[count] = string.rep('c8', count)
+end
+
+-- The names of many URLs, which are eight bytes each and lie one after the other.
+function Urls.names(text, count)
+  if count <= AT_ONCE then
+    local names = { struct.unpack(FORMATS[count], text) }
+    names[count + 1] = nil -- where the text ends
+    return names
+  end
+  local names = {}
+  for at = 1, count do
+    names[at] = text:sub(8 * at - 7, 8 * at)
+  end
+  return names
+end
+
+-- What is noted of many URLs, by their names, bucket by bucket; answers a table by position, false for what is not known.
+function Urls.where_all(host, names)
+  local notes, count, found = X.notes[host.name], #names, nil
+  if host.buckets == 1 then
+    if count <= 1000 then
+      found = redis.call('HMGET', key_of(host, 0), unpack(names))
     else
-      local number = bucket_number(host, name)
-      local fields = buckets[number]
-      if fields == nil then
-        fields = { 'HMGET', key_of(host, number) }
-        buckets[number], positions[number] = fields, {}
+      found = {}
+      for first = 1, count, 1000 do
+        local last = math.min(first + 999, count)
+        local values = redis.call('HMGET', key_of(host, 0), unpack(names, first, last))
+        for at = first, last do
+          found[at] = values[at - first + 1]
+        end
       end
-      local some = positions[number]
-      fields[#fields + 1], some[#some + 1] = name, at
+    end
+  else
+    found = {}
+    local size, buckets, lists, places = size_of(host), host.buckets, {}, {}
+    local double = size * 2
+    for at = 1, count do
+      local b1, b2, b3, b4 = byte(names[at], 5, 8)
+      local number = (b1 * 16777216 + b2 * 65536 + b3 * 256 + b4) % double
+      if number >= buckets then
+        number = number - size
+      end
+      local list = lists[number]
+      if list == nil then
+        lists[number], places[number] = { names[at] }, { at }
+      else
+        local length = #list + 1
+        list[length], places[number][length] = names[at], at
+      end
+    end
+    for number, list in pairs(lists) do
+      local some, key = places[number], key_of(host, number)
+      for first = 1, #list, 1000 do
+        local last = math.min(first + 999, #list)
+        local values = redis.call('HMGET', key, unpack(list, first, last))
+        for at = first, last do
+          found[some[at]] = values[at - first + 1]
+        end
+      end
     end
   end
-  for number, fields in pairs(buckets) do
-    local some = positions[number]
-    for first = 1, #some, 1000 do
-      local last = math.min(first + 999, #some)
-      local values = redis.call('HMGET', fields[2], unpack(fields, first + 2, last + 2))
-      for at = first, last do
-        found[some[at]] = values[at - first + 1] or nil
-      end
+  if notes then
+    for at = 1, count do
+      found[at] = notes[names[at]] or found[at]
     end
   end
   return found
@@ -122,22 +186,22 @@ function Urls.write_notes(host, notes)
   while host.urls > host.buckets * LOAD do
     split(host)
   end
-  local buckets = {}
+  local buckets, size = {}, size_of(host)
   for name, note in pairs(notes) do
-    local number = bucket_number(host, name)
+    local number = bucket_number(host, name, size)
     local fields = buckets[number]
-    if fields == nil or #fields > 1000 then
-      if fields then
-        redis.call(unpack(fields))
-      end
-      fields = { 'HSET', key_of(host, number) }
-      buckets[number] = fields
+    if fields == nil then
+      buckets[number] = { name, note }
+    else
+      local length = #fields
+      fields[length + 1], fields[length + 2] = name, note
     end
-    local size = #fields
-    fields[size + 1], fields[size + 2] = name, note
   end
-  for _, fields in pairs(buckets) do
-    redis.call(unpack(fields))
+  for number, fields in pairs(buckets) do
+    local key = key_of(host, number)
+    for first = 1, #fields, 1000 do
+      redis.call('HSET', key, unpack(fields, first, math.min(first + 999, #fields)))
+    end
   end
 end
 
