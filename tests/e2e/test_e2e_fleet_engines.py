@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from gate import gate
 from postgres import Postgres
 from seaweed import Seaweed
 from served import ServedWeb, plain_web, served
-from valkey_servers import ValkeyCluster
+from valkey_servers import ValkeyCluster, ValkeySingle
 
 from nephila.testing.web.truth import Expect
 
@@ -101,6 +102,34 @@ def test_all_of_valkey_restarts_at_once_and_queues_lie_in_the_database(
     left = fleet.status()["frontier"]
     assert (sum(left["queued"].values()), left["spilled"], left["chunks"], left["states"]["pending"]) == (0, 0, 0, 0)
     say(f"{seen['spilled']} URLs outside when the engine was first killed, {rows_outside(fleet)} chunks in all")
+
+
+def test_a_fleet_that_has_lost_its_engine_is_rebuilt_onto_a_new_one(
+    tmp_path: Path, database: Postgres, object_server: Seaweed, hold: ExitStack, say: Callable[[str], None]
+) -> None:
+    """N8, N2, F10, P5: from the archive in the store, under its old name; nothing that was stored is fetched again."""
+    door = hold.enter_context(gate(object_server.ports[0]))
+    web = web_of(hold, tmp_path, seed=93, hosts=6, pages=150, delay_s=0.4)
+    lost = hold.enter_context(ValkeySingle())
+    engines = Engines(lost.names, database, object_server, door)
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, 0.4))
+    fleet.seed()
+    first = fleet.start("first")
+    wait_until(lambda: fleet.pages > 40, "nothing is fetched")
+    first.process.send_signal(signal.SIGTERM)
+    first.process.wait(60)
+    before = fleet.stored()
+    assert 40 < len(before) < 130
+    told = fleet.say("frontier", "rebuild", "--work", tmp_path / "work", code=1)
+    assert told == ""
+    lost.server.ask("FLUSHALL")
+    lost.server.ask("FUNCTION", "FLUSH")
+    rebuilt = json.loads(fleet.say("frontier", "rebuild", "--work", tmp_path / "work", "--json"))
+    assert rebuilt["pages"] >= len(before)
+    assert fleet.stored() == before, "the catalogue is there again"
+    fleet.start("second").end(120)
+    check_all_is_stored_once(fleet)
+    say(f"{len(before)} pages before, {rebuilt['queued']} URLs queued again, {len(fleet.stored())} pages in the end")
 
 
 def memory_of(worker: Worker) -> int:

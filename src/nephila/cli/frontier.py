@@ -114,26 +114,46 @@ def _fleet(ctx: click.Context, directory: Path | None, config: Path | None, name
 
 
 @frontier.command("rebuild")
-@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--config",
     "config",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Settings of the crawl, where DIR has none: a folder warc with the files of an archive is enough.",
+    help="With DIR, the settings where it has none; alone, those of a fleet that has lost its engine.",
+)
+@click.option(
+    "--work",
+    "work",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("nephila-rebuild"),
+    show_default=True,
+    help="Of a fleet: where its archive is copied to meanwhile.",
 )
 @json_option
-def rebuild(*, directory: Path, config: Path | None, as_json: bool) -> None:
-    """Build the frontier of the crawl in DIR anew from its archive, after it was lost.
+@click.pass_context
+def rebuild(ctx: click.Context, *, directory: Path | None, config: Path | None, work: Path, as_json: bool) -> None:
+    """Build the frontier of the crawl in DIR, or of a fleet, anew from its archive, after it was lost.
 
     Nothing is fetched: every answer in the archive is settled once more. What was fetched is known again, what was
     found and not fetched is queued, robots.txt files are in force. The catalogue is written anew, the old one is kept
     beside. What no archive holds is lost, and said.
     """
     from nephila.node.clock import SystemClock  # noqa: PLC0415 - start-up
-    from nephila.node.rebuilding import rebuild_directory  # noqa: PLC0415 - start-up
 
-    rebuilt = rebuild_directory(directory, SystemClock(), config)
+    if directory is None:
+        settings = _fleet(ctx, None, config, "DIR")
+        from nephila.node.fleet.rebuilding import rebuild_fleet  # noqa: PLC0415 - start-up
+
+        if settings is None or config is None:
+            raise UsageError("Either DIR or --config FILE is needed.", "Say which crawl is meant.")
+        rebuilt = rebuild_fleet(settings, config, work, SystemClock())
+        directory = work
+    else:
+        from nephila.node.rebuilding import rebuild_directory  # noqa: PLC0415 - start-up
+
+        rebuilt = rebuild_directory(directory, SystemClock(), config)
     if as_json:
         print_json({"directory": str(directory), **asdict(rebuilt)})
         return

@@ -88,8 +88,11 @@ class ArchiveClock:
         return "rebuilt from the archive"
 
 
-def rebuild_directory(out: Path, clock: Clock, file: Path | None = None) -> Rebuilt:
-    """Build the frontier of a crawl directory anew; `file` has the settings where the directory has none."""
+def rebuild_directory(out: Path, clock: Clock, file: Path | None = None, listed: Catalogue | None = None) -> Rebuilt:
+    """Build the frontier of a crawl directory anew; `file` has the settings where the directory has none.
+
+    `listed` is the old catalogue, where that is elsewhere.
+    """
     directory = CrawlDirectory(out)
     if not directory.warc.is_dir():
         raise CrawlDirectoryError(f"there is no archive in {directory.warc}", "copy the archive's files there")
@@ -99,7 +102,7 @@ def rebuild_directory(out: Path, clock: Clock, file: Path | None = None) -> Rebu
         _refuse(directory, settings, clock)
         scratch = _scratch(directory)
         try:
-            rebuilt = asyncio.run(_rebuild(directory, scratch, _local(settings), clock))
+            rebuilt = asyncio.run(_rebuild(directory, scratch, _local(settings), clock, listed))
             _put_in_place(directory, scratch)
         finally:
             shutil.rmtree(scratch.root, ignore_errors=True)
@@ -143,7 +146,9 @@ def _scratch(directory: CrawlDirectory) -> CrawlDirectory:
     return scratch
 
 
-async def _rebuild(directory: CrawlDirectory, scratch: CrawlDirectory, settings: Settings, clock: Clock) -> Rebuilt:
+async def _rebuild(
+    directory: CrawlDirectory, scratch: CrawlDirectory, settings: Settings, clock: Clock, listed: Catalogue | None
+) -> Rebuilt:
     quick = replace(settings, frontier=replace(settings.frontier, linger_ms=0.0, sync=False))
     archived, failures = ArchiveClock(), list[NephilaError]()
     async with AsyncExitStack() as stack:
@@ -151,7 +156,7 @@ async def _rebuild(directory: CrawlDirectory, scratch: CrawlDirectory, settings:
         old = SqliteCatalogue(directory.catalogue, read_only=True) if directory.catalogue.exists() else None
         if old is not None:
             stack.callback(old.close)
-        replay = Replay(machinery, archived, old)
+        replay = Replay(machinery, archived, old or listed)
         await replay.run()
         archived.advance_to(clock.wall_ms())
         await _block_again(directory, machinery)

@@ -5,7 +5,7 @@ back; `chunks` keeps long queues of the frontier in the same schema. The SQL tha
 beside them.
 """
 
-from .catalogue import PostgresCatalogue
+from .catalogue import PostgresCatalogue, set_aside
 from .chunks import PostgresChunks
 
-__all__ = ["PostgresCatalogue", "PostgresChunks"]
+__all__ = ["PostgresCatalogue", "PostgresChunks", "set_aside"]

@@ -210,3 +210,14 @@ class PostgresCatalogue:
 
     def _rows(self, query: str, *values: object, patience: Patience | None = None) -> list[Row]:
         return self._database.do(lambda session: session.rows(query, *values), patience or self._brief)
+
+
+def set_aside(settings: CatalogueSettings, crawl: str, environ: Mapping[str, str], suffix: str) -> None:
+    """Keep the tables of a crawl under another name, so that others can be made in their place."""
+    schema = schema_of(crawl)
+    database = PostgresDatabase(PostgresAddress.of(settings, environ), schema, settings)
+    try:
+        act = f'ALTER SCHEMA "{schema}" RENAME TO "{schema[: 62 - len(suffix)]}_{suffix}"'
+        database.do(lambda session: session.run(act), Patience(settings.open_s))
+    finally:
+        database.close()

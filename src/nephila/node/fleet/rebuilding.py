@@ -1,0 +1,132 @@
+"""A fleet's frontier built anew onto its engine after that was lost (N8): `nephila frontier rebuild --config FILE`.
+
+The archive is brought from the store of objects into a folder, the frontier is built there as that of any crawl
+directory (`node.rebuilding`), and goes onto the engine as an import does. The catalogue names pages by fingerprints
+that the lost secret made: it is set aside under another name, with the far ends of queues that nobody knows any more,
+and written anew under its own.
+
+The order: what can be refused is looked at first; the catalogue is there before the frontier, and the frontier cannot
+be opened before all of it is. Begun again after it was cut off, it brings only files that are missing, and sets aside
+once more what it had begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import closing
+from pathlib import Path
+
+from nephila.engines.valkey_state import ValkeyState
+from nephila.frontier.moving import check_stream
+from nephila.frontier.redis.shards import crawl_key
+from nephila.interfaces.clock import Clock
+from nephila.interfaces.objects import ObjectStore
+from nephila.model.errors import DatabaseRefusedError, FrontierError
+from nephila.model.record import SegmentId
+from nephila.model.settings import Settings
+from nephila.node.archiving import object_store
+from nephila.node.cataloguing import identity_of
+from nephila.node.directory import CrawlDirectory
+from nephila.node.moving import export_directory
+from nephila.node.rebuilding import Rebuilt, rebuild_directory
+from nephila.store import MARKER, ArchivePlace, SqliteCatalogue
+from nephila.store.postgres import PostgresCatalogue, set_aside
+from nephila.store.rotation import WARC_SUFFIX
+from nephila.store.s3 import S3ObjectStore
+
+from .access import check_fleet, valkey_servers
+from .moving import import_fleet
+
+PIECE_BYTES = 8_000_000
+
+
+def rebuild_fleet(settings: Settings, file: Path, folder: Path, clock: Clock) -> Rebuilt:
+    """Build the frontier of the crawl that the settings (of `file`) name; `folder` holds the archive meanwhile."""
+    crawl = check_fleet(settings)
+    asyncio.run(_refuse_a_frontier(settings, crawl))
+    name = settings.catalogue.name or crawl
+    directory = CrawlDirectory(folder)
+    directory.warc.mkdir(parents=True, exist_ok=True)
+    place = ArchivePlace.parse(settings.archive.url)
+    segments = asyncio.run(_bring(object_store(settings, clock), place, directory.warc))
+    old = _catalogue(settings, name)
+    try:
+        rebuilt = rebuild_directory(folder, clock, file, old)
+    finally:
+        if old is not None:
+            old.close()
+    stream = folder / "frontier.jsonl.gz"
+    stream.unlink(missing_ok=True)
+    export_directory(folder, stream, clock)
+    identity = identity_of(int(check_stream(stream)[0].secret, 16))
+    if old is not None:
+        set_aside(settings.catalogue, name, os.environ, f"before_{clock.wall_ms()}")
+    with (
+        closing(SqliteCatalogue(directory.catalogue, read_only=True)) as here,
+        closing(PostgresCatalogue(settings.catalogue, name, os.environ, identity=identity)) as there,
+    ):
+        for segment in segments:
+            there.record(list(here.captures(segment)), [])
+    asyncio.run(_forget_owner(object_store(settings, clock), place))
+    import_fleet(stream, settings, clock)
+    return rebuilt
+
+
+async def _forget_owner(store: ObjectStore, place: ArchivePlace) -> None:
+    """The archive bears a mark of the crawl that was lost: the next worker writes that of the new one."""
+    key = place.key(MARKER)
+    if key in await store.keys(key) and not (isinstance(store, S3ObjectStore) and await store.remove(key)):
+        raise FrontierError(
+            f"the mark of the lost crawl in {place} may not be removed with these credentials",
+            f"remove the object {key}, and repeat this: nothing is copied twice",
+        )
+
+
+async def _refuse_a_frontier(settings: Settings, crawl: str) -> None:
+    """Nothing is overwritten; what an import has left unfinished does not count."""
+    state = await ValkeyState.open(valkey_servers(settings, os.environ))
+    try:
+        key = crawl_key(crawl, "crawl")
+        found = await state.call("HGET", key, "format")
+    finally:
+        await state.close()
+    if found is not None and b"in part" not in bytes(found):
+        raise FrontierError(
+            f"there is a crawl called {crawl} on the engine", "nothing is overwritten: rebuild is for one that was lost"
+        )
+
+
+def _catalogue(settings: Settings, name: str) -> PostgresCatalogue | None:
+    """The catalogue of the lost crawl, which knows the answers that belong to nobody; None where it is lost, too."""
+    try:
+        return PostgresCatalogue(settings.catalogue, name, os.environ, read_only=True)
+    except DatabaseRefusedError:
+        return None
+
+
+async def _bring(store: ObjectStore, place: ArchivePlace, folder: Path) -> list[SegmentId]:
+    """Copy the files of the archive that are not there yet; their names."""
+    found: list[SegmentId] = []
+    for key in await store.keys(place.key("")):
+        name = key.removeprefix(place.key(""))
+        if not name.endswith(WARC_SUFFIX):
+            continue
+        found.append(SegmentId(name))
+        target = folder / name
+        info = await store.look(key)
+        if info is None or (target.exists() and target.stat().st_size == info.size):
+            continue
+        await asyncio.to_thread(_copy, store, key, info.size, target)
+    if not found:
+        raise FrontierError(f"there is no archive under {place}", "see archive.url")
+    return found
+
+
+def _copy(store: ObjectStore, key: str, size: int, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partly = target.with_name(f".{target.name}")
+    with partly.open("wb") as file:
+        for start in range(0, size, PIECE_BYTES):
+            file.write(store.read(key, start, min(PIECE_BYTES, size - start)))
+    partly.replace(target)
