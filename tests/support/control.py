@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,10 +122,21 @@ def controlled(
     complain: Callable[[str], None] = lambda _: None,
 ) -> Iterator[InProcess]:
     """The API on a crawl directory."""
+    with controlled_by(desk_beside(out), tokens, bounds, complain) as api:
+        yield api
+
+
+@contextmanager
+def controlled_by(
+    opening: AbstractAsyncContextManager[Desk],
+    tokens: tuple[Token, ...] = (),
+    bounds: Bounds = GENEROUS,
+    complain: Callable[[str], None] = lambda _: None,
+) -> Iterator[InProcess]:
+    """The API on a desk."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="control-test")
     thread.start()
-    opening = desk_beside(out)
 
     async def enter() -> Desk:
         return await opening.__aenter__()

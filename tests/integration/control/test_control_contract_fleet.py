@@ -1,0 +1,127 @@
+"""The API of a fleet held against the same description as that of a crawl directory, on real engines (schemathesis)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
+
+import postgres
+import pytest
+import schemathesis
+from control import InProcess, controlled_by
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from schemathesis import GenerationMode, checks
+from seaweed import BUCKET, Seaweed
+from valkey_servers import ValkeySingle
+
+from nephila.config import load
+from nephila.control.app import ENDPOINTS
+from nephila.control.description import describe
+from nephila.node.fleet.desk import desk_of_fleet
+
+OPERATIONS = [
+    (method, path) for path, methods in describe(ENDPOINTS, tokens=False)["paths"].items() for method in methods
+]
+NOT_ASKED = [
+    checks.positive_data_acceptance,  # "a" fits the type of a domain, and is none: that is told with a 422
+]
+EXAMPLES = 5
+SEEDS = [f"http://host{number}.site{number % 7}.test/page-{number}" for number in range(40)]
+SETTINGS = """
+[fleet]
+crawl = "{crawl}"
+servers = ["redis://{valkey}"]
+shards = 16
+
+[catalogue]
+url = "{database}"
+
+[archive]
+url = "s3://{bucket}/{crawl}"
+
+[s3]
+endpoint = "{endpoint}"
+
+[robots]
+obey = false
+
+[scope]
+mode = "all"
+"""
+
+
+@pytest.fixture(scope="module")
+def served(object_server: Seaweed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
+    folder = tmp_path_factory.mktemp("fleet")
+    with ValkeySingle("--appendonly", "yes") as valkey, postgres.running() as database:
+        file = folder / "fleet.toml"
+        file.write_text(
+            SETTINGS.format(
+                crawl=f"t{uuid4().hex[:12]}",
+                valkey=valkey.names[0],
+                database=database.url,
+                bucket=BUCKET,
+                endpoint=object_server.endpoint,
+            )
+        )
+        with patch.dict(os.environ, {**object_server.environ, **database.environ}):
+            configured = load(file=file, environ=os.environ)
+            with controlled_by(desk_of_fleet(configured, folder / "desk")) as api:
+                prepare(api)
+                yield api
+
+
+def prepare(api: InProcess) -> None:
+    """Something to list: queued, lent and fetched, given up, paused, blocked."""
+    assert api.ask("POST", "/api/v1/seeds", {"urls": SEEDS}).json()["added"] == len(SEEDS)
+    lent = api.ask("POST", "/api/v1/tasks/lease", {"worker_id": "w", "batch_size": 6}).json()["tasks"]
+    assert len(lent) >= 3
+    found = {"http_status": 200, "content_type": "text/html", "content_hash": "00" * 32, "storage_path": "s3://x/y"}
+    assert api.ask("POST", f"/api/v1/tasks/{lent[0]['task_id']}/result", found).status == 200
+    gone = {"error": "gone", "http_status": 410}
+    assert api.ask("POST", f"/api/v1/tasks/{lent[1]['task_id']}/fail", gone).status == 200
+    assert api.ask("POST", "/api/v1/domains/site3.test/pause", {}).status == 200
+    assert api.ask("POST", "/api/v1/blocklist", {"pattern": "site4.test", "reason": "they asked us"}).status == 201
+
+
+@pytest.fixture(scope="module")
+def description(served: InProcess) -> Any:
+    return schemathesis.openapi.from_asgi("/api/v1/openapi.json", served.bridge)
+
+
+def test_there_is_something_to_tell(served: InProcess) -> None:
+    """C1: lists, letters, stories and figures of a fleet's crawl."""
+    ask = served.ask
+    assert ask("GET", "/api/v1/domains").json()["total"] == 7
+    assert ask("GET", "/api/v1/dead-letters").json()["total"] == 1
+    assert ask("GET", "/api/v1/policies").json()["total"] == 1
+    assert ask("GET", "/api/v1/pages").json()["pages"][0]["storage_key"].startswith("s3://x/y")
+    told = ask("GET", "/api/v1/status").json()
+    assert (told["paused"], told["blocks"], told["running"]) == (1, 1, False)
+    assert ask("GET", "/readyz").json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=[f"{method} {path}" for method, path in OPERATIONS])
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["fitting", "unfitting"])
+def test_no_answer_departs_from_the_description(description: Any, method: str, path: str, mode: GenerationMode) -> None:
+    """C1, N2: no server error; no status, type or shape that is not described; what does not fit is refused."""
+    operation = description[path][method]
+    if mode is GenerationMode.NEGATIVE and not (operation.body or operation.query):
+        mode = GenerationMode.POSITIVE  # there is nothing about it that a type could find wrong
+
+    @seed(7)
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def hold(case: Any) -> None:
+        case.validate_response(case.call(), excluded_checks=NOT_ASKED)
+
+    hold()
