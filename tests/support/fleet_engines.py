@@ -194,6 +194,7 @@ class Fleet:
                 assert code is None or answer.status in {code, 201}, (answer.status, text)
                 return text.decode() if raw else json.loads(text)
 
+            ask.url = found[1].removesuffix("/api/v1")  # type: ignore[attr-defined] # for a browser
             yield ask
         finally:
             process.terminate()

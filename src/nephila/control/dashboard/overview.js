@@ -2,12 +2,21 @@
 
 import { get } from "./api.js";
 import { Chart, MOST_SERIES } from "./charts.js";
-import { bars, figure, h, section } from "./dom.js";
+import { bars, figure, h, section, table } from "./dom.js";
 import { count, rate, short, size, span, sum } from "./format.js";
 
 const CLASSES = ["immediate", "high", "medium", "low"];
 
 const seconds = (figure) => span(figure);
+
+const WORKERS = [
+  { head: "worker", cell: (row) => row.name }, { head: "state", cell: (row) => (row.waits_for ? `${row.state}: ${row.waits_for}` : row.state) },
+  { head: "pages", number: true, cell: (row) => short(row.pages) }, { head: "a second", number: true, cell: (row) => rate(row.pages_per_s) },
+  { head: "in flight", number: true, cell: (row) => count(row.in_flight) }, { head: "errors", number: true, cell: (row) => short(row.errors) },
+  { head: "memory", number: true, cell: (row) => size(row.memory_bytes) }, { head: "to upload", number: true, cell: (row) => size(row.spool_bytes) },
+  { head: "heard of", number: true, cell: (row) => `${span(row.silent_s)} ago` },
+];
+const MOST_WORKERS = 100;
 
 export class Overview {
   constructor() {
@@ -23,18 +32,21 @@ export class Overview {
     };
     this.hour = h("div");
     this.left = h("div");
+    this.workers = h("div");
     const choice = h("select", { "aria-label": "Span of the charts", onchange: (event) => { this.resolution = event.target.value; this.refresh(); } },
       h("option", { value: "fine" }, "the last hour"), h("option", { value: "coarse" }, "the last three days"));
     this.element = h("div", {},
       this.figures,
       h("div", { class: "head" }, h("span", { class: "spring" }, choice)),
       h("div", { class: "cards" }, Object.values(this.charts).map((chart) => chart.element),
-        section("Errors of the last hour", this.hour), section("What waits, and for what", this.left)));
+        section("Errors of the last hour", this.hour), section("What waits, and for what", this.left)),
+      section("Workers", this.workers));
   }
 
   async refresh(status) {
-    const [now, series] = await Promise.all([status || get("status"), get("series", { resolution: this.resolution })]);
+    const [now, series, who] = await Promise.all([status || get("status"), get("series", { resolution: this.resolution }), get("workers")]);
     this.show(now);
+    this.attend(who);
     this.draw(series);
   }
 
@@ -57,6 +69,13 @@ export class Overview {
     const off = Object.entries(now.put_off).map(([name, number]) => [`put off: ${name}`, number]);
     const parked = Object.entries(now.parked).map(([name, number]) => [`parked: ${name}`, number]);
     this.left.replaceChildren(bars(Object.fromEntries([...waits, ...off, ...parked]), count));
+  }
+
+  attend({ workers, outside }) {
+    const more = workers.length > MOST_WORKERS ? [`The first ${MOST_WORKERS} of ${count(workers.length)}.`] : [];
+    if (outside) more.push(`${count(outside)} of others, over HTTP.`);
+    this.workers.replaceChildren(table(WORKERS, workers.slice(0, MOST_WORKERS), "Nobody works on this crawl."),
+      more.length ? h("p", { class: "note" }, more.join(" ")) : "");
   }
 
   draw({ step_s, steps }) {
