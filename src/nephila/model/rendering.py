@@ -120,7 +120,7 @@ class RenderFailed:
     """There is nothing: the browser crashed, hung or could not be started."""
 
     reason: str
-    """Machine-readable: ``crash``, ``hang``, ``page``, ``stuck``, ``start``, ``size``."""
+    """Machine-readable: ``crash``, ``hang``, ``page``, ``stuck``, ``start``, ``size``; of borrowed ones also others."""
     detail: str = ""
 
     @property

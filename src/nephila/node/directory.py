@@ -70,6 +70,8 @@ class CrawlDirectory:
         self.near = root / "near"
         self.aliases = root / "aliases"
         self.rendering = root / "rendering"
+        self.visiting = self.rendering / "visiting"
+        """There while a worker of a fleet may be visiting hosts with a browser (J3)."""
         self.events = root / "events"
         self.figures = root / "figures.json"
         self.changes = root / "changes.jsonl"

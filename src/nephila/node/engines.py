@@ -15,6 +15,7 @@ from nephila.interfaces.catalogue import Catalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.duplicates import DigestIndex, SharedDigests
 from nephila.interfaces.network import SharedNames
+from nephila.interfaces.renderer import Renderer, Shelf
 from nephila.model.record import SegmentId
 from nephila.model.settings import Settings
 
@@ -37,6 +38,10 @@ class Engines:
     """Bytes that were fetched so far."""
     shared: SharedDigests | None = None
     """`duplicates`, where workers on other machines add to them."""
+    shelf: Shelf | None = None
+    """What pages in browsers need of other hosts, where workers on other machines need it, too."""
+    browsers: Renderer | None = None
+    """The browsers of other workers, for one that has none."""
     names: SharedNames | None = None
     """Addresses that workers on other machines have learned."""
     writer: int = 0

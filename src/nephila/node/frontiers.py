@@ -14,7 +14,7 @@ from typing import Protocol
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.frontier import Frontier, UrlStory
 from nephila.model.outcome import OriginRules
-from nephila.model.policy import DomainPolicy
+from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
 from nephila.model.task import PageTask, Token
 from nephila.urls import Fingerprint
@@ -68,6 +68,9 @@ class Remains(Protocol):
 
     def host(self, name: str) -> HostPace | None:
         """What is known of a host."""
+
+    def blocks(self) -> Sequence[Block]:
+        """What people have blocked (T7)."""
 
 
 class NodeFrontier(Frontier, Protocol):

@@ -210,7 +210,7 @@ class Recovery:
         """
         visits, self._visits = self._visits, {}
         if not isinstance(self._frontier, LmdbFrontier):
-            return  # workers of a fleet have no browsers
+            return  # of a fleet's workers: their leases last until their hosts have rested
         for token, host in self._frontier.view.leases(holder):
             parts = visits.get(token, [])
             if not parts and not self._is_visited(host):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
@@ -21,32 +22,45 @@ MEMORY_SHARE = 0.25
 NEVER = "never"
 
 
+@dataclass(frozen=True, slots=True)
+class Screens:
+    """What pages are shown by, and what is kept for them."""
+
+    shelf: Shelf
+    """What pages need of other hosts, and those that wait for it."""
+    simulated: Renderer | None = None
+    real: bool = False
+    """A browser of this machine may be used."""
+    borrowed: Renderer | None = None
+    """The browsers of others, where there is none."""
+    mark: Path | None = None
+    """A file that says from now on that pages were shown, if any is."""
+
+
 def rendering_of(
     settings: Settings,
-    renderer: Renderer | None,
     renderings: Renderings,
     events: EventSink,
     clock: Clock,
     stack: AsyncExitStack,
-    shelf: Shelf,
-    *,
-    real: bool,
+    screens: Screens,
 ) -> RenderClause | None:
-    """Who shows pages to browsers; None where nobody is to. `real`: a browser of this machine may be used.
-
-    `shelf` has what pages need of other hosts, and those that wait for it.
-    """
+    """Who shows pages to browsers; None where nobody is to."""
     wanted = settings.render
     if wanted.enabled == NEVER:
         return None
-    if renderer is None and real:
+    renderer, shelf = screens.simulated, screens.shelf
+    if renderer is None and screens.real:
         path = found_browser(wanted.executable)
         renderer = ChromiumPool(wanted, path, settings.fetch.user_agent, browsers_of(wanted)) if path else None
+        renderer = renderer or screens.borrowed
     if renderer is not None:
         stack.push_async_callback(renderer.close)
     places = int(settings.fetch.concurrency * wanted.share)
     holding = Holding(shelf, ResourceNotes(shelf, clock, wanted.wait_s), wanted, clock)
-    return RenderClause(wanted, renderer, renderings, sign_of, events, clock, places, holding)
+    clause = RenderClause(wanted, renderer, renderings, sign_of, events, clock, places, holding)
+    clause.mark = screens.mark
+    return clause
 
 
 def browsers_of(settings: RenderSettings) -> int:

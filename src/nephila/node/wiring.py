@@ -73,12 +73,11 @@ from .directory import CrawlDirectory
 from .engines import Engines, embedded_engines
 from .evidence import evidence_of
 from .extending import PluginBooks, documents_of, extensions_of, fetched_types, read_by, seeds_by, start_plugins
-from .frontiers import NodeFrontier, embedded_of
 from .heartbeat import Heartbeat
 from .machinery import Machinery
 from .reading import list_kind_of, list_reader, page_reader, wanted_types
 from .recovery import Recovery
-from .rendering import rendering_of, visited_by
+from .rendering import Screens, rendering_of, visited_by
 from .scopefile import FollowingSieve, ScopeFollower
 from .sowing import Sower
 from .takedown import TakedownKeeper, Takedowns, roll_when_asked
@@ -328,7 +327,6 @@ def assemble(
     def expires_at(lease: Lease) -> int:
         return expiries.get(lease.token, lease.expires_at)
 
-    shelf = FolderShelf(directory.rendering, settings.render.shelf_bytes, clock, threaded=ground.threaded)
     stages = Stages(
         frontier,
         frontier,
@@ -344,9 +342,7 @@ def assemble(
         Learning(aliases, missing, clock),
         clause if settings.sitemaps.follow else None,
         extensions,
-        rendering_of(
-            settings, ground.renderer, renderings, events, clock, stack, shelf, real=_is_alone(ground, frontier)
-        ),
+        rendering_of(settings, renderings, events, clock, stack, _screens(directory, settings, ground, engines)),
         engines.shared,
     )
     conduct = Conduct(
@@ -362,7 +358,8 @@ def assemble(
         noted=sifting.noted,
         deliver=deliver,
         fatal=fail,
-        is_blocked=lambda host, url: Blocklist(embedded_of(frontier).view.blocks()).find(host, url) is not None,
+        is_blocked=lambda host, url: Blocklist(frontier.view.blocks()).find(host, url) is not None,
+        rests_by_lease=not isinstance(frontier, LmdbFrontier),
     )
     pipeline = Pipeline(stages, conduct)
     recovery = Recovery(
@@ -443,13 +440,16 @@ def _takedowns(
     return TakedownKeeper(Takedowns(parts), books.frontier.view, kept.archive, kept.bookkeeper.nudge)
 
 
-def _is_alone(ground: Ground, frontier: NodeFrontier) -> bool:
-    """Whether browsers of this machine may be used: not on a simulated network, and not in a fleet.
-
-    What a worker of a fleet was asking a host for when it died is known to nobody else: the rest after a visit (J3)
-    could not be kept.
-    """
-    return ground.dialer is None and isinstance(frontier, LmdbFrontier)
+def _screens(directory: CrawlDirectory, settings: Settings, ground: Ground, engines: Engines) -> Screens:
+    """What pages are shown by: not by a browser on a simulated network; in a fleet also by those of others."""
+    size = settings.render.shelf_bytes
+    return Screens(
+        engines.shelf or FolderShelf(directory.rendering, size, ground.clock, threaded=ground.threaded),
+        ground.renderer,
+        real=ground.dialer is None,
+        borrowed=engines.browsers,
+        mark=None if engines.shelf is None else directory.visiting,
+    )
 
 
 def heartbeat_figures(snapshot: CrawlSnapshot) -> tuple[tuple[str, int], ...]:

@@ -101,5 +101,7 @@ class Conduct:
     deliver: Callable[[CrawledPage], Awaitable[None]] | None = None
     fatal: Callable[[NephilaError], None] = lambda _: None
     """Our own failure, such as a full disk: ends the crawl."""
+    rests_by_lease: bool = False
+    """Nobody else knows what a visit has asked for: if we die, its lease must last until its host has rested (J3)."""
     is_blocked: Callable[[str, str], bool] = lambda _host, _url: False
     """Whether a person has blocked a URL of a host (T7)."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
@@ -104,6 +105,8 @@ class RenderClause:
         `holding` keeps pages that wait for other hosts; where it is None, none does.
         """
         self.holding = holding
+        self.mark: Path | None = None
+        """A file that says, whatever dies now, that pages were shown."""
         self.settings = settings
         self.renderer = renderer
         self.cache = PartCache(settings.cache_bytes)
@@ -231,6 +234,9 @@ class RenderClause:
 
     async def _announce(self, lease: Lease) -> None:
         """Let it be known, whatever dies now, that a browser may be asking this host (J3)."""
+        if self.mark is not None and not self.mark.exists():
+            self.mark.parent.mkdir(exist_ok=True)
+            self.mark.touch()
         known = self._renderings.of(lease.host)
         if not expects(known, RenderMode.AUTO):
             self._renderings.keep(lease.host, replace(known or UNKNOWN, awaited=True))

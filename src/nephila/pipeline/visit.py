@@ -228,7 +228,10 @@ class Visit:
             return "ended"
         if self._busy:
             return "busy"
-        held = conduct.now() + conduct.fetch_limit_ms < conduct.expires_at(self._lease)
+        pace = self._lease.pace
+        rest_ms = max(pace.delay_ms, pace.crawl_delay_ms, pace.base_ms) * (1 + self.requests)
+        needed_ms = conduct.fetch_limit_ms + (rest_ms if conduct.rests_by_lease else 0)
+        held = conduct.now() + needed_ms < conduct.expires_at(self._lease)
         return "" if held else "lease"
 
     def _is_allowed(self, url: str) -> bool:

@@ -22,7 +22,7 @@ import uvloop
 from .demo import demo_spec
 from .web import Auditor, BundleSite, FramedSite, ListedSite, Naming, ScriptSite, SimulatedWeb, WebServer, WebSpec
 
-KINDS = ("mixed", "plain", "demo", "listed", "scripts", "bundles")
+KINDS = ("mixed", "plain", "demo", "listed", "scripts", "bundles", "fleet-bundles")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,6 +63,8 @@ def spec_of(options: argparse.Namespace) -> WebSpec:
         return script_spec(options.seed, options.pages)
     if options.kind == "bundles":
         return bundle_spec(options.seed, options.pages)
+    if options.kind == "fleet-bundles":
+        return bundle_spec(options.seed, options.pages, baited=False)
     sizes = {"page_bytes": options.page_bytes, "links_per_page": options.links}
     if options.kind == "plain":
         spec = WebSpec.plain(options.seed, hosts=options.hosts, pages=options.pages, **sizes)
@@ -90,15 +92,18 @@ def script_spec(seed: int, pages: int) -> WebSpec:
     return WebSpec(seed, hosts=1, pages=1, traps=sites)
 
 
-def bundle_spec(seed: int, pages: int) -> WebSpec:
-    """A web of sites whose scripts lie on other hosts, one of which lets nobody have them, and the data of one (J3)."""
-    far = ScriptSite(3, label="shop", bundle="cdn-1.test", api="api-3.test")
+def bundle_spec(seed: int, pages: int, *, baited: bool = True) -> WebSpec:
+    """A web of sites whose scripts lie on other hosts, one of which lets nobody have them, and the data of one (J3).
+
+    `baited`: they also want data of an address that is not public, which belongs into a network of its own.
+    """
+    far = ScriptSite(3, label="shop", bundle="cdn-1.test", api="api-3.test", baited=baited)
     sites = (
-        ScriptSite(pages, label="spa", bundle="cdn-1.test"),
+        ScriptSite(pages, label="spa", bundle="cdn-1.test", baited=baited),
         BundleSite("cdn"),
         far,
         BundleSite("api", data_of=far, lasting="no-store"),
-        ScriptSite(3, label="closed", bundle="shut-5.test"),
+        ScriptSite(3, label="closed", bundle="shut-5.test", baited=baited),
         BundleSite("shut", forbids=True),
     )
     return WebSpec(seed, hosts=1, pages=1, traps=sites)

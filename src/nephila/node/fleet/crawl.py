@@ -25,6 +25,7 @@ from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.node.crawl import Crawl
 from nephila.node.machinery import Machinery
 from nephila.node.recovery import Recovered
+from nephila.render import BorrowedBrowsers, BrowserLender
 from nephila.seeds import SeedSource
 
 from .broadcasting import Broadcast
@@ -67,6 +68,8 @@ class Post:
     """Tells others of events."""
     watching: Callable[[Callable[[], CrawlSnapshot], Callable[[str, str], None]], WorkerWatch]
     """Makes what publishes the figures, out of what tells them and what warns."""
+    lender: BrowserLender
+    """Lends the browsers of this worker to others."""
 
 
 class FleetCrawl(Crawl):
@@ -115,6 +118,8 @@ class FleetCrawl(Crawl):
         First what was stored is settled from there, under the leases that still wait for it; then those are returned.
         """
         found = await self._m.recovery.of_spool()
+        if self._post.directory.visiting.exists():
+            return found  # its hosts may have to rest for a whole visit: their leases last that long (J3)
         return replace(found, reaped=await self._post.return_leases())
 
     def _beside(self) -> Sequence[tuple[str, Coroutine[Any, Any, None]]]:
@@ -123,6 +128,7 @@ class FleetCrawl(Crawl):
             ("contents", self._share_contents()),
             ("queues", self._post.queues.look_after(self.warn)),
             ("trail", self._post.trail.run()),
+            ("browsers", self._lend_browsers()),
         )
 
     # Conducting
@@ -197,6 +203,7 @@ class FleetCrawl(Crawl):
 
     async def _leave(self) -> None:
         """Off the register, unless something stays behind in the spool."""
+        self._post.directory.visiting.unlink(missing_ok=True)
         left = await asyncio.to_thread(self._post.directory.spooled_writers)
         if left:
             return
@@ -206,6 +213,13 @@ class FleetCrawl(Crawl):
             self.warn("engine_away", f"this worker could not take its leave: {error}")
 
     # Beside the work
+
+    async def _lend_browsers(self) -> None:
+        """Show the pages of workers that have no browser, where this one has some."""
+        rendering = self._m.rendering
+        renderer = None if rendering is None else rendering.renderer
+        if renderer is not None and not isinstance(renderer, BorrowedBrowsers):
+            await self._post.lender.run(renderer)
 
     async def _look_for_lost(self) -> None:
         while True:

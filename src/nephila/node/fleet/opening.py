@@ -37,6 +37,7 @@ from nephila.node.opening import sized
 from nephila.node.wiring import Ground, Seat, assemble
 from nephila.observe import Fanout
 from nephila.politeness import address_ledger
+from nephila.render import BorrowedBrowsers, BrowserLender, SharedShelf
 from nephila.store import ArchivePlace
 
 from .access import check_fleet
@@ -117,6 +118,8 @@ async def joined(
                 known=tuple,
                 wire_bytes=servers.catalogue.wire_bytes,
                 shared=contents,
+                shelf=SharedShelf(servers.state, crawl_name, settings.render.shelf_bytes),
+                browsers=BorrowedBrowsers(servers.state, crawl_name, settings.render.time_s),
                 names=SharedAddresses(servers.state, crawl_name, settings.fleet.dns_ttl_s, settings.dns.min_ttl_s),
                 writer=writer,
                 afar=Afar(common.now, partial(_each, carrying, TrailShipper.carry_events)),
@@ -151,6 +154,7 @@ async def joined(
                 carrying[0],
                 broadcast,
                 partial(WorkerWatch, Watched(machinery, servers, member, writer, ear)),
+                BrowserLender(servers.state, crawl_name, settings.render.time_s),
             )
             worker = FleetCrawl(replace(machinery, before_work=scope.follow), post)
             if warning:

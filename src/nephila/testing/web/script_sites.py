@@ -75,6 +75,8 @@ class ScriptSite:
     """The name of the host that its script lies on, where that is not its own."""
     api: str = ""
     """The same of its data."""
+    baited: bool = True
+    """Its data name parts that nobody may ask for."""
 
     @property
     def real_pages(self) -> int:
@@ -106,7 +108,8 @@ class ScriptSite:
             page = self.page(path, bank)
             if page is None:
                 return None
-            body = {"title": page.title, "text": page.text, "links": page.links, "extras": [FORBIDDEN_DATA, INNER_DATA]}
+            extras = [FORBIDDEN_DATA, INNER_DATA] if self.baited else []
+            body = {"title": page.title, "text": page.text, "links": page.links, "extras": extras}
             return write_answer(200, [("Content-Type", "application/json")], json.dumps(body).encode())
         if self.page(target, bank) is None:
             return None
