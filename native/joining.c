@@ -207,6 +207,16 @@ static PyObject *slow_join(PyObject *join, PyObject *href) {
     return url;
 }
 
+/* Whether both of two references are anchors and the first may be followed: the usual repetition, where it stays. */
+static int is_plain_anchor(PyObject *known, PyObject *reference) {
+    PyObject *tags[2] = {PyTuple_GET_ITEM(known, 0), PyTuple_GET_ITEM(reference, 0)}, *rel = PyTuple_GET_ITEM(known, 1);
+    for (int tag = 0; tag < 2; tag++)
+        if (!PyUnicode_Check(tags[tag]) || PyUnicode_GET_LENGTH(tags[tag]) != 1 ||
+            PyUnicode_READ_CHAR(tags[tag], 0) != 'a')
+            return 0;
+    return PyUnicode_Check(rel) && PyUnicode_GET_LENGTH(rel) == 0;
+}
+
 static PyObject *resolve_references(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     if (count != 5 || !PyDict_Check(arguments[0]) || !is_noun_type(arguments[4])) {
         PyErr_SetString(PyExc_TypeError, "resolve_references(references, base, join, outranked, Link)");
@@ -226,7 +236,7 @@ static PyObject *resolve_references(PyObject *self, PyObject *const *arguments, 
         if (!failed && url != Py_None) {
             PyObject *known = PyDict_GetItemWithError(links, url);
             int replaces = known == NULL;
-            if (known != NULL) {
+            if (known != NULL && !is_plain_anchor(known, reference)) {
                 PyObject *answer = PyObject_CallFunctionObjArgs(arguments[3], known, PyTuple_GET_ITEM(reference, 0),
                                                                 PyTuple_GET_ITEM(reference, 1), NULL);
                 replaces = answer == NULL ? -1 : PyObject_IsTrue(answer);

@@ -9,6 +9,11 @@ from nephila.model.task import Candidate, Level
 from nephila.urls import Address
 from nephila.urls.identity import UrlRefused
 
+# clock.c; twins in nephila/node/clock.py
+
+def wall_ms() -> int: ...
+def steady_ms() -> int: ...
+
 # frontier.c; twins in nephila/frontier/embedded/links.py
 
 def link_keys(

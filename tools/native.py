@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NAME = "nephila_native"
-FLAGS = ("-O2", "-fPIC", "-shared", "-std=c11", "-fvisibility=hidden", "-fno-strict-aliasing", "-DNDEBUG")
+FLAGS = ("-O3", "-fPIC", "-shared", "-std=c11", "-fvisibility=hidden", "-fno-strict-aliasing", "-DNDEBUG")
 
 
 class NotBuiltError(Exception):

@@ -102,10 +102,10 @@ class ScopeSieve:
             self._tell(refused, sifted)
         if elements or len(wanted) > self._limit:
             # What may be followed is chosen from, not all that is on the page: foreign links must not hide its own.
-            by_link = dict(zip(wanted, candidates, strict=True))
             chosen = self._choose(wanted, self._limit)
-            candidates = [by_link[link] for link in chosen]
             if len(chosen) < len(wanted):
+                by_link = dict(zip(wanted, candidates, strict=True))
+                candidates = [by_link[link] for link in chosen]
                 sifted.malformed["links_per_page"] = len(wanted) - len(chosen)
         sifted.candidates.extend(candidates)
         return sifted

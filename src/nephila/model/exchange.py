@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field
 from enum import StrEnum
 
 from .noun import noun
@@ -103,17 +103,36 @@ class Fetched:
     """When the request left, on the clock that does not jump: milliseconds since the machine booted."""
     stale_address: bool = False
     """The last known address of the name was used, because no name server answered (H4); told by the event alone."""
+    memo: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was found out before and is asked for again: headers by their names, and under names that begin with a
+    colon, as no header's does, what others make of it. Says nothing that the rest does not say."""
 
     def without_content(self) -> Fetched:
         """The same without payload and body: for whoever must wait, and needs neither."""
-        return replace(self, payload=b"", body=b"")
+        return Fetched(
+            self.url,
+            self.request,
+            self.head,
+            b"",
+            self.status,
+            self.headers,
+            b"",
+            self.address,
+            self.sent_at,
+            self.ended_at,
+            self.elapsed_ms,
+            self.truncated,
+            self.unwanted,
+            self.bad_certificate,
+            self.sent_ms,
+            self.stale_address,
+        )
 
     def header(self, name: str) -> str:
         """The first value of a header by its lower-case name, or an empty string."""
-        for key, value in self.headers:
-            if key == name:
-                return value
-        return ""
+        if not self.memo:
+            self.memo.update(reversed(self.headers))
+        return self.memo.get(name, "")
 
 
 @noun

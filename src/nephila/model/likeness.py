@@ -7,6 +7,7 @@ words for the same text.
 
 from __future__ import annotations
 
+from operator import eq, or_
 from typing import NamedTuple
 
 MAX_DISTANCE = 6
@@ -34,8 +35,10 @@ def distance(one: Likeness, other: Likeness) -> int:
 
 def resemblance(one: bytes, other: bytes) -> float:
     """The share of three-word runs that two texts have in common, estimated; 0.0 for texts too short to be compared."""
-    parts = [(a, b) for a, b in zip(one, other, strict=False) if a or b]
-    return sum(a == b for a, b in parts) / len(parts) if parts else 0.0
+    equal = list(map(eq, one, other))
+    neither = bytes(map(or_, one, other)).count(0)
+    parts = len(equal) - neither
+    return (equal.count(True) - neither) / parts if parts else 0.0
 
 
 def is_near_duplicate(one: Likeness, other: Likeness) -> bool:

@@ -62,6 +62,7 @@ class CrawlDirectory:
         """The marker, while we hold it."""
         self.marker = root / "nephila-crawl"
         self.scope = root / "scope"
+        self._scope_name = os.fspath(self.scope)
         self.frontier = root / "frontier"
         self.warc = root / "warc"
         self.spool = root / "spool"
@@ -135,7 +136,7 @@ class CrawlDirectory:
     def scope_size(self) -> int:
         """How many bytes of it were saved: changes whenever somebody adds to it."""
         try:
-            return self.scope.stat().st_size
+            return os.stat(self._scope_name).st_size  # noqa: PTH116 - for every page: a path would be spelled anew
         except FileNotFoundError:
             return 0
 

@@ -9,19 +9,49 @@ from nephila.model.exchange import Fetched
 from nephila.model.listing import Listed, ListKind
 from nephila.model.page import Page
 from nephila.model.settings import Settings
-from nephila.parse import MAX_BYTES, document_type, list_kind, media_type, parse_html, read_list
+from nephila.parse import (
+    MAX_BYTES,
+    SNIFF_BYTES,
+    document_type,
+    list_kind,
+    media_type,
+    parse_html,
+    promised_type,
+    read_list,
+)
 
 from .extending import bare_page
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_MEDIA, _DOCUMENT = ":media", ":document"
+"""Where an answer's types are noted (`Fetched.memo`): three parts ask for them, of every page."""
+
+
+def _media_of(fetched: Fetched) -> str:
+    """The type of a body by its header and first bytes."""
+    content_type = fetched.header("content-type")
+    found = fetched.memo.get(_MEDIA)
+    if found is None:
+        found = fetched.memo[_MEDIA] = media_type(content_type, fetched.body[:SNIFF_BYTES])
+    return found
+
+
+def _type_of(fetched: Fetched) -> str:
+    """The type of a body by its URL, too: documents are often served under a wrong name."""
+    content_type = fetched.header("content-type")
+    found = fetched.memo.get(_DOCUMENT)
+    if found is None:
+        promised = promised_type(fetched.url)
+        told = document_type(fetched.url, content_type, fetched.body[:SNIFF_BYTES]) if promised else _media_of(fetched)
+        found = fetched.memo[_DOCUMENT] = told
+    return found
 
 
 def list_kind_of(fetched: Fetched) -> ListKind | None:
     """What an answer lists, if it does."""
     if not fetched.body:
         return None
-    content_type = fetched.header("content-type")
-    return list_kind(fetched.body, content_type, media_type(content_type, fetched.body[:1445]))
+    return list_kind(fetched.body, fetched.header("content-type"), _media_of(fetched))
 
 
 def list_reader(settings: Settings) -> Callable[[Fetched, Counter[str]], Iterator[list[Listed]]]:
@@ -48,7 +78,7 @@ def wanted_types(types: Sequence[str] | None) -> Callable[[Fetched], bool]:
     exact = frozenset(types)
 
     def wanted(fetched: Fetched) -> bool:
-        essence = document_type(fetched.url, fetched.header("content-type"), fetched.body[:1445])
+        essence = _type_of(fetched)
         return essence in exact or essence.partition("/")[0] + "/*" in exact
 
     return wanted
@@ -60,14 +90,13 @@ def page_reader(settings: Settings, others: Sequence[str] = ()) -> Callable[[Fet
     max_bytes = min(MAX_BYTES, settings.fetch.max_decoded_bytes)
 
     def read(fetched: Fetched) -> Page | None:
-        content_type = fetched.header("content-type")
-        kind = document_type(fetched.url, content_type, fetched.body[:1445])
+        kind = _type_of(fetched)
         if kind not in HTML_TYPES:
             return bare_page(fetched, kind, settings) if kind in others else None
         return parse_html(
             fetched.body,
             fetched.url,
-            content_type,
+            fetched.header("content-type"),
             agent=agent,
             robots_tags=[value for name, value in fetched.headers if name == "x-robots-tag"],
             link_headers=[value for name, value in fetched.headers if name == "link"],

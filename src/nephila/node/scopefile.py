@@ -68,6 +68,8 @@ class FollowingSieve:
 
     def instead_of(self, task: PageTask) -> tuple[Candidate, str] | None:
         """As the interface."""
+        if not task.digest:  # never fetched: it is asked for, whatever the scope
+            return None
         self._follow()
         return self._sieve.instead_of(task)
 

@@ -15,7 +15,7 @@ from .office import OFFICE_TYPES, OfficeBounds, OfficeLinks
 from .pdf import PDF_TYPE, PdfBounds, PdfLinks
 from .scan import main_text
 from .signs import sign_of
-from .sniff import document_type, media_type, media_type_of_header
+from .sniff import SNIFF_BYTES, document_type, media_type, media_type_of_header, promised_type
 
 __all__ = [
     "MAX_BYTES",
@@ -23,6 +23,7 @@ __all__ = [
     "MAX_LIST_BYTES",
     "OFFICE_TYPES",
     "PDF_TYPE",
+    "SNIFF_BYTES",
     "ListReader",
     "OfficeBounds",
     "OfficeLinks",
@@ -39,6 +40,7 @@ __all__ = [
     "media_type",
     "media_type_of_header",
     "parse_html",
+    "promised_type",
     "read_list",
     "sign_of",
 ]

@@ -30,17 +30,13 @@ _WORTH = {"a": 0, "area": 2, "iframe": 3, "frame": 3, "meta": 3, "link": 4, "for
 counts 4."""
 
 
-def _leads_to_document(link: Link) -> bool:
-    return link.tag != "link" or _RESOURCE_RELATIONS.isdisjoint(link.rel.split())
-
-
 def _worth(link: Link) -> int:
     return 1 if link.tag == "a" and not link.text else _WORTH.get(link.tag, 4)
 
 
 def links_that_matter(links: Sequence[Link], limit: int = MAX_LINKS) -> list[Link]:
     """At most `limit` of the links, in document order, or those of most worth first when there are too many."""
-    documents = [link for link in links if _leads_to_document(link)]
+    documents = [link for link in links if link.tag != "link" or _RESOURCE_RELATIONS.isdisjoint(link.rel.split())]
     if len(documents) <= limit:
         return documents
     return sorted(documents, key=_worth)[:limit]

@@ -136,7 +136,7 @@ def document_type(url: str, content_type_header: str, body_start: bytes) -> str:
     the URL ends like one and the first bytes are those of one, it is one, whatever the header says. Without bytes, and
     where the header says otherwise than the URL, nothing is said: an empty text, and the bytes will tell.
     """
-    promised = _ENDINGS.get(_ending(url))
+    promised = promised_type(url)
     if promised is None or media_type_of_header(content_type_header) == promised:
         return media_type(content_type_header, body_start)
     if not body_start:
@@ -148,7 +148,7 @@ def document_type(url: str, content_type_header: str, body_start: bytes) -> str:
     return promised if is_one else media_type(content_type_header, body_start)
 
 
-def _ending(url: str) -> str:
-    """What stands behind the last dot of the path, in lower case."""
+def promised_type(url: str) -> str | None:
+    """The type of document that a URL ends like; None for most."""
     path = url.partition("?")[0].partition("#")[0]
-    return path[-5:].rpartition(".")[2].lower()
+    return _ENDINGS.get(path[-5:].rpartition(".")[2].lower())

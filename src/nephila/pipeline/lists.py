@@ -48,7 +48,7 @@ PACKED_TYPES = (
 """Types that lists come in as well, where one is expected."""
 _NAMES = re.compile(r"(?:\.(?:xml|rss|atom|rdf|opml|gz)|sitemap[^/]*\.txt)$", re.IGNORECASE)
 _TEXT = re.compile(r"\.txt$", re.IGNORECASE)
-ORIGINS_REMEMBERED = 1024
+ORIGINS_REMEMBERED = 16_384
 
 
 class Formats(NamedTuple):
@@ -81,21 +81,25 @@ class Lists:
         self._politeness = politeness
         self.sieve = sieve
         self._types = types
+        self._page_types = types and types + LIST_TYPES
+        """Of a page, which may turn out to be a list."""
         self._named: dict[str, tuple[int, frozenset[Fingerprint]]] = {}
 
     # Before the request
 
-    def request(self, task: PageTask, rules: OriginRules | None) -> FetchRequest:
-        """What of an answer to this task is to be read.
+    def request(
+        self, task: PageTask, rules: OriginRules | None, headers: tuple[tuple[str, str], ...] = (), user_agent: str = ""
+    ) -> FetchRequest:
+        """What is asked for, with these headers, and what of an answer to it is to be read.
 
         A guess is no larger than a page: every new host is asked one, most have nothing there, and what may be large
         has to wait for its place. One that is cut off is known for what it is then, and read to its end the next time.
         """
         if self.is_guess(task):
-            return FetchRequest(task.url, accept_types=LIST_TYPES + PACKED_TYPES)
+            return FetchRequest(task.url, headers, LIST_TYPES + PACKED_TYPES, None, user_agent)
         if self.is_expected(task, rules):
-            return FetchRequest(task.url, accept_types=None, max_body_bytes=self.settings.max_bytes)
-        return FetchRequest(task.url, accept_types=self._types and self._types + LIST_TYPES)
+            return FetchRequest(task.url, headers, None, self.settings.max_bytes, user_agent)
+        return FetchRequest(task.url, headers, self._page_types, None, user_agent)
 
     def is_expected(self, task: PageTask, rules: OriginRules | None) -> bool:
         """Whether a task is likely to bring a list: one may be larger than a page, and of any type."""

@@ -116,21 +116,8 @@ class Narrator:
         if not settled.accepted:
             self.late(lease, task, answer)
             return
-        self._tell(
-            EventKind.FETCH_OK,
-            lease,
-            task,
-            status=answer.status,
-            bytes=size,
-            content_type=answer.header("content-type")[:128],
-            elapsed_ms=answer.elapsed_ms,
-            via=task.via,
-            reason=UNWANTED_TYPE if answer.unwanted else judged.error or judged.listing or "",
-            detail=_circumstances(answer),
-            counts=(("added", settled.admission.added), ("known", settled.admission.known), *_policy(lease), *visit),
-            address=answer.address,
-            sent_ms=answer.sent_ms or None,
-        )
+        counts = (("added", settled.admission.added), ("known", settled.admission.known), *_policy(lease), *visit)
+        self._tell_fetched(lease, task, answer, size, judged, counts)
         if judged.location:
             self._tell(EventKind.REDIRECT, lease, task, status=answer.status, detail=judged.location)
         self._tell_duplicates(lease, task, judged)
@@ -154,6 +141,36 @@ class Narrator:
         elif judged.error not in {PROBE, NO_SITEMAP}:
             self.ending(lease, task, outcome, answer)
 
+    def _tell_fetched(
+        self,
+        lease: Lease,
+        task: PageTask,
+        answer: Fetched,
+        size: int,
+        judged: Judgement,
+        counts: tuple[tuple[str, int], ...],
+    ) -> None:
+        """By the places of the fields: every page is told of, and their names take three times as long."""
+        event = Event(
+            EventKind.FETCH_OK,
+            self._clock.wall_ms(),
+            task.url,
+            task.fingerprint,
+            lease.host,
+            task.depth,
+            answer.status,
+            size,
+            answer.header("content-type")[:128],
+            UNWANTED_TYPE if answer.unwanted else judged.error or judged.listing or "",
+            _circumstances(answer) if answer.bad_certificate or answer.stale_address else "",
+            task.via,
+            answer.elapsed_ms,
+            counts,
+            answer.address,
+            answer.sent_ms or None,
+        )
+        self._events.emit(event)
+
     def _tell_duplicates(self, lease: Lease, task: PageTask, judged: Judgement) -> None:
         if judged.original is not None and not judged.not_modified:
             self._tell(EventKind.DUPLICATE, lease, task, detail=judged.original.url)
@@ -162,6 +179,8 @@ class Narrator:
             self._tell(EventKind.DUPLICATE, lease, task, reason=NEAR, detail=judged.near.url, counts=counts)
 
     def _tell_refusals(self, task: PageTask, judged: Judgement) -> None:
+        if not judged.sifted.refused:
+            return
         at = self._clock.wall_ms()
         for refusal in judged.sifted.refused:
             self._events.emit(

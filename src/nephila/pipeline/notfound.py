@@ -75,6 +75,8 @@ _PHRASES = (
     "tidak ditemukan",  # Indonesian
 )
 """Looked for one by one, in lower case: a tenth of the time that one regular expression takes."""
+_ASCII_PHRASES = tuple(phrase for phrase in _PHRASES if phrase.isascii())
+"""Those that a title of ASCII may hold: half of them."""
 _number = re.compile(r"\b404\b").search
 _NO_WORDS = xxh3_64_digest(b"")
 """The shape of a text in which every word holds a digit."""
@@ -101,7 +103,7 @@ def speaks_of_missing(title: str) -> bool:
     if "404" in title and _number(title):
         return True
     low = title.lower()
-    for phrase in _PHRASES:  # noqa: SIM110 - every page of a host that was not probed: any() takes twice as long
+    for phrase in _ASCII_PHRASES if low.isascii() else _PHRASES:  # noqa: SIM110 - every page of a host that was not probed: any() takes twice as long
         if phrase in low:
             return True
     return False

@@ -7,10 +7,10 @@ from nephila.model.outcome import OriginRules
 from nephila.model.task import Lease
 from nephila.urls import origin_of
 
-RULES_REMEMBERED = 1024
+RULES_REMEMBERED = 16_384
 RULES_BYTES = 8_000_000
 """Origins whose rules are kept at hand, and bytes of them all: reading half a megabyte from the store for every page
-would be felt."""
+would be felt. A polite crawl goes round its hosts, so that fewer than there are hosts would be none."""
 
 
 class RulesAtHand:

@@ -320,7 +320,7 @@ class Pipeline(Showing):
         headers, lists = self._conditions(task), self._to.lists
         if lists is None:
             return FetchRequest(task.url, headers, self._conduct.types, user_agent=lease.user_agent)
-        return replace(lists.lists.request(task, rules), headers=headers, user_agent=lease.user_agent)
+        return lists.lists.request(task, rules, headers, lease.user_agent)
 
     async def _objection(self, lease: Lease, under_way: UnderWay, task: PageTask) -> Outcome | None:
         """How a task ends that a plugin does not let go; None when it may, with the headers that are added to it."""

@@ -30,9 +30,10 @@ web's robots.txt files are copies of one another, and a copy takes nothing; pars
 PARSED_BYTES, PARSED_RATIO = 600, 12
 """What parsed rules take: so much each, and so many times their text (8 to 15 were measured)."""
 
-AT_HAND = 256
-AT_HAND_BYTES = 8_000_000
-"""Versions of rules that are found without a look at their text: so many, of so many bytes in all."""
+AT_HAND = 16_384
+AT_HAND_BYTES = 16_000_000
+"""Versions of rules that are found without a look at their text: so many, of so many bytes in all. A polite crawl goes
+round its hosts: were they fewer than its hosts, not one would be found again."""
 
 NOTICE_MS = 250
 """An exchange that we broke off ends, for the server, when it notices: a round trip or so is added to the delay."""

@@ -26,7 +26,7 @@ from nephila.urls import origin_of
 from . import warc
 from .member import deflated, stored
 from .metadata import metadata_block
-from .warc import CrawlIdentity, Exchanged, RecordKind
+from .warc import CrawlIdentity, Exchanged
 
 RULES_TYPE = "text/plain;charset=utf-8"
 """The media type of robots.txt (RFC 9309, 2.3)."""
@@ -64,8 +64,10 @@ class EncodedCapture:
 
 def coding_of(fetched: Fetched) -> str:
     """Transfer and content coding of the payload: ``chunked;gzip``, ``gzip``, or nothing."""
-    names = (fetched.header("transfer-encoding"), fetched.header("content-encoding"))
-    return ";".join(name.lower().replace(" ", "") for name in names if name)
+    transfer, content = fetched.header("transfer-encoding"), fetched.header("content-encoding")
+    if not transfer and not content:
+        return ""
+    return ";".join(name.lower().replace(" ", "") for name in (transfer, content) if name)
 
 
 def written_as(capture: Capture, payload_digest: str, coding: str) -> str:
@@ -108,7 +110,7 @@ def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
         members.append(deflated(warc.resource(exchange, RENDERED_URN + target, capture.rendered, RENDERED_TYPE)))
     members.append(deflated(warc.request(exchange, fetched.request), _SMALL_LEVEL))
     members.append(deflated(warc.metadata(exchange, metadata_block(capture, coding)), _SMALL_LEVEL))
-    record_id = ids.urn(RecordKind.RESPONSE)
+    record_id = ids.stem + warc.RESPONSE
     return EncodedCapture(b"".join(members), len(main), record_id, payload_digest, coding, fetched.sent_at, kind)
 
 
@@ -135,4 +137,6 @@ def _is_incompressible(fetched: Fetched) -> bool:
 def _protocol(head: bytes) -> str:
     """``http/1.1`` from the status line, nothing where it is no HTTP."""
     version = head[:8]
+    if version == b"HTTP/1.1":
+        return "http/1.1"
     return version.decode("ascii", "replace").lower() if version.startswith(b"HTTP/1.") else ""

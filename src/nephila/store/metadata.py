@@ -18,7 +18,7 @@ from nephila.model.record import Capture
 from nephila.model.task import Level, PageTask, PartTask, RobotsTask, Token, Validators
 from nephila.urls import Fingerprint
 
-from .warc import fields_block
+from .warc import fields_block, one_line
 
 NOTE = "note-"
 _OUTLINK = "outlink: "
@@ -27,14 +27,20 @@ _NEXT_OUTLINK = f"\r\n{_OUTLINK}"
 
 def metadata_block(capture: Capture, coding: str) -> bytes:
     """The warc-fields of one capture. `coding` is kept for revisits, whose original had the same."""
-    fields = _lease_fields(capture) + _task_fields(capture.task) + _fetched_fields(capture.fetched)
+    text = _lease_lines(capture) + _task_lines(capture.task) + _fetched_lines(capture.fetched)
     if capture.revisit_of is not None:
-        fields.append(("coding", coding))
+        text += _line("coding", coding)
     if capture.body_left_out:
-        fields.append(("body-left-out", "1"))
-    fields += [(NOTE + name, value) for name, value in capture.notes]
-    block = fields_block(fields)
+        text += "body-left-out: 1\r\n"
+    for name, value in capture.notes:
+        text += _line(NOTE + name, value)
+    block = text.encode("utf-8", "replace")
     return block + _outlink_lines(capture.outlinks) if capture.outlinks else block
+
+
+def _line(name: str, value: str) -> str:
+    """A field whose value is somebody else's: it cannot end its line."""
+    return f"{name}: {one_line(value)}\r\n"
 
 
 def _outlink_lines(outlinks: tuple[str, ...]) -> bytes:
@@ -45,60 +51,55 @@ def _outlink_lines(outlinks: tuple[str, ...]) -> bytes:
     return fields_block(("outlink", outlink) for outlink in outlinks)
 
 
-def _lease_fields(capture: Capture) -> list[tuple[str, str]]:
-    fields = [("via", capture.via)] if capture.via else []
-    fields += (("token", str(int(capture.token))), ("attempt", str(capture.attempt)))
-    task = capture.task
+def _lease_lines(capture: Capture) -> str:
+    via, task = capture.via, capture.task
+    text = f"{_line('via', via) if via else ''}token: {int(capture.token)}\r\nattempt: {capture.attempt}\r\n"
     if task.url != capture.fetched.url:
-        fields.append(("task-url", task.url))
-    if isinstance(task, PageTask) and task.via != capture.via:
-        fields.append(("task-via", task.via))
-    return fields
+        text += _line("task-url", task.url)
+    if isinstance(task, PageTask) and task.via != via:
+        text += _line("task-via", task.via)
+    return text
 
 
-def _task_fields(task: PageTask | RobotsTask | PartTask) -> list[tuple[str, str]]:
-    fields: list[tuple[str, str]] = []
-    if isinstance(task, PartTask):
-        return [("visited-page", task.page)]
+def _task_lines(task: PageTask | RobotsTask | PartTask) -> str:
     match task:
+        case PartTask():
+            return _line("visited-page", task.page)
         case RobotsTask():
-            fields.append(("robots-origin", task.origin))
+            text = _line("robots-origin", task.origin)
         case PageTask():
-            fields += (
-                ("fingerprint", task.fingerprint.hex()),
-                ("depth", str(task.depth)),
-                ("level", str(int(task.level))),
-                ("retries", str(task.retries)),
-                ("cycle", str(task.cycle)),
+            text = (
+                f"fingerprint: {task.fingerprint.hex()}\r\ndepth: {task.depth}\r\nlevel: {int(task.level)}\r\n"
+                f"retries: {task.retries}\r\ncycle: {task.cycle}\r\n"
             )
-            if task.validators.etag:
-                fields.append(("if-none-match", task.validators.etag))
-            if task.validators.last_modified:
-                fields.append(("if-modified-since", task.validators.last_modified))
+            if task.validators:
+                text += _validator_lines(task.validators)
             if task.digest:
-                fields.append(("last-digest", task.digest.hex()))
-            fields += [("trail", spelling) for spelling in task.trail]
-    if task.hops:
-        fields.append(("hops", str(task.hops)))
-    return fields
+                text += f"last-digest: {task.digest.hex()}\r\n"
+            for spelling in task.trail:
+                text += _line("trail", spelling)
+    return f"{text}hops: {task.hops}\r\n" if task.hops else text
 
 
-def _fetched_fields(fetched: Fetched) -> list[tuple[str, str]]:
-    fields = [
-        ("sent-at", str(fetched.sent_at)),
-        ("ended-at", str(fetched.ended_at)),
-        ("fetchTimeMs", str(fetched.elapsed_ms)),
-        ("head-bytes", str(len(fetched.head))),
-    ]
+def _validator_lines(validators: Validators) -> str:
+    etag, moment = validators.etag, validators.last_modified
+    return f"{_line('if-none-match', etag) if etag else ''}{_line('if-modified-since', moment) if moment else ''}"
+
+
+def _fetched_lines(fetched: Fetched) -> str:
+    text = (
+        f"sent-at: {fetched.sent_at}\r\nended-at: {fetched.ended_at}\r\nfetchTimeMs: {fetched.elapsed_ms}\r\n"
+        f"head-bytes: {len(fetched.head)}\r\n"
+    )
     if fetched.sent_ms:
-        fields.append(("sent-steady-ms", str(fetched.sent_ms)))
+        text += f"sent-steady-ms: {fetched.sent_ms}\r\n"
     if fetched.truncated is not None:
-        fields.append(("truncated", fetched.truncated.value))
+        text += f"truncated: {fetched.truncated.value}\r\n"
     if fetched.unwanted:
-        fields.append(("unwanted", "1"))
+        text += "unwanted: 1\r\n"
     if fetched.bad_certificate:
-        fields.append(("bad-certificate", fetched.bad_certificate))
-    return fields
+        text += _line("bad-certificate", fetched.bad_certificate)
+    return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ import can_ada
 
 _LAGGING = ("^", "\u1e9e")
 """Encoded in paths since 2024; the capital sharp s, which IDNA maps to another letter since 2023."""
+_CARET, _SHARP_S = _LAGGING
 
 
 def _scalar_text(text: str) -> str:
@@ -39,7 +40,7 @@ def _exact(base: str | None, href: str) -> str | None:
 
 
 def _lags(text: str) -> bool:
-    return any(char in text for char in _LAGGING)
+    return _CARET in text or _SHARP_S in text
 
 
 ARBITRATED = 5_000
@@ -52,18 +53,23 @@ class Base:
 
     __slots__ = ("_arbitrated", "_parsed", "url")
 
-    def __init__(self, url: str) -> None:
-        """Takes a serialisation; text of unknown origin goes through `parse`."""
+    def __init__(self, url: str, parsed: can_ada.URL | None = None) -> None:
+        """Takes a serialisation, and what it was parsed to if that is at hand; other text goes through `parse`."""
         self.url = url
         self._arbitrated = 0
-        try:
-            self._parsed: can_ada.URL | None = can_ada.parse(url)
-        except ValueError:  # a host that only the newer release takes
-            self._parsed = None
+        self._parsed = parsed
+        if parsed is None:
+            with suppress(ValueError):  # a host that only the newer release takes
+                self._parsed = can_ada.parse(url)
 
     @classmethod
     def parse(cls, url: str) -> Base | None:
         """The base that an absolute URL makes, or None when it cannot be parsed."""
+        if not _lags(url):
+            with suppress(ValueError, TypeError):
+                parsed = can_ada.parse(url)
+                if parsed.href == url:  # as nearly every page's own URL is: parsed once, not twice
+                    return cls(url, parsed)
         whole = resolve(None, url)
         return None if whole is None else cls(whole)
 

@@ -115,6 +115,15 @@ def test_empty_texts_weigh_something_and_copies_nothing() -> None:
     assert len(polite._at_hand) <= conduct.AT_HAND
 
 
+def test_rules_are_at_hand_for_all_hosts_that_a_polite_crawl_goes_round() -> None:
+    """Q2, F8: of thousands of hosts none pushes another out: their texts are not looked at again in the next round."""
+    polite = politeness()
+    hosts = [rules(b"User-agent: *\nDisallow: /a\n", origin=f"https://h{number}.example") for number in range(5_000)]
+    for one in hosts:
+        polite.permits(one, f"{one.origin}/a")
+    assert all(polite._at_hand[id(one)][0] is one for one in hosts)
+
+
 def test_the_largest_files_are_not_all_kept_at_hand() -> None:
     """F8, Q5: a farm of hosts that each have half a megabyte of rules does not fill the memory."""
     polite = politeness()
