@@ -20,6 +20,10 @@ FOUND = {
     "a wait that came below the longest one while the crawl ended": 11117,
     "a crawl that ended in the turn in which it was killed": 20067,
     "a file that could not be closed after a power loss": 210,
+    "bytes that a failed sync was said to have taken, though they were durable before the file was cut": 52138,
+    "what a dead worker had written, which its supervisor could not make durable on a full disk": 53187,
+    "an answer that ended a moment after its connection was given up, with a Retry-After that nobody read": 54444,
+    "a crawl whose last word came as much later as its books wait between two syncs": 75934,
 }
 
 

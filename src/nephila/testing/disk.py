@@ -15,15 +15,10 @@ from __future__ import annotations
 import errno
 import os
 import random
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-
-
-@lru_cache(maxsize=10_000)
-def _folder(path: Path) -> str:
-    """The directory of a file; asked for every file at every sync, and pathlib is slow to tell."""
-    return str(path.parent)
 
 
 @dataclass(eq=False)
@@ -36,7 +31,10 @@ class _Content:
     """Spans that a failed sync left in memory alone: the system takes them for written, and never tries again."""
 
     def drop_unsynced(self) -> None:
-        start = len(self.durable) if self.data.startswith(self.durable) else 0
+        # What was durable stays so, where the file was cut shorter since, too.
+        pairs = zip(self.data, self.durable, strict=False)
+        shared = min(len(self.data), len(self.durable))
+        start = next((at for at, (here, there) in enumerate(pairs) if here != there), shared)
         if start < len(self.data):
             self.dropped.append((start, len(self.data)))
 
@@ -62,6 +60,14 @@ class _Content:
             hole = draw.randint(len(self.durable), kept)
             survived[hole:] = bytes(kept - hole)
         return bytes(survived)
+
+
+_Names = dict[str, _Content]
+"""The files of one directory."""
+
+
+def _by_path(folders: Mapping[str, _Names]) -> dict[Path, _Content]:
+    return {Path(folder, name): one for folder, names in folders.items() for name, one in names.items()}
 
 
 class MemoryFile:
@@ -141,53 +147,64 @@ class ForgetfulDisk:
         self.syncs = 0
         """How many files were synced so far."""
         self.open_files = 0
-        self._files: dict[Path, _Content] = {}
-        self._durable_names: dict[Path, _Content] = {}
+        self._folders: defaultdict[str, _Names] = defaultdict(dict)
+        self._durable: defaultdict[str, _Names] = defaultdict(dict)
+        """The names of each directory as of its last sync."""
 
     def create(self, path: Path) -> MemoryFile:
         """As the protocol."""
         self._check()
-        if path in self._files:
+        folder, name = os.path.split(path)
+        if name in self._folders[folder]:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-        self._files[path] = _Content()
+        self._folders[folder][name] = _Content()
         return self.open(path)
 
     def open(self, path: Path) -> MemoryFile:
         """As the protocol."""
         self._check()
-        if path not in self._files:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        content = self._found(path)
         self.open_files += 1
-        return MemoryFile(self, self._files[path])
+        return MemoryFile(self, content)
+
+    def _found(self, path: Path) -> _Content:
+        folder, name = os.path.split(path)
+        content = self._folders[folder].get(name)
+        if content is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        return content
 
     def names(self, directory: Path) -> list[str]:
         """As the protocol."""
         self._check()
-        here = str(directory)
-        return sorted(path.name for path in self._files if _folder(path) == here)
+        return sorted(self._folders[str(directory)])
 
     def rename(self, source: Path, target: Path) -> None:
         """As the protocol."""
         self._check()
-        if source not in self._files:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
-        self._files[target] = self._files.pop(source)
+        content = self._found(source)
+        self._drop(source)
+        folder, name = os.path.split(target)
+        self._folders[folder][name] = content
 
     def remove(self, path: Path) -> None:
         """As the protocol."""
         self._check()
-        self._files.pop(path, None)
+        self._drop(path)
+
+    def _drop(self, path: Path) -> None:
+        folder, name = os.path.split(path)
+        self._folders[folder].pop(name, None)
 
     def sync_directory(self, directory: Path) -> None:
         """As the protocol."""
         self._check()
-        here = str(directory)
-        elsewhere = {path: one for path, one in self._durable_names.items() if _folder(path) != here}
-        self._durable_names = elsewhere | {path: one for path, one in self._files.items() if _folder(path) == here}
+        self._durable[str(directory)] = dict(self._folders[str(directory)])
 
     def sizes(self, directory: Path) -> dict[str, int]:
         """As the protocol."""
-        return {name: len(self._files[directory / name].data) for name in self.names(directory)}
+        self._check()
+        return {name: len(content.data) for name, content in sorted(self._folders[str(directory)].items())}
 
     def free(self, directory: Path) -> int:
         """As the protocol: one disk for all directories."""
@@ -202,29 +219,30 @@ class ForgetfulDisk:
 
     def used(self) -> int:
         """Bytes that are written."""
-        return sum(len(content.data) for content in self._files.values())
+        return sum(len(content.data) for names in self._folders.values() for content in names.values())
 
     def names_of_all(self) -> frozenset[Path]:
         """Every file there is."""
-        return frozenset(self._files)
+        return frozenset(_by_path(self._folders))
 
     def contents(self, path: Path) -> bytes:
         """A file's bytes as programs see them."""
-        return bytes(self._files[path].data)
+        return bytes(self._found(path).data)
 
     def overwrite(self, path: Path, data: bytes) -> None:
         """Put these bytes there, durably: what a test wants to be found."""
-        self._files[path] = self._durable_names[path] = _Content(bytearray(data), data)
+        folder, name = os.path.split(path)
+        self._folders[folder][name] = self._durable[folder][name] = _Content(bytearray(data), data)
 
     def lose_power(self, draw: random.Random | None = None) -> ForgetfulDisk:
         """The disk as the next boot finds it. This one, and every file open on it, refuses from now on."""
         self.powered_off = True
-        names = dict(self._durable_names)
+        seen, names = _by_path(self._folders), _by_path(self._durable)
         if draw is not None:
-            for path in sorted(self._files.keys() | self._durable_names.keys()):
-                if self._files.get(path) is not names.get(path) and draw.random() < 0.5:
-                    if path in self._files:
-                        names[path] = self._files[path]
+            for path in sorted(seen.keys() | names.keys()):
+                if seen.get(path) is not names.get(path) and draw.random() < 0.5:
+                    if path in seen:
+                        names[path] = seen[path]
                     else:
                         del names[path]
         after = ForgetfulDisk(self.capacity)
@@ -236,14 +254,12 @@ class ForgetfulDisk:
         """The disk as another process finds it when the one that used it was killed: nothing is lost, or synced."""
         self.powered_off = True
         after = ForgetfulDisk(self.capacity)
-        copies = {
-            id(one): _Content(bytearray(one.data), one.durable, list(one.dropped)) for one in self._files.values()
-        }
-        after._files = {path: copies[id(one)] for path, one in self._files.items()}
-        after._durable_names = {
-            path: copies.get(id(one)) or _Content(bytearray(one.data), one.durable, list(one.dropped))
-            for path, one in self._durable_names.items()
-        }
+        copies: dict[int, _Content] = {}
+        for mine, its in ((self._folders, after._folders), (self._durable, after._durable)):
+            for folder, names in mine.items():
+                for name, one in names.items():
+                    copy = copies.setdefault(id(one), _Content(bytearray(one.data), one.durable, list(one.dropped)))
+                    its[folder][name] = copy
         return after
 
     def _check(self) -> None:

@@ -11,8 +11,11 @@ turns of the loop without time passing is a live-lock.
 from __future__ import annotations
 
 import asyncio
+import heapq
+from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
+from contextvars import Context
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from .clock import VirtualClock
@@ -22,6 +25,8 @@ Ts = TypeVarTuple("Ts")
 
 MAX_TURNS_AT_ONE_INSTANT = 100_000
 """Everything that is ready runs in one turn, so the longest chain of wake-ups counts: a crawl needs some hundred."""
+MANY_TIMERS, MOSTLY = 100, 0.5
+"""Among more timers than that, if more than this share of them was cancelled, all of those are dropped at once."""
 
 
 class DeadlockError(RuntimeError):
@@ -32,49 +37,115 @@ class LivelockError(RuntimeError):
     """Tasks keep waking each other without time passing."""
 
 
-class _TimeJumper:
-    """Stands where asyncio expects a selector: `select` is called once a turn, with the time it may wait."""
+class _Timer(float):
+    """A timer in the loop's heap: its instant, compared as a number and not by a method of its handle."""
 
-    def __init__(self, loop: VirtualLoop) -> None:
-        self._loop = loop
-        self._turns = 0
+    __slots__ = ("handle",)
+    handle: asyncio.TimerHandle
 
-    def select(self, timeout: float | None) -> list[Any]:
-        if timeout is None:
-            raise DeadlockError(_describe_waiting(self._loop))
-        if timeout > 0:
-            self._turns = 0
-            self._loop.jump_to_next_timer()
-        else:
-            self._turns += 1
-            if self._turns > MAX_TURNS_AT_ONE_INSTANT:
-                self._turns = 0  # the tasks get their chance to be cancelled
-                raise LivelockError(f"{MAX_TURNS_AT_ONE_INSTANT} turns without time passing")
-        return []
+
+class _NoSelector:
+    """Stands where asyncio expects a selector: there is nothing to wait for."""
 
     def close(self) -> None:
         """Nothing is held."""
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """Deterministic: time moves only when nothing is ready, and then straight to the next timer."""
+    """Deterministic: time moves only when nothing is ready, and then straight to the next timer.
 
-    # BaseEventLoop keeps these two for its subclasses, under these names in CPython 3.11 to 3.14.
-    _selector: _TimeJumper
-    _scheduled: list[asyncio.TimerHandle]
+    A simulated crawl takes thousands of turns, most of them with one callback. So the turn and the ways into it are
+    written here, without what asyncio needs for real time, sockets and threads.
+    """
+
+    # BaseEventLoop keeps these for its subclasses, under these names in CPython 3.11 to 3.14.
+    _selector: _NoSelector
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[_Timer]
+    _clock_resolution: float
+    _stopping: bool
+    _closed: bool
+    _timer_cancelled_count: int
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__()
         self.clock = clock
-        self._selector = _TimeJumper(self)
+        self._selector = _NoSelector()
+        self._idle_turns = 0
 
     def time(self) -> float:
         """Seconds since the simulation began."""
         return self.clock.elapsed_s()
 
-    def jump_to_next_timer(self) -> None:
-        """Move the clock to the earliest timer, to the bit: no rounding can leave a timer a hair in the future."""
-        self.clock.advance_to(max(self._scheduled[0].when(), self.clock.elapsed_s()))
+    def call_soon(
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        """As asyncio's."""
+        if self._closed:
+            raise RuntimeError("the loop is closed")
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(
+        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """As asyncio's."""
+        if self._closed:
+            raise RuntimeError("the loop is closed")
+        timer = _Timer(when)
+        timer.handle = handle = asyncio.TimerHandle(when, callback, args, self, context)
+        handle._scheduled = True  # type: ignore[attr-defined]  # a handle that is cancelled tells the loop, then
+        heapq.heappush(self._scheduled, timer)
+        return handle
+
+    def _run_once(self) -> None:
+        """One turn: let time pass where nothing is ready, then run all that is ready now, and not what comes of it."""
+        scheduled, clock = self._scheduled, self.clock
+        if scheduled:
+            self._clear_out()
+        waits = not self._ready and not self._stopping
+        if waits and not scheduled:
+            raise DeadlockError(_describe_waiting(self))
+        if waits and clock.elapsed_s() < scheduled[0]:
+            self._idle_turns = 0
+            clock.advance_to(float(scheduled[0]))  # to the bit: no rounding can leave a timer a hair in the future
+        else:
+            self._idle_turns += 1
+            if self._idle_turns > MAX_TURNS_AT_ONE_INSTANT:
+                self._idle_turns = 0  # the tasks get their chance to be cancelled
+                raise LivelockError(f"{MAX_TURNS_AT_ONE_INSTANT} turns without time passing")
+        self._begin_turn()
+        if scheduled:
+            self._take_due(clock.elapsed_s() + self._clock_resolution)
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            if not handle._cancelled:  # asking by a call would cost as much as the turn
+                handle._run()  # what BaseEventLoop calls
+
+    def _clear_out(self) -> None:
+        """Drop timers that were cancelled: those on top, and all where they are most."""
+        scheduled = self._scheduled
+        if len(scheduled) > MANY_TIMERS and self._timer_cancelled_count > len(scheduled) * MOSTLY:
+            for timer in scheduled:
+                timer.handle._scheduled = not timer.handle.cancelled()  # type: ignore[attr-defined]  # as asyncio does
+            scheduled[:] = [timer for timer in scheduled if not timer.handle.cancelled()]
+            heapq.heapify(scheduled)
+            self._timer_cancelled_count = 0
+        while scheduled and scheduled[0].handle.cancelled():
+            self._timer_cancelled_count -= 1
+            heapq.heappop(scheduled).handle._scheduled = False  # type: ignore[attr-defined]  # as above
+
+    def _take_due(self, end_s: float) -> None:
+        """Make ready what is due before then, in order."""
+        scheduled, ready = self._scheduled, self._ready
+        while scheduled and scheduled[0] < end_s:
+            handle = heapq.heappop(scheduled).handle
+            handle._scheduled = False  # type: ignore[attr-defined]  # as above
+            ready.append(handle)
+
+    def _begin_turn(self) -> None:
+        """Called once a turn, after time has moved and before timers are looked at."""
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
@@ -89,9 +160,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         else:
             future.set_result(result)
         return future
-
-    def _process_events(self, event_list: list[Any]) -> None:
-        """Called by asyncio with what `select` returned: never anything."""
 
     def _write_to_self(self) -> None:
         """Called by `call_soon_threadsafe` to wake a sleeping loop: this one never sleeps."""

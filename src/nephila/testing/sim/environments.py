@@ -22,6 +22,7 @@ class _Shared:
         self._register = register
         self._key = key
         self._environment = register[key][0]
+        self.begin = self._environment.begin  # the one that is called for every commit
         register[key][1].append(self)
 
     def close(self) -> None:

@@ -11,11 +11,9 @@ A crash of everything at once is planned by the turn of the loop, and comes betw
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
 
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import VirtualLoop
@@ -33,10 +31,6 @@ class Crash(SystemExit):
 
 class ProcessLoop(VirtualLoop):
     """A virtual loop that knows whose callbacks it runs."""
-
-    # BaseEventLoop's own, under these names in CPython 3.11 to 3.14.
-    _ready: deque[asyncio.Handle]
-    _clock_resolution: float
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__(clock)
@@ -81,22 +75,17 @@ class ProcessLoop(VirtualLoop):
         self._dead.clear()
         self._crash_at = 0
 
-    def _process_events(self, event_list: list[Any]) -> None:
-        """Called once a turn, after time has moved and before timers are looked at."""
+    def _begin_turn(self) -> None:
         self.turns += 1
         if self._frozen or self._dead:
-            self._hold_back(event_list)
+            self._hold_back()
         if self.turns == self._crash_at:
             handle = asyncio.Handle(self._crash, (), self)
             self._ready.insert(int(self._crash_place * (len(self._ready) + 1)), handle)
 
-    def _hold_back(self, _events: list[Any]) -> None:
+    def _hold_back(self) -> None:
         """Take what belongs to frozen and dead processes out of what is about to run."""
-        end = self.time() + self._clock_resolution
-        while self._scheduled and self._scheduled[0].when() < end:
-            handle = heapq.heappop(self._scheduled)
-            handle._scheduled = False  # type: ignore[attr-defined]  # as BaseEventLoop does
-            self._ready.append(handle)
+        self._take_due(self.time() + self._clock_resolution)
         due, self._ready = self._ready, deque()
         for one in due:
             owner = one._context.get(OWNER, 0)  # type: ignore[attr-defined]  # where every handle keeps it

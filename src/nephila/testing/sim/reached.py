@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from .world import World
 
 ENDING_S = 2.0
-"""From the moment that a crawl finds itself over to its last word: what it waits for comes nearer meanwhile."""
+"""From the moment that a crawl finds itself over to its last word: what it waits for comes nearer meanwhile. It takes
+longer by what the books wait between two syncs."""
 _EXPLAINED = frozenset({"dead_letter", "dropped", "refused", "parked"})
 
 
@@ -40,8 +41,9 @@ def check_reached(
     """URLs that nobody can explain. `answers` and `cut`: where the archive has captures, and such of half a body."""
     told: list[str] = []
     lost: list[str] = []
+    longest_ms = (MAX_WAIT_S - ENDING_S) * 1000 - world.scenario.settings.archive.sync_ms
     for url, story in stories(world, frontier, cut, lost):
-        problem = _unexplained(story)
+        problem = _unexplained(story, longest_ms)
         if problem:
             told.append(f"{url}: {problem}")
         if story.state == "completed" and (story.segment, story.offset) not in answers:
@@ -49,14 +51,14 @@ def check_reached(
     return told + ([] if world.scenario.learns else [f"{url} was never admitted" for url in lost])
 
 
-def _unexplained(story: UrlStory) -> str:
-    """Why the state of a URL is no end; empty where it is."""
+def _unexplained(story: UrlStory, longest_ms: float) -> str:
+    """Why the state of a URL is no end; empty where it is, or where it waits for longer than that."""
     if story.state == "completed":
         return ""
     if story.state in _EXPLAINED:
         return "" if story.reason else f"{story.state} without a reason"
     wait_ms = max(story.host_wait_ms, story.due_in_ms or 0)
-    if story.state in {"queued", "delayed"} and story.reason and wait_ms > (MAX_WAIT_S - ENDING_S) * 1000:
+    if story.state in {"queued", "delayed"} and story.reason and wait_ms > longest_ms:
         return ""
     return f"is {story.state} ({story.reason or 'no reason'}), and could be asked for in {wait_ms / 1000:.0f} s"
 

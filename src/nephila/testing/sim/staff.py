@@ -211,13 +211,15 @@ class Staff:
             process, line = self._processes.pop(owner)
             self._loop.kill(owner)
             self._network.hang_up(owner)
-            since_ms = self.frozen_at_ms.pop(owner, self._network.service.now_ms())
-            self._forgive(since_ms)
-            # An answer may be sent whole in the moment that it takes its server to notice.
-            self._loop.call_later(NOTICE_S, self._forgive, since_ms, context=contextvars.Context())
+            self._lose_answers(self.frozen_at_ms.pop(owner, self._network.service.now_ms()))
             self.deaths += 1
             process.end(KILLED)
             line.put(None)
+
+    def _lose_answers(self, since_ms: float) -> None:
+        """Nobody reads answers that ended since then; one may be sent, or end, in the moment that servers need."""
+        self._forgive(since_ms)
+        self._loop.call_later(NOTICE_S, self._forgive, since_ms, context=contextvars.Context())
 
     async def _reap(self) -> None:
         """Return leases that have expired, whoever holds them."""
@@ -227,6 +229,6 @@ class Staff:
             if frontier.view.overdue():
                 for owner in sorted(self.frozen_at_ms):
                     self._network.hang_up(owner)
-                    self._forgive(self.frozen_at_ms[owner])
+                    self._lose_answers(self.frozen_at_ms[owner])
                 reaped = await frontier.reap()
                 self._network.sky.happened[Happening.LEASE_REAPED] += reaped

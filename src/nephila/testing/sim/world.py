@@ -97,6 +97,9 @@ class World:
         self._naps = Naps()
         self._unsynced_since_ms = math.inf
         """Since when something may lie in the archive that no life has synced."""
+        self._dead_left: list[tuple[float, float]] = []
+        """Of each worker that died in this life: when, and since when what it had written may not be synced."""
+        self._trouble: Trouble | None = None
 
     def live(self) -> CrawlSummary:
         """All lives of the scenario, then a calm one to the end."""
@@ -125,6 +128,7 @@ class World:
         """One run; None where it was killed."""
         trouble = Trouble(self.happened, self.clock.elapsed_s, crash_first=life.place < 0.5)
         self._plan_trouble(life, trouble)
+        self._trouble, self._dead_left = trouble, []
         began_s = self.clock.elapsed_s()
         loop: list[ProcessLoop] = []
         summary: CrawlSummary | None = None
@@ -192,9 +196,7 @@ class World:
         if not isinstance(loop, ProcessLoop):
             raise TypeError("lives are lived on a loop that knows processes")
         disk = TroubledDisk(self.disk, trouble)
-        staff = Staff(
-            self.scenario, self.network, self.clock, disk, loop, lambda since: self.forgive(power=False, since_ms=since)
-        )
+        staff = Staff(self.scenario, self.network, self.clock, disk, loop, self._worker_died)
         self._descriptors = staff.descriptors
         self._frozen_at_ms = staff.frozen_at_ms
         context = OWNER.get()
@@ -362,12 +364,25 @@ class World:
         tight = self.scenario.settings.fetch.max_in_flight_bytes == TIGHT_BYTES
         return _SETTLING_MS + (self.scenario.settings.fetch.timeout_s * 1000 if tight else 0.0)
 
+    def _worker_died(self, since_ms: float) -> None:
+        """A worker was killed, which may have lost answers since then."""
+        self.forgive(power=False, since_ms=since_ms)
+        self._dead_left.append((self.sky.now_ms(), self._unsynced_since_ms))
+
+    def _left_by_workers(self) -> float:
+        """Since when what dead workers had written may not be synced: their supervisor does it, if the disk lets it."""
+        failed_s = None if self._trouble is None else self._trouble.since_s
+        failed_ms = min(self.sky.now_ms(), math.inf if failed_s is None else failed_s * 1000)
+        return min(
+            (since_ms for at_ms, since_ms in self._dead_left if failed_ms < at_ms + _SYNCING_MS), default=math.inf
+        )
+
     def forgive(self, *, power: bool, since_ms: float | None = None) -> None:
         """Let the auditor know what the crawler cannot know any more."""
         since_ms = min(self.sky.now_ms(), *self._frozen_at_ms.values(), math.inf) if since_ms is None else since_ms
         known_ms = self._naps.awake_before(since_ms, self._unread_ms())
         if self._alive is not None and self._alive.recovered is not None:
-            self._unsynced_since_ms = math.inf  # what earlier lives had left was synced
+            self._unsynced_since_ms = self._left_by_workers()  # what earlier lives had left was synced
         lag_ms = self.scenario.settings.archive.sync_ms + _SYNCING_MS
         unsynced_ms = min(self._unsynced_since_ms, self._naps.awake_before(known_ms, lag_ms))
         self._unsynced_since_ms = math.inf if power else unsynced_ms
