@@ -31,6 +31,8 @@ ZSTD_WINDOW_BYTES = 8 << 20
 
 _SALVAGE_STEP = 8192
 """Bytes per step when a broken stream is read again to keep what precedes the break."""
+_BROTLI_STEP, _BROTLI_RATIO = 16_384, 6
+"""Room for what comes out of a brotli stream at first: so many bytes, or as much more than what goes in."""
 
 
 class Decoded(NamedTuple):
@@ -216,10 +218,15 @@ def _unbrotli(data: bytes, limit: int) -> tuple[bytes, bool]:
 
 
 def _feed_brotli(stream: brotli.Decompressor, data: bytes, out: bytearray, cap: int) -> None:
-    """Append what `data` gives; stops at `cap` (which the library may overshoot by one of its blocks)."""
-    out += stream.process(data, output_buffer_limit=max(cap - len(out), 1))
+    """Append what `data` gives; stops at `cap` (which the library may overshoot by one of its blocks).
+
+    In steps, because the library fills a buffer of the whole limit with zeros first: milliseconds for a small page.
+    """
+    step = max(_BROTLI_STEP, _BROTLI_RATIO * len(data))
+    out += stream.process(data, output_buffer_limit=max(min(step, cap - len(out)), 1))
     while len(out) < cap and not stream.can_accept_more_data():
-        out += stream.process(b"", output_buffer_limit=cap - len(out))
+        step *= 2
+        out += stream.process(b"", output_buffer_limit=min(step, cap - len(out)))
 
 
 def _salvage_brotli(data: bytes, cap: int) -> bytearray:

@@ -176,3 +176,25 @@ def test_members_of_a_gzip_stream_cost_what_they_hold() -> None:
     assert decode(["gzip"], b"".join(map(gzip.compress, pages)), ROOM) == Decoded(b"".join(pages))
     broken = gzip.compress(PAGE) + gzip.compress(PAGE)[:10] + b"\xff" * 50
     assert decode(["gzip"], broken, ROOM) == Decoded(PAGE)
+
+
+def test_a_brotli_stream_costs_what_it_holds_and_not_what_it_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Q5: the library fills the room that it is given with zeros at every call; a broken stream is fed byte by byte."""
+    rooms: list[int] = []
+    process = brotli.Decompressor.process
+
+    def counted(self: brotli.Decompressor, data: bytes, output_buffer_limit: int) -> bytes:
+        rooms.append(output_buffer_limit)
+        return bytes(process(self, data, output_buffer_limit=output_buffer_limit))
+
+    monkeypatch.setattr(brotli.Decompressor, "process", counted)
+    packed = ENCODERS["br"](PAGE)
+    assert decode(["br"], packed, ROOM) == Decoded(PAGE)
+    assert sum(rooms) < 4 * len(PAGE)
+    rooms.clear()
+    assert decode(["br"], packed + b"rubbish" * 1000, ROOM) == Decoded(PAGE)
+    assert max(rooms) < 4 * len(PAGE)
+    assert sum(rooms) < 20 * ROOM  # thousands of calls
+    rooms.clear()
+    assert decode(["br"], brotli.compress(bytes(3 * ROOM)), ROOM) == Decoded(bytes(ROOM), cut=True)
+    assert len(rooms) < 15
