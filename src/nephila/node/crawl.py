@@ -270,11 +270,10 @@ class Crawl:
             self.fail(error)
 
     def _used(self) -> Used:
-        snapshot = self._m.tally.snapshot()
         return Used(
             pages=self._m.allowance.pages,
             domains=self._m.frontier.snapshot().domains,
-            bytes=self._m.bytes_before + snapshot.bytes,
+            bytes=self._m.bytes_before + self._m.tally.bytes,
             seconds=(self._m.clock.steady_ms() - self._started_ms) / 1000,
         )
 

@@ -66,7 +66,8 @@ class Tally:
         self._rate = RollingRate(_WINDOW_MS, self._started_at)
         self._pages = 0
         self._responses = 0
-        self._bytes = 0
+        self.bytes = 0
+        """Received so far."""
         self._duplicates = 0
         self._near_duplicates = 0
         self._lists = 0
@@ -132,12 +133,12 @@ class Tally:
         """The figures as of now, together with those that only the pipeline and the frontier know."""
         now = self._clock.steady_ms()
         elapsed_s = (now - self._started_at) / 1000
-        limit = nearest_limit(self._limits, Used(self._pages, len(self._domains), self._bytes, elapsed_s))
+        limit = nearest_limit(self._limits, Used(self._pages, len(self._domains), self.bytes, elapsed_s))
         return CrawlSnapshot(
             elapsed_s=elapsed_s,
             pages=self._pages,
             responses=self._responses,
-            bytes=self._bytes,
+            bytes=self.bytes,
             in_flight=in_flight,
             queued=queued,
             hosts=len(self._hosts),
@@ -170,7 +171,7 @@ class Tally:
         if event.status is None:
             return
         self._responses += 1
-        self._bytes += event.bytes or 0
+        self.bytes += event.bytes or 0
         self._statuses[event.status] += 1
         if event.elapsed_ms is not None:
             self._latencies[bisect_left(_LATENCY_BOUNDS_MS, event.elapsed_ms)] += 1

@@ -214,3 +214,34 @@ def test_a_host_that_was_served_waits_anew(tmp_path: Path) -> None:
             assert [url.split("/")[2] for url in fetched] == ["long.test", "short.test"]
 
     run(main())
+
+
+def test_a_claim_that_brings_nothing_writes_nothing(tmp_path: Path) -> None:
+    """F6, F9: whoever waits for the time of a host does not make the disk sync for it, and gets the host in time."""
+
+    async def main() -> None:
+        async with bench(tmp_path, replace(SINGLE, settings=replace(SINGLE.settings, look_ahead_ms=100))) as one:
+
+            def commits() -> int:
+                with one.frontier._tables.env.begin() as txn:
+                    return int(txn.id())
+
+            before = commits()
+            assert await one.claim(5) == []
+            assert commits() == before
+            await one.frontier.admit(candidates("https://one.test/", "https://one.test/2"))
+            (lease,) = await one.claim(5)
+            await one.settle(lease, [one.done()], 10_000)
+            before = commits()
+            for _ in range(5):
+                assert await one.claim(5) == []
+            assert commits() == before
+            next_in_ms = one.frontier.snapshot().next_in_ms
+            assert next_in_ms is not None
+            one.clock.advance((next_in_ms - 101) / 1000)
+            assert await one.claim(5) == []
+            one.clock.advance(0.001)
+            assert len(await one.claim(5)) == 1
+            assert commits() > before
+
+    run(main())

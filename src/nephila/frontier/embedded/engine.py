@@ -44,6 +44,11 @@ class LmdbFrontier:
         self._totals = Totals()
         self._next: int | None = None
         self._commits = 0
+        self._seen = 0
+        """The last transaction that was looked at, of ours or of another process."""
+        self._shown: tuple[Totals, int, int | None] = (self._totals, 0, None)
+        self._snapshot = snapshot_of(*self._shown)
+        """What `snapshot` gave last, and of what."""
         self.view = LmdbFrontierView(self._tables, self.timeline)
         if joining:
             self.refresh()
@@ -67,7 +72,9 @@ class LmdbFrontier:
         return await self._group.run(verb)
 
     async def claim(self, hosts: int, lease_s: float) -> list[Lease]:
-        """Lease up to `hosts` hosts that may be asked now, best first."""
+        """Lease up to `hosts` hosts that may be asked now, best first. Where none may, nothing is written."""
+        if self._group.is_idle and not self._is_due():
+            return []
         return await self._group.run(lambda book: claiming.claim(book, hosts, int(lease_s * 1000)))
 
     async def renew(self, tokens: Sequence[Token], lease_s: float) -> set[Token]:
@@ -92,21 +99,33 @@ class LmdbFrontier:
         return await self._group.run(lambda book: upkeep.confirm(book, segment, upto))
 
     async def reap(self) -> int:
-        """Return the hosts of expired leases."""
+        """Return the hosts of expired leases. Written in any case: the timeline's anchor is never old (`timeline`)."""
         return await self._group.run(upkeep.reap)
 
     def snapshot(self) -> FrontierSnapshot:
         """Counters as of the last commit."""
-        return snapshot_of(self._totals, self.timeline.now(), self._next)
+        source = (self._totals, self.timeline.now(), self._next)
+        if source[0] is not self._shown[0] or source[1:] != self._shown[1:]:
+            self._shown, self._snapshot = source, snapshot_of(*source)
+        return self._snapshot
 
     def refresh(self) -> FrontierSnapshot:
         """Counters as of the last commit of any process: a look at the store, some forty microseconds."""
         commits = self._commits
         with self._tables.env.begin() as txn:
+            if txn.id() == self._seen:
+                return self.snapshot()
             observed = _observe(Book(txn, self._tables, self.timeline, self._group.policy, 0))
         if self._commits == commits:  # else a commit of our own was faster, and knows more
-            self._totals, self._next = observed
+            self._totals, self._next, self._seen = observed
         return self.snapshot()
+
+    def _is_due(self) -> bool:
+        """Whether a claim could change anything: something is ready, or its time comes soon enough."""
+        self.refresh()
+        policy = self._group.policy
+        ahead_ms = policy.ordered_wait_ms if policy.ordered else policy.settings.look_ahead_ms
+        return self._next is not None and self._next <= self.timeline.now() + ahead_ms
 
     # Reading: what was committed, through the view
 
@@ -253,13 +272,14 @@ class LmdbFrontier:
         finally:
             self._tables.close()
 
-    def _publish(self, observed: tuple[Totals, int | None]) -> None:
-        self._totals, self._next = observed
+    def _publish(self, observed: tuple[Totals, int | None, int]) -> None:
+        self._totals, self._next, self._seen = observed
         self._commits += 1
 
 
-def _observe(book: Book) -> tuple[Totals, int | None]:
-    return book.totals, upkeep.next_moment(book)
+def _observe(book: Book) -> tuple[Totals, int | None, int]:
+    """The counters, when something can be claimed next, and the transaction that says so."""
+    return book.totals, upkeep.next_moment(book), book.txn.id()
 
 
 _LEVEL_NAMES = tuple(level.name.lower() for level in Level)

@@ -47,6 +47,11 @@ class GroupCommitter:
         self.after_commit: Callable[[Any], None] = lambda _: None
         """Called with what `observe` read, once it is true."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no verb waits or runs: what the store says now is what a verb that comes now would find."""
+        return not self._waiting and (self._runner is None or self._runner.done())
+
     async def run(self, verb: Callable[[Book], T]) -> T:
         """Run one verb durably."""
         loop = asyncio.get_running_loop()

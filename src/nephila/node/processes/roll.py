@@ -49,6 +49,11 @@ class Roll:
         """Memory of the workers at most, as if all had needed it at the same time."""
         return sum(self._peaks.values())
 
+    @property
+    def bytes(self) -> int:
+        """What all workers have received."""
+        return sum(one.bytes for one in (*self._present.values(), *self._past))
+
     def snapshot(
         self,
         own: CrawlSnapshot,

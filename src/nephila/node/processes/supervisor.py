@@ -332,7 +332,7 @@ class Supervisor:
         return Used(
             pages=known.pages_in_cycle,
             domains=known.domains,
-            bytes=self._m.bytes_before + self.snapshot().bytes,
+            bytes=self._m.bytes_before + self._m.tally.bytes + self._roll.bytes,
             seconds=(self._m.clock.steady_ms() - self._started_ms) / 1000,
         )
 
