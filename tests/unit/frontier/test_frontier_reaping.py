@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,5 +29,22 @@ def test_a_lease_that_was_taken_ahead_of_time_does_not_shorten_a_rest(tmp_path: 
             next_in_ms = one.frontier.snapshot().next_in_ms
             assert next_in_ms is not None
             assert left_ms <= next_in_ms <= left_ms + 2
+
+    run(main())
+
+
+def test_who_is_stopped_while_it_reaps_keeps_what_it_had_leased(tmp_path: Path) -> None:
+    """F3, F10: a process that slept past its leases settles what has come meanwhile, and asks for nothing again."""
+    lingering = replace(AHEAD, settings=replace(AHEAD.settings, linger_ms=5.0))
+
+    async def main() -> None:
+        async with bench(tmp_path, lingering) as one:
+            await one.frontier.admit(pages(1))
+            (lease,) = await one.claim(1)
+            reaping = asyncio.create_task(one.frontier.reap())
+            await asyncio.sleep(0.001)
+            one.clock.advance(3600)  # between the call and its commit
+            await one.settle(lease, [one.done()])
+            assert await reaping == 0
 
     run(main())

@@ -99,8 +99,13 @@ class LmdbFrontier:
         return await self._group.run(lambda book: upkeep.confirm(book, segment, upto))
 
     async def reap(self) -> int:
-        """Return the hosts of expired leases. Written in any case: the timeline's anchor is never old (`timeline`)."""
-        return await self._group.run(upkeep.reap)
+        """Return the hosts of leases that have expired when it is called.
+
+        Not when it is committed: who is stopped in between has answers to settle when it goes on. Written in any case,
+        so that the timeline's anchor is never old.
+        """
+        called_at = self.timeline.now()
+        return await self._group.run(lambda book: upkeep.reap(book, expired_by=called_at))
 
     def snapshot(self) -> FrontierSnapshot:
         """Counters as of the last commit."""

@@ -36,18 +36,20 @@ def renew(book: Book, tokens: Sequence[Token], lease_ms: int) -> set[Token]:
     return kept
 
 
-def reap(book: Book, *, everything: bool = False, holder: int = 0, lent: int = 0) -> int:
+def reap(book: Book, *, everything: bool = False, holder: int = 0, lent: int = 0, expired_by: int | None = None) -> int:
     """End leases that have expired (or all, or all of one holder, known to be dead); each host waits a full delay.
 
-    `lent` names a holder of whom only what has expired is ended, and nothing of anybody else.
+    `lent` names a holder of whom only what has expired is ended, and nothing of anybody else. `expired_by` is when that
+    was asked, where it is not now.
     """
+    expired_by = book.now if expired_by is None else expired_by
     ended: list[tuple[bytes, LeaseRecord]] = []
     with book.txn.cursor(db=book.db["leases"]) as cursor:
         for token_key, raw in cursor:
             lease = read_lease(raw)
             if lent and lease.holder != lent:
                 continue
-            if everything or (lease.holder == holder if holder else lease.expires_at <= book.now):
+            if everything or (lease.holder == holder if holder else lease.expires_at <= expired_by):
                 ended.append((token_key, lease))
     for token_key, lease in ended:
         book.txn.delete(token_key, db=book.db["leases"])
