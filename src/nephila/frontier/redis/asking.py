@@ -1,6 +1,6 @@
 """What is asked of a shard, in words that its functions read: candidates, refusals, settlements as arguments.
 
-Candidates are packed, one argument each, because a page brings eighty of them; the rest is JSON.
+Candidates are packed, one argument each, because a page brings eighty of them; the rest is MessagePack.
 """
 
 from __future__ import annotations

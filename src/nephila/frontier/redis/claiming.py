@@ -159,7 +159,7 @@ class Claiming(Settling):
             def make(again: bool, request: bytes = request, patterns: dict[str, Any] = patterns) -> Args:
                 nonlocal sent_at
                 sent_at = asyncio.get_running_loop().time()
-                told = msgspec.json.encode(head | {"patterns": patterns})
+                told = msgspec.msgpack.encode(head | {"patterns": patterns})
                 return [hosts - len(leases), int(lease_s * 1000), self._worker, request, int(again), holder, told]
 
             reply = await self._caller.repeat(shard, "claim", make, replicas=self._caller.replicas)

@@ -301,7 +301,7 @@ class RedisFrontier(Claiming):
         shard = self._shards.of_host(host)
 
         def make(_: bool, patterns: dict[str, Any]) -> list[Any]:
-            return [host, skeleton_key, msgspec.json.encode({"patterns": patterns})]
+            return [host, skeleton_key, msgspec.msgpack.encode({"patterns": patterns})]
 
         reply = await self._caller.with_patterns(shard, "release_trap", make)
         await self._woken_all((shard,))

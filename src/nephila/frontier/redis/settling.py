@@ -32,7 +32,7 @@ from .calling import request_id
 from .foundation import Foundation
 from .shards import domain_of, host_of_origin
 
-_encode = msgspec.json.encode
+_encode = msgspec.msgpack.encode
 
 
 class Settling(Foundation):

@@ -38,6 +38,19 @@ function Queue.number_in(member)
   return string.format('%.0f', struct.unpack('>I4', member:sub(-4)))
 end
 
+-- The bundles of members, in their order.
+function Queue.load_all(host, members)
+  local numbers = {}
+  for at, member in ipairs(members) do
+    numbers[at] = Queue.number_in(member)
+  end
+  local bundles = #numbers > 0 and redis.call('HMGET', bundle_key(host), unpack(numbers)) or {}
+  for at, raw in ipairs(bundles) do
+    bundles[at] = Queue.decode(host, numbers[at], raw)
+  end
+  return bundles
+end
+
 -- A URL as a tail of the host, where it is one.
 local function as_tail(host, url)
   if url == '' then

@@ -228,11 +228,13 @@ local function first_unblocked(host, lane)
     if #work >= wanted then
       break
     end
-    local stored, last = first:sub(1, 1), nil
-    local member = ended and Queue.first(host, stored) or first
-    while member and #work < wanted do
-      last = member
-      local bundle, at = Queue.load(host, Queue.number_in(member)), 1
+    local stored, members, position = first:sub(1, 1), { first }, 1
+    if ended then
+      members = { Queue.first(host, stored) }
+    end
+    local bundles = Queue.load_all(host, members)
+    while members[position] and #work < wanted do
+      local last, bundle, at = members[position], bundles[position], 1
       while at <= #bundle.items and #work < wanted do
         local url, following = Queue.item_at(bundle, at)
         local before = #bundle.items
@@ -272,7 +274,11 @@ local function first_unblocked(host, lane)
           break
         end
       end
-      member = #work < wanted and Queue.first(host, stored, last) or nil
+      position = position + 1
+      if #work < wanted and (ended or members[position] == nil) then
+        members, position = Queue.following(host, stored, last, wanted - #work), 1
+        bundles = Queue.load_all(host, members)
+      end
     end
   end
   if #work > 0 then
@@ -344,7 +350,7 @@ end
 -- ARGV: clock, hosts, lease_ms, worker, request, again, holder, header
 function Claim.call(keys, args)
   Shard.open(keys[1], args[1])
-  local hosts, head = tonumber(args[2]), cjson.decode(args[8])
+  local hosts, head = tonumber(args[2]), cmsgpack.unpack(args[8])
   X.lease_ms, X.request, X.holder, X.granted = tonumber(args[3]), args[5], args[7], {}
   X.quota = head.quota or 1000000
   X.ahead = X.rules.ordered and X.rules.ordered_wait_ms or X.rules.look_ahead_ms

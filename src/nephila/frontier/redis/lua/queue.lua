@@ -19,10 +19,17 @@ function Queue.length(host)
   return lanes[1] + lanes[2] + lanes[3] + lanes[4] + lanes[5] + lanes[6] + lanes[7]
 end
 
+local LAST = string.rep('\255', 23) -- behind all that begins with a prefix
+
 -- The first member that begins with a prefix (from `after` on, if given).
 function Queue.first(host, prefix, after)
   local low = after and ('(' .. after) or ('[' .. prefix)
-  return redis.call('ZRANGEBYLEX', order_key(host), low, '[' .. prefix .. '\255\255\255\255\255\255\255\255\255\255\255\255\255\255\255\255\255\255\255\255\255\255\255', 'LIMIT', 0, 1)[1]
+  return redis.call('ZRANGEBYLEX', order_key(host), low, '[' .. prefix .. LAST, 'LIMIT', 0, 1)[1]
+end
+
+-- So many members that begin with a prefix, behind one of them.
+function Queue.following(host, prefix, after, count)
+  return redis.call('ZRANGEBYLEX', order_key(host), '(' .. after, '[' .. prefix .. LAST, 'LIMIT', 0, count)
 end
 
 -- The first place of each class that URLs were queued in.

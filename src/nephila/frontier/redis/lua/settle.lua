@@ -147,6 +147,23 @@ local function end_page(host, record, settlement)
   return source
 end
 
+-- How many URLs of a host begin with a prefix, which is one of the same host.
+local function count_beginning(host, urls, prefix)
+  local start, count = '=' .. prefix, 0
+  for _, mark in ipairs({ 's', 'h' }) do
+    local origin = Urls.spell(host, mark)
+    if prefix:sub(1, #origin) == origin and prefix:find('^[/:?]', #origin + 1) then
+      start = mark .. prefix:sub(#origin + 1)
+    end
+  end
+  for _, url in ipairs(urls) do
+    if url.tail:sub(1, #start) == start then
+      count = count + 1
+    end
+  end
+  return count
+end
+
 -- What a fetch brought under its patterns; whether it was new content.
 local function observe(host, settlement, news, first)
   local outcome = settlement.outcome
@@ -158,22 +175,15 @@ local function observe(host, settlement, news, first)
     return first and outcome.page and not outcome.duplicate
   end
   local seen = settlement.seen
-  local links, abroad, inside, prefix = {}, 0, 0, outcome.pour_prefix
+  local links, abroad = {}, 0
   for at, new in ipairs(news) do
-    local name = settlement.groups[at].name
-    for _, one in ipairs(new) do
-      local url = Urls.spell({ name = name }, one.tail)
-      if prefix ~= '' and url:sub(1, #prefix) == prefix then
-        inside = inside + 1
-      end
-      if name == host.name then
-        table.insert(links, X.patterns[url] or {})
-      else
-        abroad = abroad + 1
-      end
+    if settlement.groups[at].name == host.name then
+      links = new
+    else
+      abroad = abroad + #new
     end
   end
-  seen.inside = inside
+  seen.inside = outcome.pour_prefix ~= '' and count_beginning(host, links, outcome.pour_prefix) or 0
   return Traps.judge(host, seen, links, abroad + outcome.abroad)
 end
 
@@ -399,7 +409,7 @@ function Settle.call(keys, args)
   if not raw or not host then
     return { 'OK', 0, 0, 0, 0 }
   end
-  local lease, head = cmsgpack.unpack(raw), cjson.decode(args[6])
+  local lease, head = cmsgpack.unpack(raw), cmsgpack.unpack(args[6])
   X.lent = head.holder ~= nil
   Admit.begin(args, 7)
   local settlements = read_settlements(head)
@@ -457,7 +467,7 @@ end
 -- ARGV: clock, header, body or tie
 function Settle.elsewhere(keys, args)
   Shard.open(keys[1], args[1])
-  local head = cjson.decode(args[2])
+  local head = cmsgpack.unpack(args[2])
   if head.learned then
     Settle.learn(head.learned, args[3], head.crawl_delay_ms)
   end

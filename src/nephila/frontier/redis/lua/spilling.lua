@@ -173,7 +173,7 @@ function Spill.out(keys, args)
       if may_leave(bundle, leased) then
         local urls, names = Queue.items(bundle), {}
         for position, url in ipairs(urls) do
-          names[position] = url.fp
+          names[position] = url.fp:sub(1, 8)
         end
         local notes = Urls.where_all(host, names)
         for position, name in ipairs(names) do
@@ -235,7 +235,7 @@ end
 function Spill.living(host, bundle, number)
   local found, names, urls = {}, {}, Queue.items(bundle)
   for position, url in ipairs(urls) do
-    names[position] = url.fp
+    names[position] = url.fp:sub(1, 8)
   end
   local notes = Urls.where_all(host, names)
   for position, url in ipairs(urls) do

@@ -14,8 +14,13 @@ local function key_of(host)
   return X.P .. 't:' .. host.name
 end
 
+local BYTES = {}
+for byte = 0, 255 do
+  BYTES[string.format('%02x', byte)] = string.char(byte)
+end
+
 local function unhex(text)
-  return (text:gsub('%x%x', function(pair) return string.char(tonumber(pair, 16)) end))
+  return (text:gsub('%x%x', BYTES))
 end
 Traps.unhex = unhex
 
@@ -357,7 +362,8 @@ local function count_outside(host, own, links)
   local kind, by_date = own[1][1], dated(own[1][1])
   local kin = kind:find('?', 1, true) and own[#own - 1][1] or ''
   local good, count = { [kind] = false }, 0
-  for _, link in ipairs(links) do
+  for _, url in ipairs(links) do
+    local link = patterns_of(host, url)
     local other = link[1][1]
     if good[other] == nil then
       local tally = find(host, other)
@@ -425,7 +431,7 @@ function Traps.needs_links(host, seen)
   return not seen.error and not seen.duplicate and says_nothing_new(tallies_of(host, seen.patterns), seen)
 end
 
--- Count a fetch in the tallies of its patterns; whether it brought new content.
+-- Count a fetch in the tallies of its patterns; whether it brought new content. `links` are the new URLs of its host.
 function Traps.judge(host, seen, links, abroad)
   local tallies, result = tallies_of(host, seen.patterns), 'fresh'
   if seen.error or seen.duplicate then
