@@ -64,12 +64,16 @@ class Shards:
 
     def preferred(self, worker: str, workers: Iterable[str]) -> tuple[list[int], list[int]]:
         """The shards that fall to a worker among those alive, and the others (rendezvous hashing)."""
-        alive = sorted({worker, *workers})
         mine: list[int] = []
         others: list[int] = []
-        for shard in range(self.count):
-            (mine if _chosen(shard, alive) == worker else others).append(shard)
+        for shard, owner in enumerate(self.owners({worker, *workers})):
+            (mine if owner == worker else others).append(shard)
         return mine, others
+
+    def owners(self, workers: Iterable[str]) -> list[str]:
+        """To whom each shard falls."""
+        alive = sorted(workers)
+        return [_chosen(shard, alive) for shard in range(self.count)]
 
 
 def _chosen(shard: int, workers: Sequence[str]) -> str:
