@@ -246,3 +246,21 @@ def test_work_is_lent_over_http_and_what_comes_back_is_listed(
         failed = api("POST", f"/tasks/{tasks[1]['task_id']}/fail", {"error": "timeout"})
         assert failed["will_retry"]
     assert api("POST", "/tasks/999999999999/fail", {"error": "timeout"}, code=409)["status"] == 409
+
+
+def test_a_block_holds_in_all_regions_and_a_policy_in_its_own(
+    tmp_path: Path, engines: Engines, hold: ExitStack
+) -> None:
+    """C1, N6, R4, T7: from whichever group it is served, and from the command line."""
+    web = web_of(hold, tmp_path, 40, 0.1, seed=84, hosts=4)
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, 0.1, 'regions = ["eu=site1.test"]'))
+    api = hold.enter_context(fleet.served())
+    api("POST", "/blocklist", {"pattern": "site2.test", "reason": "they asked us"})
+    assert "the group eu only" in api("POST", "/domains/site1.test/pause", {}, code=422)["detail"]
+    fleet.say("policy", "site1.test", "--pause")
+    assert json.loads(fleet.say("policy", "site1.test", "--json"))["policy"]["paused"]
+    with fleet.served("--group", "eu") as there:
+        assert there("GET", "/blocklist")["total"] == 1
+        assert there("GET", "/policies")["policies"][0]["domain"] == "site1.test"
+        assert there("DELETE", "/blocklist?pattern=site2.test")["pattern"] == "site2.test"
+    assert api("GET", "/blocklist")["total"] == 0

@@ -161,10 +161,10 @@ class Fleet:
         return answer
 
     @contextlib.contextmanager
-    def served(self) -> Iterator[Callable[..., Any]]:
+    def served(self, *more: str) -> Iterator[Callable[..., Any]]:
         """The control API of the fleet; asked by method, path and body."""
-        command = nephila("serve", "--config", self.settings, "--out", self.folder / "desk", "--port", "0")
-        log = self.folder / "serve.log"
+        command = nephila("serve", "--config", self.settings, "--out", self.folder / "desk", "--port", "0", *more)
+        log = self.folder / f"serve{'-'.join(more)}.log"
         with log.open("wb") as told:
             process = subprocess.Popen(command, stdout=told, stderr=told, env={**os.environ, **self.environ})
         try:

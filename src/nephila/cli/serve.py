@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nephila.config import Configured, load
+from nephila.config import Configured, Given, load
 from nephila.model.errors import UsageError
 
 from .backend import backend_of
@@ -44,13 +44,21 @@ SERVED = Path("nephila-serve")
     type=click.Path(dir_okay=False, path_type=Path),
     help="Tokens, one a line: NAME read|write TOKEN.",
 )
+@click.option("--group", metavar="GROUP", help="With --config: of the group that has a region of its own.")
 @click.pass_context
 def serve(
-    ctx: click.Context, directory: Path | None, *, file: Path | None, port: int, host: str, token_file: Path | None
+    ctx: click.Context,
+    directory: Path | None,
+    *,
+    file: Path | None,
+    port: int,
+    host: str,
+    token_file: Path | None,
+    group: str | None,
 ) -> None:
     """Serve dashboard and control API of the crawl in DIR until Ctrl-C; a running crawl obeys what is changed.
 
-    With --config, of a fleet's crawl: seeds, policies, blocks, dead letters, pages and status, for all workers.
+    With --config, of a fleet's crawl: what all its workers do, and orders that hold for all of them.
 
     Only this machine may ask, unless there are tokens: in a file, or in the environment as NEPHILA_API_TOKEN (may
     change things) and NEPHILA_API_READ_TOKEN (may look).
@@ -58,7 +66,8 @@ def serve(
     if directory is None and file is None:
         raise UsageError("Name the crawl to serve: --out DIR, or --config FILE of a fleet.")
     environ = backend_of(ctx).environ
-    configured = load(file=file, environ=environ) if file is not None else None
+    flags = [] if group is None else [Given("fleet.group", group, "--group")]
+    configured = load(file=file, environ=environ, flags=flags) if file is not None else None
     asyncio.run(_until_signal(directory or SERVED, configured, binding(host, port, token_file, environ)))
 
 

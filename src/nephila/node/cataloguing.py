@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -17,6 +18,8 @@ from nephila.store import SqliteCatalogue
 
 from .directory import CrawlDirectory
 from .telling import telling
+
+READERS_KEPT = 4
 
 
 def open_catalogue(
@@ -86,3 +89,36 @@ def read_catalogue(directory: CrawlDirectory, settings: Settings) -> Iterator[Wh
         yield catalogue
     finally:
         catalogue.close()
+
+
+class CatalogueReaders:
+    """Catalogues that are open for reading, for whoever serves many: connecting costs more than most questions.
+
+    Each is asked by one thread at a time; one on which a question failed is closed.
+    """
+
+    def __init__(self, open_one: Callable[[], WholeCatalogue]) -> None:
+        self._open_one = open_one
+        self._idle: deque[WholeCatalogue] = deque()
+
+    @contextmanager
+    def __call__(self) -> Iterator[WholeCatalogue]:
+        """One to be read until the end of the block."""
+        try:
+            catalogue = self._idle.pop()
+        except IndexError:
+            catalogue = self._open_one()
+        try:
+            yield catalogue
+        except BaseException:
+            catalogue.close()
+            raise
+        if len(self._idle) < READERS_KEPT:
+            self._idle.append(catalogue)
+        else:
+            catalogue.close()
+
+    def close(self) -> None:
+        """Close those that are idle."""
+        while self._idle:
+            self._idle.pop().close()

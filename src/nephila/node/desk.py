@@ -14,7 +14,7 @@ import asyncio
 import fcntl
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -126,6 +126,8 @@ class Desk:
     """Have a crawl in this process look again."""
     follow_scope: Callable[[], None]
     """Learn what others have added to the scope."""
+    catalogue: Callable[[], AbstractContextManager[WholeCatalogue]]
+    """The catalogue, to be read by one thread."""
     emit: Callable[[Event], None]
     """Tell the listeners of a crawl in this process of something."""
     roster: Roster
@@ -207,7 +209,7 @@ class Desk:
         return await asyncio.to_thread(self._ask, ask)
 
     def _ask(self, ask: Callable[[WholeCatalogue], T]) -> T:
-        with read_catalogue(self.directory, self.settings) as catalogue:
+        with self.catalogue() as catalogue:
             return ask(catalogue)
 
 
@@ -266,6 +268,7 @@ def desk_inside(machinery: Machinery, figures: Callable[[], Figures], nudge: Cal
         figures=figures,
         nudge=nudge,
         follow_scope=ScopeFollower(directory, machinery.scope),
+        catalogue=partial(read_catalogue, directory, settings),
         emit=machinery.events.emit,
         roster=Roster(census),
         running=lambda: True,
@@ -313,6 +316,7 @@ async def desk_beside(out: Path) -> AsyncIterator[Desk]:
             figures=figures,
             nudge=_nothing,
             follow_scope=ScopeFollower(directory, scope),
+            catalogue=partial(read_catalogue, directory, settings),
             emit=_unheard,
             roster=Roster(census),
             running=lambda: is_held(directory),

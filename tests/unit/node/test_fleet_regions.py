@@ -100,3 +100,17 @@ def test_what_belongs_to_another_group_is_handed_over_and_refused_here() -> None
         assert set(visited) == {"uk", ""}
 
     asyncio.run(run())
+
+
+def test_an_order_about_a_domain_of_another_group_is_refused() -> None:
+    """N6, R4: a policy would hold for nobody there; the sentence says who asks it."""
+
+    async def visit(group: str) -> Abroad:
+        raise AssertionError(group)
+
+    border = Border(Regions(ENTRIES), "eu", visit)
+    border.check_own("example.org")
+    with pytest.raises(UsageError, match="the group uk only"):
+        border.check_own("shop.co.uk")
+    with pytest.raises(UsageError, match="without a region"):
+        border.check_own("example.net")

@@ -21,7 +21,7 @@ from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.model.errors import EngineAwayError
 from nephila.model.events import Event
 from nephila.model.settings import Settings
-from nephila.node.cataloguing import identity_of
+from nephila.node.cataloguing import CatalogueReaders, identity_of, open_catalogue
 from nephila.node.clock import SystemClock
 from nephila.node.desk import Desk
 from nephila.node.extending import documents_of
@@ -79,8 +79,10 @@ async def desk_of_fleet(configured: Configured, folder: Path) -> AsyncIterator[D
             repeated_segments=settings.traps.repeated_segments,
             documents=documents_of(settings),
         )
-        frontier = OperatedFleetFrontier(inner, untold.tell, visits.border(settings.fleet.group))
+        frontier = OperatedFleetFrontier(inner, untold.tell, visits, settings.fleet.group)
         census = RedisCensus(inner.view)
+        readers = CatalogueReaders(partial(open_catalogue, directory, settings, read_only=True))
+        stack.callback(readers.close)
         sight = FleetSight(state, settings.fleet.crawl, settings.fleet.silent_s)
         await sight.look()
         watching = asyncio.create_task(sight.run(), name="sight")
@@ -104,6 +106,7 @@ async def desk_of_fleet(configured: Configured, folder: Path) -> AsyncIterator[D
             figures=sight.figures,
             nudge=_nothing,
             follow_scope=ScopeFollower(directory, scope),
+            catalogue=readers,
             emit=_unheard,
             roster=Roster(census),
             running=sight.is_running,

@@ -13,7 +13,7 @@ from nephila.model.policy import Block, DomainPolicy
 from nephila.model.task import Candidate, Level, Refusal, Token
 
 from .frontier import FleetFrontier
-from .regions import Border
+from .visiting import Visits
 
 COUNTED_FOR_S = 1.0
 """Counters are this old at most, however many look at them."""
@@ -22,9 +22,12 @@ COUNTED_FOR_S = 1.0
 class OperatedFleetFrontier(FleetFrontier):
     """An `OperatedFrontier`: verbs go the way of a worker's, so that scope and regions are kept."""
 
-    def __init__(self, inner: RedisFrontier, tell: Callable[[], Awaitable[None]], border: Border | None = None) -> None:
-        super().__init__(inner, tell, border)
+    def __init__(self, inner: RedisFrontier, tell: Callable[[], Awaitable[None]], visits: Visits, group: str) -> None:
+        """`group` is the one whose crawl is operated; `visits` knows the regions of the others."""
+        super().__init__(inner, tell, visits.border(group))
         self._own = inner
+        self._visits = visits
+        self._group = group
         inner.view.counted_for_s = COUNTED_FOR_S
 
     @property
@@ -66,18 +69,22 @@ class OperatedFleetFrontier(FleetFrontier):
         return count
 
     async def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
-        """Let a policy hold."""
+        """Let a policy hold; UsageError for a domain that another group asks."""
+        if self._border is not None:
+            self._border.check_own(domain)
         await self._own.set_policy(domain, policy)
         self.view.forget_counters()
 
     async def block(self, block: Block) -> None:
-        """Ask no more for something."""
-        await self._own.block(block)
+        """Ask no more for something, in no region: a link to it may be met anywhere."""
+        for frontier in (self._own, *await self._visits.elsewhere(self._group)):
+            await frontier.block(block)
         self.view.forget_counters()
 
     async def unblock(self, pattern: str) -> bool:
-        """Take a block back."""
-        removed = await self._own.unblock(pattern)
+        """Take a block back, in all regions."""
+        frontiers = (self._own, *await self._visits.elsewhere(self._group))
+        removed = any([await frontier.unblock(pattern) for frontier in frontiers])
         self.view.forget_counters()
         return removed
 

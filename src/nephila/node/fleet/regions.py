@@ -107,6 +107,13 @@ class Border:
             kept.append(replace(one, links=own, refused=[*one.refused, *refused]) if refused else one)
         return kept
 
+    def check_own(self, domain: str) -> None:
+        """UsageError for a domain that another group asks."""
+        group = self._regions.of(domain)
+        if group != self._home:
+            who = f"the group {group}" if group else "the workers without a region"
+            raise UsageError(f"{domain} is asked by {who} only", "serve that group: serve --config FILE --group GROUP")
+
     def _sorted(
         self, candidates: Sequence[Candidate]
     ) -> tuple[list[Candidate], list[Refusal], Mapping[str, list[Candidate]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
+from nephila.frontier.redis import RedisFrontier
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.shared import SharedState
 from nephila.model.settings import Settings
@@ -22,14 +23,24 @@ class Visits:
         self._clock = clock
         self._stack = stack
         self._known: dict[str, Abroad] = {}
+        self._open: dict[str, RedisFrontier] = {}
 
     async def __call__(self, group: str) -> Abroad:
         """The frontier of a group's region; of the crawl itself for an empty name."""
         if group not in self._known:
             settings = regional(self._settings, group)
             _, frontier = await open_frontier(settings, self._clock, "visitor", self._stack, visiting=True)
+            self._open[group] = frontier
             self._known[group] = Abroad(frontier, identifier_of(settings, frontier.secret))
         return self._known[group]
+
+    async def elsewhere(self, home: str) -> list[RedisFrontier]:
+        """The frontiers of all regions but that of a group."""
+        groups = Regions(self._settings.fleet.regions).groups
+        others = {"", *groups} - {home if home in groups else ""} if groups else set[str]()
+        for group in others:
+            await self(group)
+        return [self._open[group] for group in sorted(others)]
 
     def border(self, home: str) -> Border | None:
         """What sorts by region for a worker of that group; None where there are no regions."""
