@@ -239,10 +239,15 @@ def _open_fleet_view(configured: Configured) -> Insight:
     return open_fleet_view(configured)
 
 
-def _report_on(out: Path) -> CrawlReport:
-    from nephila.node.reporting import report_on  # noqa: PLC0415 - start-up
+def _report_on(crawl: Path | Configured) -> CrawlReport:
+    """A crawl directory, or the crawl of a fleet by its settings."""
+    if isinstance(crawl, Path):
+        from nephila.node.reporting import report_on  # noqa: PLC0415 - start-up
 
-    return report_on(out)
+        return report_on(crawl)
+    from nephila.node.fleet.reporting import report_on_fleet  # noqa: PLC0415 - start-up
+
+    return report_on_fleet(crawl)
 
 
 def _open_operator(out: Path) -> Operator:
@@ -289,7 +294,7 @@ class Backend:
     run_demo: RunDemo = _run_demo
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     open_operator: Callable[[Path], Operator] = _open_operator
-    report_on: Callable[[Path], CrawlReport] = _report_on
+    report_on: Callable[[Path | Configured], CrawlReport] = _report_on
     audit: Callable[[Path | Configured, str, Sequence[str]], Audit] = _audit
     run_simulation: RunSimulation = _run_simulation
     open_purge: Callable[[Path], Purger] = _open_purge

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -18,13 +19,13 @@ from nephila.model.plain import plain
 
 from .backend import backend_of
 from .figures import clock, count, moment, rate, size
-from .looking import directory_argument, json_option
+from .looking import crawl_of, fleet_option, group_option, json_option, place_argument
 from .output import print_json, printable
 from .report_page import decade, render
 from .rows import many, row
 
 if TYPE_CHECKING:
-    from nephila.report import CrawlReport, Spread, Timeline
+    from nephila.report import CrawlReport, Spread, Timeline, WorkerFigures
 
 _Write = Callable[[int], str]
 
@@ -41,7 +42,9 @@ _LEAST_BAR = 8
 
 
 @click.command("report", short_help="Tell what a crawl came to, with charts, or as HTML.")
-@directory_argument
+@place_argument
+@fleet_option
+@group_option
 @click.option(
     "--html",
     "page",
@@ -51,15 +54,17 @@ _LEAST_BAR = 8
 )
 @json_option
 @click.pass_context
-def report(ctx: click.Context, directory: Path, *, page: Path | None, as_json: bool) -> None:
-    """Tell what the crawl in DIR came to, also while it runs.
+def report(
+    ctx: click.Context, directory: Path | None, file: Path | None, group: str, *, page: Path | None, as_json: bool
+) -> None:
+    """Tell what the crawl in DIR, or a fleet's, came to, also while it runs.
 
     Pages over time, errors by kind and host, coverage by domain, status codes, sizes, times, duplicates, traps and
     what is left to do. Everything that was fetched counts, over all runs.
     """
     if page is not None and as_json:
         raise click.UsageError("--html and --json are two ways to print the same: choose one")
-    found = backend_of(ctx).report_on(directory)
+    found = backend_of(ctx).report_on(crawl_of(ctx, directory, file, group))
     if as_json:
         document = plain(found)
         if not isinstance(document, dict):
@@ -125,6 +130,8 @@ def report_lines(found: CrawlReport, width: int, levels: str) -> Iterator[str]:
         "left": f"{_sum(queue.queued)} queued, {_sum(queue.waiting)} waiting, {_sum(queue.parked)} parked, "
         f"{count(queue.dead)} given up",
     }
+    if found.workers:
+        rows["workers"] = _workers(found.workers)
     for label, text in rows.items():
         yield from row(label, text, width)
     yield ""
@@ -140,9 +147,18 @@ def report_lines(found: CrawlReport, width: int, levels: str) -> Iterator[str]:
     by_pages = [(decade(digits), domains) for digits, domains in found.coverage.by_pages.items()]
     yield from _bars("pages a domain", by_pages, width, levels)
     yield from _bars("domains", _largest({one.domain: one.pages for one in found.coverage.leading}), width, levels)
+    yield from _bars("pages by worker", _largest({one.name: one.pages for one in found.workers}), width, levels)
     if found.traps:
         held = {f"{one.host} {one.pattern}": one.fetched for one in found.traps}
         yield from _bars("traps", _largest(held), width, levels)
+
+
+def _workers(all_of_them: Sequence[WorkerFigures]) -> str:
+    """How many are there, and what of theirs is not in the figures above."""
+    states = Counter(one.state for one in all_of_them)
+    told = ", ".join(f"{count(number)} {state}" for state, number in states.items())
+    waiting = sum(one.waiting_bytes for one in all_of_them)
+    return told + (f"; {size(waiting)} in their spools are not in this report yet" if waiting else "")
 
 
 def _percentiles(spread: Spread, write: _Write) -> str:

@@ -166,6 +166,7 @@ def _sections(report: CrawlReport) -> Iterator[str]:
     )
     yield _section("Pages by type", bars(_top(report.types)))
     yield _section("What is left", bars(_left(report)), _meanings(report))
+    yield from _workers(report)
     yield _section(
         f"Traps ({count(report.traps_in_all)})",
         table(
@@ -185,6 +186,29 @@ def _sections(report: CrawlReport) -> Iterator[str]:
         ),
         kind="all",
     )
+
+
+def _workers(report: CrawlReport) -> Iterator[str]:
+    """Of a fleet alone."""
+    if report.workers:
+        rows = (
+            (
+                one.name,
+                one.state,
+                count(one.pages),
+                count(one.errors),
+                rate(one.pages_per_s),
+                size(one.waiting_bytes) if one.waiting_bytes else "-",
+            )
+            for one in report.workers
+        )
+        yield _section(
+            "Workers",
+            table(("worker", "state", "pages", "errors", "pages/s", "in its spool"), rows, words=2),
+            "Those who are there now, and what each has done since it was started. What lies in a spool is in no other "
+            "figure but the count of pages.",
+            kind="all",
+        )
 
 
 def _section(title: str, body: str, note: str = "", *, kind: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The report of a crawl directory, put together beside a crawl that may be running (O3).
+"""The report of a crawl, put together beside whoever may be working on it (O3).
 
 The catalogue is read once from end to end; everything else comes from counters. An answer that was cut off is a page
 only when no other try brought it whole; which of them are, only the frontier knows. So its count is the one that is
@@ -7,14 +7,18 @@ told, and charts, which show whole pages, may add up to a little less.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from nephila.report import Coverage, CrawlReport, Gathering, Queue
+from nephila.interfaces.catalogue import CatalogueReports
+from nephila.interfaces.frontier import Trap
+from nephila.report import Coverage, CrawlReport, Gathering, Queue, WorkerFigures
 
 from .cataloguing import read_catalogue
 from .clock import SystemClock
 from .inspect import CrawlView, begun
 from .operating import CrawlOperator
+from .standing import CrawlStatus
 
 LEADING = 20
 TRAPS = 50
@@ -25,16 +29,27 @@ def report_on(out: Path) -> CrawlReport:
     """What the crawl in a directory came to; raises `CrawlDirectoryError` when there is none."""
     directory, settings = begun(out)
     status = CrawlView(out).status()
-    traps, traps_in_all = CrawlOperator(out).traps(TRAPS)
-    gathered = Gathering()
+    traps = CrawlOperator(out).traps(TRAPS)
     with read_catalogue(directory, settings) as catalogue:
-        gathered.captures(catalogue.capture_figures())
-        gathered.failures(catalogue.error_figures())
-        by_pages = dict(sorted(catalogue.domains_by_pages().items()))
-        leading = [one for one in catalogue.leading_domains(LEADING) if one.requests]
+        return put_together(status, traps, catalogue)
+
+
+def put_together(
+    status: CrawlStatus,
+    traps: tuple[Sequence[Trap], int],
+    catalogue: CatalogueReports,
+    workers: Sequence[WorkerFigures] = (),
+) -> CrawlReport:
+    """The report from where a crawl stands, its traps and how many there are in all, and what was stored. Blocks."""
+    gathered = Gathering()
+    gathered.captures(catalogue.capture_figures())
+    gathered.failures(catalogue.error_figures())
+    by_pages = dict(sorted(catalogue.domains_by_pages().items()))
+    leading = [one for one in catalogue.leading_domains(LEADING) if one.requests]
     reached = sum(domains for digits, domains in by_pages.items() if digits)
+    listed, in_all = traps
     return CrawlReport(
-        directory=str(out),
+        directory=status.directory,
         running=status.running,
         made_at=SystemClock().wall_ms(),
         cycle=status.cycle,
@@ -56,6 +71,7 @@ def report_on(out: Path) -> CrawlReport:
         error_hosts=gathered.error_hosts(),
         coverage=Coverage(reached, by_pages, leading),
         queue=Queue(status.queued, status.waiting_for_a_time, status.parked, status.urls.get("dead", 0)),
-        traps=traps,
-        traps_in_all=traps_in_all,
+        traps=listed,
+        traps_in_all=in_all,
+        workers=workers,
     )

@@ -12,6 +12,7 @@ from .document import (
     Repetition,
     Spread,
     Timeline,
+    WorkerFigures,
 )
 from .gathering import Gathering
 
@@ -25,4 +26,5 @@ __all__ = [
     "Repetition",
     "Spread",
     "Timeline",
+    "WorkerFigures",
 ]

@@ -96,6 +96,20 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerFigures:
+    """Somebody who is on the register of a fleet, and what it has said of its present run."""
+
+    name: str
+    state: str
+    """working, idle, leaving or silent."""
+    pages: int = 0
+    errors: int = 0
+    pages_per_s: float = 0.0
+    waiting_bytes: int = 0
+    """In its spool: stored, and in neither archive nor catalogue yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class CrawlReport:
     """What a crawl came to, as far as it got."""
 
@@ -131,6 +145,8 @@ class CrawlReport:
     queue: Queue
     traps: Sequence[Trap]
     traps_in_all: int
+    workers: Sequence[WorkerFigures] = ()
+    """Of a fleet: those who are there now. Whoever has left is in all other figures, and not here."""
 
     @property
     def seconds(self) -> float:

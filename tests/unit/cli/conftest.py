@@ -359,7 +359,8 @@ class FakeNode:
             raise self.raises
         return self.orders
 
-    def report_on(self, out: Path) -> CrawlReport:
+    def report_on(self, crawl: Path | Configured) -> CrawlReport:
+        self.asked.append(("report", crawl))
         if self.raises is not None:
             raise self.raises
         return self.reported

@@ -14,7 +14,7 @@ from nephila.cli.charts import area, bars, nice, table
 from nephila.cli.report import levels_for, report_lines, spark, squeezed
 from nephila.cli.report_page import decade, render
 from nephila.model.errors import CrawlDirectoryError
-from nephila.report import Timeline
+from nephila.report import Timeline, WorkerFigures
 
 from .conftest import REPORT, FakeNode
 
@@ -160,3 +160,32 @@ def test_pieces_of_the_page() -> None:
     drawn = area([0.0, 5.0], 1_700_000_000_000, 1000, str, "x > y")
     assert 'aria-label="x &gt; y"' in drawn
     assert [decade(digits) for digits in (0, 1, 4)] == ["none", "1 to 9", "1,000 to 9,999"]
+
+
+def test_the_report_of_a_fleet_names_its_workers_and_what_waits_with_them(invoke: Invoke, node: FakeNode) -> None:
+    """O3, F9: in rows, as data and on the page; a directory's has no word of workers."""
+    assert "workers" not in invoke("report", "d").stdout
+    assert "Workers" not in render(REPORT)
+    first = WorkerFigures("first", "working", 900, 3, 12.5, 4_000_000)
+    node.reported = replace(REPORT, workers=(first, WorkerFigures("<two>", "silent", 334)))
+    Path("fleet.toml").write_text('[fleet]\ncrawl = "web"\n')
+    told = invoke("report", "--config", "fleet.toml", "--group", "eu")
+    assert told.exit_code == 0, told.output
+    (_, settings) = node.asked[-1]
+    assert (settings.settings.fleet.crawl, settings.settings.fleet.group) == ("web", "eu")
+    assert "1 working, 1 silent; 4.00 MB in their spools are not in this report yet" in " ".join(told.stdout.split())
+    assert re.search(r"^ +first +900 ", told.stdout, re.MULTILINE)
+    assert max(map(len, report_lines(node.reported, 40, BLOCKS))) <= 40
+    document = json.loads(invoke("report", "--config", "fleet.toml", "--json").stdout)
+    assert document["workers"][0]["waiting_bytes"] == 4_000_000
+    page = render(node.reported)
+    assert "4.00 MB" in page
+    assert "&lt;two&gt;" in page
+
+
+def test_a_report_is_of_one_crawl(invoke: Invoke) -> None:
+    """C4: one sentence for none, and for two."""
+    for arguments in ((), ("d", "--config", "fleet.toml")):
+        found = invoke("report", *arguments)
+        assert found.exit_code != 0
+        assert "Name one crawl" in str(found.exception)

@@ -1,0 +1,93 @@
+"""The report of a fleet on real engines, against what its tables hold and its workers say."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import postgres
+import pytest
+from fleet_engines import Engines, Fleet
+from gate import gate
+from postgres import Postgres
+from seaweed import Seaweed
+from served import plain_web, run, served
+from valkey_servers import ValkeySingle
+
+DELAY_S = 0.1
+
+
+@pytest.fixture
+def database() -> Iterator[Postgres]:
+    with postgres.running() as server:
+        yield server
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, database: Postgres, object_server: Seaweed) -> Iterator[Fleet]:
+    """One that has nothing to do yet."""
+    spec, arguments = plain_web(83, hosts=8, pages=160)
+    timing = ("--base-delay-ms", str(DELAY_S * 1000), "--latency-ms", "30")
+    with ExitStack() as hold:
+        valkey = hold.enter_context(ValkeySingle("--appendonly", "yes"))
+        door = hold.enter_context(gate(object_server.ports[0]))
+        web = hold.enter_context(served(tmp_path / "web", spec, *arguments, *timing))
+        engines = Engines(valkey.names, database, object_server, door)
+        yield hold.enter_context(Fleet(tmp_path / "fleet", engines, web, DELAY_S))
+
+
+def reported(fleet: Fleet) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(fleet.say("report", "--json"))
+    return found
+
+
+def test_a_fleet_has_the_report_of_a_crawl(fleet: Fleet, tmp_path: Path) -> None:
+    """O3, F9: before, while its workers run and after they left; in the terminal, as data, as a page."""
+    fleet.seed()
+    refused = run("report", "--config", fleet.settings, code=None, env=fleet.environ)
+    assert refused.returncode != 0
+    assert "there is no catalogue in the schema" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    workers = [fleet.start(name, "--forever") for name in ("first", "second")]
+    deadline = time.monotonic() + 60
+    while fleet.pages < 20 or len(fleet.workers()) < 2:
+        assert time.monotonic() < deadline, workers[0].told()
+        time.sleep(0.1)
+    during = reported(fleet)
+    assert during["running"]
+    assert {one["name"] for one in during["workers"]} == {"first", "second"}
+    assert sum(one["pages"] for one in during["workers"]) >= 20
+    for worker in workers:
+        fleet.say("fleet", "drain", worker.name)
+    for worker in workers:
+        worker.end()
+    after = reported(fleet)
+    assert not after["running"]
+    assert after["workers"] == []
+    assert after["directory"] == fleet.crawl
+    check_against_tables(fleet, after)
+    told = fleet.say("report")
+    assert f"{after['pages']:,} from {after['coverage']['domains']} domains" in " ".join(told.split())
+    page = tmp_path / "report.html"
+    fleet.say("report", "--html", page)
+    assert f"<h1>{fleet.crawl}</h1>" in page.read_text()
+
+
+def check_against_tables(fleet: Fleet, report: dict[str, Any]) -> None:
+    """All that is told is what the catalogue holds, counted another way."""
+
+    def one(query: str) -> int:
+        return int(fleet.engines.database.query(query, f'"crawl_{fleet.crawl}"')[0][0])
+
+    stored = sum(fleet.stored().values())
+    assert report["pages"] == stored >= 20
+    assert report["answers"] == one("SELECT count(*) FROM captures WHERE NOT robots")
+    assert report["robots"] == one("SELECT count(*) FROM captures WHERE robots")
+    assert report["bytes"] == one("SELECT sum(wire_bytes)::bigint FROM captures")
+    assert sum(step["pages"] for step in report["timeline"]["moments"]) == stored
+    assert sum(report["errors"].values()) == one("SELECT count(*) FROM errors")
+    assert report["coverage"]["domains"] == one("SELECT count(*) FROM domains WHERE total_pages > 0")
