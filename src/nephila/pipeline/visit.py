@@ -49,13 +49,24 @@ MAX_HOPS = 5
 """Redirects of one part that are followed; each is a request like any other."""
 PARTS_FROM = 1_000
 """Attempts of a lease from here on are parts of its visits: tokens and attempts make the names of records."""
+LONGEST_URL = 8_192
+"""Of what is asked for; a page may make its URLs megabytes long, and each is remembered while it is shown."""
 LINGER_S = 2.0
 """How long a request that is on the wire when its page is done with may still be answered."""
 TURNS = 3
 """How often a turn at the address is waited for before a part is withheld."""
 
 _KEPT_OUT = frozenset(
-    {"connection", "content-encoding", "content-length", "keep-alive", "set-cookie", "transfer-encoding", "alt-svc"}
+    {
+        "connection",
+        "content-disposition",
+        "content-encoding",
+        "content-length",
+        "keep-alive",
+        "set-cookie",
+        "transfer-encoding",
+        "alt-svc",
+    }
     | {"trailer", "upgrade", "nel", "report-to", "reporting-endpoints", "strict-transport-security"}
 )
 """Headers that say something of the wire, or want to be remembered."""
@@ -162,6 +173,8 @@ class Visit:
 
     async def supply(self, wanted: Wanted) -> Supplied | Withheld:
         """What a page gets for a request. Each URL is asked for once, whoever asks how often."""
+        if len(wanted.url) > LONGEST_URL:
+            return self._withhold("address")
         url = resolve(None, wanted.url.partition("#")[0]) or ""
         if wanted.kind not in _GETTABLE:
             return self._withhold("kind")

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 
-from playwright.async_api import Browser, BrowserContext, Dialog, Page, Request, Route
+from playwright.async_api import Browser, BrowserContext, CDPSession, Dialog, Page, Request, Route
 from playwright.async_api import Error as BrowserError
 
 from nephila.interfaces.renderer import Supply
@@ -28,11 +28,15 @@ KINDS: Mapping[str, PartKind] = {
 }
 CLOSE_S = 3.0
 """A page that is not closed by then is stuck, and its browser is replaced."""
-READ_S = 3.0
+READ_S = 5.0
 """Reading a document takes no longer, unless its scripts never rest."""
 LOOK_S = 0.05
 LOADED = "new Promise((told) => setTimeout(() => told(document.readyState === 'complete'), 0))"
 """Answered behind what waits to run: on a busy machine a script that has come may not have begun yet."""
+SIZE = "document.documentElement ? document.documentElement.outerHTML.length : 0"
+MAX_TARGETS = 100
+LONGEST_URL = 4_096
+"""Places that a page wants to go to, and how long their names may be: more than are followed as links."""
 MAX_ASKED = 500
 """A page that asks for more than this, withheld or not, is read as it is: it would never rest."""
 NO_CONTENT = 204
@@ -87,13 +91,28 @@ class Showing:
             return RenderFailed("crash", "the page brought its process down")
         try:
             async with asyncio.timeout(max(READ_S, deadline - loop.time())):
-                if not settled:
-                    await _stop_scripts(context, page)
-                html = await page.content()
+                html = await self._read(context, page, settled=settled)
         except TimeoutError:
             return RenderFailed("stuck", "its scripts do not rest")
+        if isinstance(html, RenderFailed):
+            return html
         if page.url.startswith("chrome-error:"):
             return RenderFailed("page", "it has given way to an error page")
+        if page.url == "about:blank":
+            return RenderFailed("blank", "the browser did not take it for a page")
+        return self._made(html, settled=settled)
+
+    async def _read(self, context: BrowserContext, page: Page, *, settled: bool) -> str | RenderFailed:
+        """The document, where it is not too large."""
+        session = await context.new_cdp_session(page)
+        if not settled:  # no script may run any more, timers included
+            await session.send("Emulation.setScriptExecutionDisabled", {"value": True})
+        size = await _size(session)
+        if size > self._settings.max_dom_bytes:
+            return RenderFailed("size", f"{size:,} characters")
+        return await page.content()
+
+    def _made(self, html: str, *, settled: bool) -> Rendered | RenderFailed:
         body = html.encode("utf-8", "replace")
         if len(body) > self._settings.max_dom_bytes:
             return RenderFailed("size", f"{len(body):,} bytes")
@@ -136,7 +155,7 @@ class Showing:
                 self._given = True
                 await route.fulfill(status=order.status, headers=_joined(order.headers), body=order.body)
                 return
-            self._targets[request.url] = None
+            self._note_target(request.url)
             await route.fulfill(status=NO_CONTENT)
             return
         kind = KINDS.get(request.resource_type, PartKind.OTHER)
@@ -156,8 +175,13 @@ class Showing:
         if page is not self._page:
             with contextlib.suppress(BrowserError):
                 if page.url.startswith("http"):
-                    self._targets[page.url] = None
+                    self._note_target(page.url)
                 await page.close()
+
+    def _note_target(self, url: str) -> None:
+        """Where its scripts want to go: so many places, and none with a name that is a memory of its own."""
+        if len(self._targets) < MAX_TARGETS and len(url) <= LONGEST_URL:
+            self._targets[url] = None
 
 
 async def _is_loaded(page: Page, seconds: float) -> bool:
@@ -169,10 +193,17 @@ async def _is_loaded(page: Page, seconds: float) -> bool:
         return False
 
 
-async def _stop_scripts(context: BrowserContext, page: Page) -> None:
-    """Let no script of a page run any more, timers included, so that it can be read."""
-    session = await context.new_cdp_session(page)
-    await session.send("Emulation.setScriptExecutionDisabled", {"value": True})
+async def _size(session: CDPSession) -> int:
+    """How long a document is, asked in a world that its scripts have no hand in: a page may grow to gigabytes.
+
+    What is too long is never sent to us, who have to hold it in memory.
+    """
+    tree = await session.send("Page.getFrameTree")
+    frame = tree["frameTree"]["frame"]["id"]
+    world = await session.send("Page.createIsolatedWorld", {"frameId": frame})
+    asked = {"expression": SIZE, "contextId": world["executionContextId"], "returnByValue": True}
+    told = await session.send("Runtime.evaluate", asked)
+    return int(told["result"].get("value") or 0)
 
 
 async def _dismiss(dialog: Dialog) -> None:

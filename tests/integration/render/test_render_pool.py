@@ -130,6 +130,39 @@ def test_a_page_that_asks_without_end_does_not_hold_up_others() -> None:
     assert b"made by its script" in second.html
 
 
+def test_a_page_that_grows_without_bounds_is_not_read_into_our_memory() -> None:
+    """J2, Q5: its size is asked for in the browser, where its scripts cannot lie about it, before it is read."""
+    body = """<body><div hidden id=much></div><script>
+    Object.defineProperty(Element.prototype, "outerHTML", { get: () => "<p>small</p>" });
+    document.getElementById("much").append("x".repeat(1 << 20).repeat(40));
+    </script></body>"""
+    failed = shown(body, replace(SETTINGS, time_s=30.0))
+    assert isinstance(failed, RenderFailed)
+    assert failed.reason == "size"
+    assert int(failed.detail.split()[0].replace(",", "")) > 40 << 20
+
+
+def test_where_a_page_wants_to_go_is_bounded() -> None:
+    """J2, Q5: it goes round in a circle of ever longer names, and is read with the first of them."""
+    body = """<body>here<script>
+    for (let n = 0; n < 300; n++) setTimeout(() => { location.href = "/go?" + n; }, n);
+    for (let n = 0; n < 20; n++) setTimeout(() => { location.href = "/long?" + "x".repeat(1 << 19); }, 400 + n);
+    </script></body>"""
+    found = shown(body, replace(SETTINGS, time_s=30.0))
+    assert isinstance(found, Rendered)
+    assert 1 <= len(found.targets) <= 100
+    assert max(map(len, found.targets)) < 4096
+
+
+def test_what_a_browser_takes_for_a_download_is_no_page() -> None:
+    """J2, J4: an empty page in its place would hide what was sent."""
+    headers = (*HTML, ("content-disposition", "attachment; filename=x.html"))
+    order = replace(order_of("<body>the page</body>"), headers=headers)
+    failed = in_pool(lambda pool: pool.render(order, supply))
+    assert isinstance(failed, RenderFailed)
+    assert failed.reason in {"blank", "page"}
+
+
 def test_a_page_over_the_size_is_not_kept() -> None:
     """J2: a document may grow without end; what is kept may not."""
     grown = "<script>document.body.textContent = 'x'.repeat(300000)</script>"
