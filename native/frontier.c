@@ -16,6 +16,7 @@ enum {
     PARKED = 1,
     PLACE_END = 10,   /* of a mark: its first byte and the nine of the place; the rank follows */
     DEPTH_AT = 5,     /* of a mark: the depth in its place */
+    TIE = 4,          /* what breaks ties, at the end of a place */
     STATE_AT = 1,     /* of a packed record, and the rank behind it */
     RANK_AT = 2,
     STATE_QUEUED = 0,
@@ -350,18 +351,26 @@ static int read_entry(const Candidate *read, const char *name, Py_ssize_t name_l
     return 0;
 }
 
-/* One bundle: the head, then the entries, the first of them last; with its tie-break and the number of entries. */
-static PyObject *packed_bundle(PyObject *head, const Entry *entries, Py_ssize_t from, Py_ssize_t to, const char *name,
-                               Py_ssize_t name_length, uint32_t seed) {
-    Py_ssize_t size = PyBytes_GET_SIZE(head);
+/* What the bundles of one call share. */
+typedef struct {
+    PyObject *head, *prefix, *writes;
+    const char *name;
+    Py_ssize_t name_length;
+    uint32_t seed;
+    char rank;
+} Packing;
+
+/* The bytes of one bundle: the head, then the entries, the first of them last. */
+static PyObject *bundle_value(const Packing *packing, const Entry *entries, Py_ssize_t from, Py_ssize_t to) {
+    Py_ssize_t size = PyBytes_GET_SIZE(packing->head);
     for (Py_ssize_t at = from; at < to; at++)
         size += 1 + entries[at].length + AFTER_TAIL;
     PyObject *value = PyBytes_FromStringAndSize(NULL, size);
     if (value == NULL)
         return NULL;
     char *put = PyBytes_AS_STRING(value);
-    memcpy(put, PyBytes_AS_STRING(head), (size_t)PyBytes_GET_SIZE(head));
-    put += PyBytes_GET_SIZE(head);
+    memcpy(put, PyBytes_AS_STRING(packing->head), (size_t)PyBytes_GET_SIZE(packing->head));
+    put += PyBytes_GET_SIZE(packing->head);
     for (Py_ssize_t at = to - 1; at >= from; at--) {
         const Entry *entry = &entries[at];
         Py_ssize_t tail = entry->length + 1;
@@ -373,61 +382,95 @@ static PyObject *packed_bundle(PyObject *head, const Entry *entries, Py_ssize_t 
         *put++ = (char)(tail >> 8);
         *put++ = (char)tail;
     }
-    /* The tie-break is the hash of the host's name and the first tail: XXH32 wants them in one piece. */
-    const Entry *first = &entries[from];
-    size_t length = (size_t)(name_length + 1 + first->length);
-    unsigned char *text = PyMem_Malloc(length);
-    if (text == NULL) {
-        Py_DECREF(value);
-        return PyErr_NoMemory();
+    return value;
+}
+
+/* The key of a bundle: the prefix, then the hash of the host's name and the first tail, which breaks ties. */
+static PyObject *bundle_key(const Packing *packing, const Entry *first) {
+    Py_ssize_t before = PyBytes_GET_SIZE(packing->prefix);
+    size_t length = (size_t)(packing->name_length + 1 + first->length);
+    unsigned char *text = PyMem_Malloc(length); /* XXH32 wants them in one piece */
+    PyObject *key = text == NULL ? PyErr_NoMemory() : PyBytes_FromStringAndSize(NULL, before + TIE);
+    if (key != NULL) {
+        memcpy(text, packing->name, (size_t)packing->name_length);
+        text[packing->name_length] = (unsigned char)first->mark;
+        memcpy(text + packing->name_length + 1, first->rest, (size_t)first->length);
+        uint32_t tie = xxh32(text, length, packing->seed);
+        unsigned char *put = (unsigned char *)PyBytes_AS_STRING(key);
+        memcpy(put, PyBytes_AS_STRING(packing->prefix), (size_t)before);
+        for (int at = 0; at < TIE; at++)
+            put[before + at] = (unsigned char)(tie >> (24 - 8 * at));
     }
-    memcpy(text, name, (size_t)name_length);
-    text[name_length] = (unsigned char)first->mark;
-    memcpy(text + name_length + 1, first->rest, (size_t)first->length);
-    uint32_t tie = xxh32(text, length, seed);
     PyMem_Free(text);
-    char digest[4] = {(char)(tie >> 24), (char)(tie >> 16), (char)(tie >> 8), (char)tie};
-    return Py_BuildValue("(Ny#n)", value, digest, (Py_ssize_t)4, to - from);
+    return key;
+}
+
+/* Adds what goes under the keys of the URLs of one bundle to the writes: the mark of a queued URL. */
+static int mark_urls(const Packing *packing, PyObject *key, PyObject *const *url_keys, Py_ssize_t from, Py_ssize_t to) {
+    char mark[PLACE_END + 1] = {QUEUED};
+    memcpy(mark + 1, PyBytes_AS_STRING(key) + HOST_KEY + 1, PLACE_END - 1);
+    mark[PLACE_END] = packing->rank;
+    PyObject *marked = PyBytes_FromStringAndSize(mark, sizeof mark);
+    int failed = marked == NULL;
+    for (Py_ssize_t at = from; !failed && at < to; at++) {
+        PyObject *write = PyTuple_Pack(2, url_keys[at], marked);
+        failed = write == NULL || PyList_Append(packing->writes, write) < 0;
+        Py_XDECREF(write);
+    }
+    Py_XDECREF(marked);
+    return failed ? -1 : 0;
+}
+
+static int add_bundle(PyObject *bundles, const Packing *packing, const Entry *entries, PyObject *const *url_keys,
+                      Py_ssize_t from, Py_ssize_t to) {
+    PyObject *value = bundle_value(packing, entries, from, to);
+    PyObject *key = value == NULL ? NULL : bundle_key(packing, &entries[from]);
+    PyObject *bundle = key == NULL ? NULL : Py_BuildValue("(OOn)", key, value, to - from);
+    int failed = bundle == NULL || mark_urls(packing, key, url_keys, from, to) < 0 || PyList_Append(bundles, bundle) < 0;
+    Py_XDECREF(bundle);
+    Py_XDECREF(key);
+    Py_XDECREF(value);
+    return failed ? -1 : 0;
 }
 
 static PyObject *pack_bundles(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-    if (count != 5 || !PyBytes_Check(arguments[0]) || !PyUnicode_Check(arguments[1]) || !PyDict_Check(arguments[2])) {
-        PyErr_SetString(PyExc_TypeError, "pack_bundles(head, host, urls, room, seed)");
+    if (count != 8 || !PyBytes_Check(arguments[0]) || !PyUnicode_Check(arguments[1]) || !PyDict_Check(arguments[2]) ||
+        !PyBytes_Check(arguments[5]) || PyBytes_GET_SIZE(arguments[5]) != HOST_KEY + PLACE_END - TIE ||
+        !PyList_Check(arguments[7])) {
+        PyErr_SetString(PyExc_TypeError, "pack_bundles(head, host, urls, room, seed, prefix, rank, writes)");
         return NULL;
     }
-    Py_ssize_t name_length, room = PyLong_AsSsize_t(arguments[3]);
-    const char *name = PyUnicode_AsUTF8AndSize(arguments[1], &name_length);
-    uint32_t seed = (uint32_t)PyLong_AsUnsignedLongMask(arguments[4]);
-    if (name == NULL || PyErr_Occurred())
+    Py_ssize_t room = PyLong_AsSsize_t(arguments[3]);
+    Packing packing = {arguments[0], arguments[5], arguments[7], NULL, 0,
+                       (uint32_t)PyLong_AsUnsignedLongMask(arguments[4]), (char)PyLong_AsLong(arguments[6])};
+    packing.name = PyUnicode_AsUTF8AndSize(arguments[1], &packing.name_length);
+    if (packing.name == NULL || PyErr_Occurred())
         return NULL;
     Py_ssize_t urls = PyDict_GET_SIZE(arguments[2]), at = 0, position = 0;
     Entry *entries = PyMem_Malloc((size_t)(urls ? urls : 1) * sizeof *entries);
-    PyObject *bundles = entries == NULL ? PyErr_NoMemory() : PyList_New(0), *key, *candidate;
+    PyObject **url_keys = PyMem_Malloc((size_t)(urls ? urls : 1) * sizeof *url_keys);
+    PyObject *bundles = entries == NULL || url_keys == NULL ? PyErr_NoMemory() : PyList_New(0), *key, *candidate;
     while (bundles != NULL && PyDict_Next(arguments[2], &position, &key, &candidate)) {
         Candidate read;
-        if (read_candidate(candidate, &read) < 0 || read_entry(&read, name, name_length, &entries[at++]) < 0)
+        url_keys[at] = key;
+        if (read_candidate(candidate, &read) < 0 ||
+            read_entry(&read, packing.name, packing.name_length, &entries[at++]) < 0)
             Py_CLEAR(bundles);
     }
     Py_ssize_t start = 0, size = 0;
     for (at = 0; bundles != NULL && at < urls; at++) {
         Py_ssize_t length = 1 + entries[at].length + AFTER_TAIL;
         size += length;
-        int is_full = size > room && at > start, is_last = at + 1 == urls;
-        if (is_full) {
-            PyObject *bundle = packed_bundle(arguments[0], entries, start, at, name, name_length, seed);
-            if (bundle == NULL || PyList_Append(bundles, bundle) < 0)
+        if (size > room && at > start) {
+            if (add_bundle(bundles, &packing, entries, url_keys, start, at) < 0)
                 Py_CLEAR(bundles);
-            Py_XDECREF(bundle);
             start = at;
             size = length;
         }
-        if (bundles != NULL && is_last) {
-            PyObject *bundle = packed_bundle(arguments[0], entries, start, urls, name, name_length, seed);
-            if (bundle == NULL || PyList_Append(bundles, bundle) < 0)
-                Py_CLEAR(bundles);
-            Py_XDECREF(bundle);
-        }
     }
+    if (bundles != NULL && urls && add_bundle(bundles, &packing, entries, url_keys, start, urls) < 0)
+        Py_CLEAR(bundles);
+    PyMem_Free(url_keys);
     PyMem_Free(entries);
     return bundles;
 }
@@ -484,7 +527,7 @@ PyMethodDef nephila_frontier_methods[] = {
     {"sort_links", (PyCFunction)(void (*)(void))sort_links, METH_FASTCALL,
      "New URLs by host, and the known ones that need a closer look."},
     {"pack_bundles", (PyCFunction)(void (*)(void))pack_bundles, METH_FASTCALL,
-     "New URLs of a host as bundles: value, tie-break and number of each."},
+     "New URLs of a host as bundles by key; what goes under the keys of the URLs is added to the writes."},
     {"take_entry", (PyCFunction)(void (*)(void))take_entry, METH_FASTCALL,
      "The entry of a URL in a bundle and what is left without it; None where it is not in there."},
     {"xxh32", xxh32_of, METH_VARARGS, "XXH32 of bytes under a seed, for the tests."},

@@ -36,7 +36,14 @@ def sort_links(
     list[tuple[bytes, bytes, Candidate]],
 ]: ...
 def pack_bundles(
-    head: bytes, host: str, urls: dict[bytes, Candidate], room: int, seed: int
+    head: bytes,
+    host: str,
+    urls: dict[bytes, Candidate],
+    room: int,
+    seed: int,
+    prefix: bytes,
+    rank: int,
+    writes: list[tuple[bytes, bytes]],
 ) -> list[tuple[bytes, bytes, int]]: ...
 def take_entry(bundle: bytes, fingerprint: bytes) -> tuple[bytes, bytes | None] | None: ...
 def xxh32(text: bytes, seed: int) -> int: ...

@@ -45,6 +45,8 @@ READY_KEY_BYTES = 21
 SINCE_KEY_BYTES = 13
 _PLACE = struct.Struct(">IB4s")
 """Lane and step in one number (8 and 24 bits), depth, tie."""
+_STANDING = struct.Struct(">IB")
+"""The same without the tie."""
 _READY = struct.Struct(">BIIQ4s")
 _MAX_COUNT = 0xFFFF_FFFF
 _MAX_STEP = 0xFF_FFFF
@@ -115,6 +117,11 @@ def effective_lane(lane: int, step: int, now_step: int, settings: PrioritySettin
 def pack_place(lane: int, step: int, depth: int, tie: bytes) -> bytes:
     """A place in a host's queue as bytes that sort by it."""
     return _PLACE.pack(lane << _LANE_SHIFT | step, min(depth, 255), tie)
+
+
+def pack_standing(lane: int, step: int, depth: int) -> bytes:
+    """How a place begins: all of it but the tie-break."""
+    return _STANDING.pack(lane << _LANE_SHIFT | step, min(depth, 255))
 
 
 def read_place(place: bytes) -> Place:

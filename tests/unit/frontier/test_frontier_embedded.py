@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import pytest
@@ -12,7 +13,7 @@ from frontier_bench import PLAIN, SEGMENT, SETTINGS, bench, pages, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
+from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView, links, queueing
 from nephila.frontier.embedded.book import Book
 from nephila.frontier.embedded.tables import lengthen, open_tables, shorten
 from nephila.model.errors import FrontierError, StorageError
@@ -127,6 +128,29 @@ def test_a_parked_host_still_answers_for_the_robots_txt_of_others(tmp_path: Path
 
 
 # Cycles
+
+
+def test_bundles_whose_places_are_taken_stand_beside_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F3: where all ties fall together, within a page and between pages, no URL loses its place."""
+
+    def without_ties(*arguments: Any) -> list[links.Bundle]:
+        *before, writes = arguments
+        first = len(writes)
+        bundles = [(key[:-4] + bytes(4), value, count) for key, value, count in links.pack_bundles(*before, writes)]
+        writes[first:] = [(key, mark[:-5] + bytes(4) + mark[-1:]) for key, mark in writes[first:]]
+        return bundles
+
+    monkeypatch.setattr(queueing, "pack_bundles", without_ties)
+
+    async def main() -> None:
+        async with bench(tmp_path, PLAIN) as one:
+            for first in (0, 100):
+                await one.frontier.admit(pages(first + 100)[first:])  # more than fit into one bundle
+            check_tables(one.frontier)
+            assert len(await one.fetch_all()) == 200
+            check_tables(one.frontier)
+
+    run(main())
 
 
 def test_a_new_cycle_sweeps_the_whole_frontier_in_steps(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from nephila.native import AVAILABLE, native
 from nephila.urls import Address, Fingerprint
 
 HOSTS = ("a.example", "www.b.example", "c.test:8080", "münchen.example")
+PREFIX = bytes(range(18))
 TABLE = tuple((rank << 32) + rank * 30_000_000 for rank in range(128))
 
 
@@ -90,13 +91,17 @@ def test_keys_new_and_known_links_are_told_apart_alike(page: list[Candidate], da
     assert native_writes == plain_writes
 
 
-@given(st.lists(candidates(), max_size=60), st.binary(max_size=40), st.integers(0, 2**40))
-def test_bundles_are_packed_alike(page: list[Candidate], head: bytes, seed: int) -> None:
-    """F8: bundles from C are those from Python, byte for byte, however many there are."""
+@given(st.lists(candidates(), max_size=60), st.binary(max_size=40), st.integers(0, 2**40), st.integers(0, 127))
+def test_bundles_are_packed_alike(page: list[Candidate], head: bytes, seed: int, rank: int) -> None:
+    """F8: bundles from C are those from Python, byte for byte, however many there are, and so are the marks of URLs."""
     urls = {one.address.fingerprint: one for one in page}
     room = BUNDLE_BYTES - len(head)
-    expected = links.plain_pack_bundles(head, HOSTS[0], urls, room, seed) if urls else []
-    assert native.pack_bundles(head, HOSTS[0], urls, room, seed) == expected
+    plain_writes: links.Writes = [(b"before", b"")]
+    native_writes: links.Writes = [(b"before", b"")]
+    expected = links.plain_pack_bundles(head, HOSTS[0], urls, room, seed, PREFIX, rank, plain_writes)
+    assert native.pack_bundles(head, HOSTS[0], urls, room, seed, PREFIX, rank, native_writes) == expected
+    assert native_writes == plain_writes
+    assert [key for key, _ in native_writes] == [b"before", *urls]
 
 
 @given(st.binary(max_size=300), st.integers(0, 2**32 - 1))
@@ -109,6 +114,6 @@ def test_entries_are_taken_out_alike(page: list[Candidate], at: int, size: int) 
     """F3: a URL leaves its bundle, and nothing else does."""
     head = pack_head(Head(1, 2, 3, 4, bytes(21)), bytes(12))
     urls = {one.address.fingerprint: one for one in page}
-    ((bundle, _, _), *_) = native.pack_bundles(head, HOSTS[0], urls, 100_000, 0)
+    ((_, bundle, _),) = native.pack_bundles(head, HOSTS[0], urls, 100_000, 0, PREFIX, 0, [])
     wanted = [*urls, bytes(16)][at % (len(urls) + 1)][:size]
     assert native.take_entry(bundle, wanted) == links.plain_take_entry(bundle, wanted)

@@ -23,7 +23,7 @@ from nephila.urls import registrable_domain
 
 from . import shelving
 from .book import Book, pack
-from .bundle import Head, fingerprint_of, pack_entry
+from .bundle import Head, fingerprint_of, pack_entry, pack_head
 from .links import Kind, New, Writes, link_keys, sort_links
 from .marks import queued_mark
 from .queueing import Standing, enqueue, enqueue_new
@@ -50,12 +50,6 @@ class Source(NamedTuple):
     """A hash of its registrable domain that does not depend on the crawl's secret: it decides what is counted (F5)."""
     first_rank: int = ranks.SEED_RANK
     """The rank of what is new where nothing is shared out."""
-
-    def part_for(self, key: bytes) -> ranks.Part | None:
-        """What a link to a host brings."""
-        if self.share is None:
-            return None
-        return self.share.inside if self.is_inside(key) else self.share.abroad
 
     def is_inside(self, key: bytes) -> bool:
         """Whether a host belongs to the page's own registrable domain."""
@@ -129,29 +123,61 @@ def _nearer(one: Candidate, other: Candidate) -> Candidate:
 def _admit_new(book: Book, key: bytes, name: str, new: New, kind: Kind | None, source: Source, writes: Writes) -> int:
     """Queue or park the new URLs of one host; how many. `kind` is None where they differ or may be forbidden."""
     host = book.host(key) or take_on(book, key, name)
-    if kind is None and (book.totals.policies or book.blocklist()):
-        new = _without_forbidden(book, key, host, new, source)
     rank = _first_rank(book, key, source)
-    places: list[bytes] = []
-    for (depth, level, hops, bonus), urls in ({kind: new} if kind else _by_kind(new)).items():
-        points = score_of(book, key, host, rank, depth, bonus) if level is None else NOMINAL[level]
-        lane = order.lane_of(_NEW, level_of(book.policy.priority, points) if level is None else level)
-        standing = Standing(lane, order.step_for(book.step, points), depth)
-        head = Head(book.wall_s, book.totals.cycle, rank, hops, source.url_key)
-        if not shelving.lets_in(book, host, len(urls)) or counts_sections(book, host, len(urls)):
-            places += _sort_out(book, key, host, standing, head, urls, writes)
-            continue
-        host.admitted += len(urls)
-        places += enqueue_new(book, key, host, standing, head, urls, writes)
+    if kind is not None and kind[1] is None and _lets_all_in(book, host, len(new)):
+        places = _queue_all(book, key, host, new, kind, rank, source, writes)
+        if not is_behind(book, host, places):
+            wake(book, key, host, places)
+        return len(new)
+    if book.totals.policies or book.blocklist():
+        new = _without_forbidden(book, key, host, new, source)
+    places = []
+    for one_kind, urls in _by_kind(new).items():
+        if _lets_all_in(book, host, len(urls)):
+            places += _queue_all(book, key, host, urls, one_kind, rank, source, writes)
+        else:
+            places += _sort_out(book, key, host, one_kind, rank, source, urls, writes)
     if (places or host.trap_at) and not (kind and kind[1] is None and is_behind(book, host, places)):
         wake(book, key, host, places)
     return len(new)
 
 
+def _lets_all_in(book: Book, host: HostState, count: int) -> bool:
+    """Whether so many URLs are queued without looking at each."""
+    return shelving.lets_in(book, host, count) and not counts_sections(book, host, count)
+
+
+def _queue_all(
+    book: Book, key: bytes, host: HostState, urls: New, kind: Kind, rank: int, source: Source, writes: Writes
+) -> list[bytes]:
+    """Queue URLs of one kind; returns their places."""
+    depth, level, hops, bonus = kind
+    if level is None and not book.totals.policies:
+        like = (rank, depth, bonus, host.referrers.bit_count())
+        standing = book.standings.get(like)
+        if standing is None:
+            standing = book.standings[like] = order.pack_standing(*_standing(book, key, host, kind, rank))
+    else:
+        standing = order.pack_standing(*_standing(book, key, host, kind, rank))
+    host.admitted += len(urls)
+    head = pack_head(Head(book.wall_s, book.totals.cycle, rank, hops, source.url_key), key)
+    return enqueue_new(book, key, host, standing, head, rank, urls, writes)
+
+
+def _standing(book: Book, key: bytes, host: HostState, kind: Kind, rank: int) -> Standing:
+    """Where new URLs of one kind are to stand."""
+    depth, level, _, bonus = kind
+    points = score_of(book, key, host, rank, depth, bonus) if level is None else NOMINAL[level]
+    lane = order.lane_of(_NEW, level_of(book.policy.priority, points) if level is None else level)
+    return Standing(lane, order.step_for(book.step, points), depth)
+
+
 def _sort_out(
-    book: Book, key: bytes, host: HostState, standing: Standing, head: Head, urls: New, writes: Writes
+    book: Book, key: bytes, host: HostState, kind: Kind, rank: int, source: Source, urls: New, writes: Writes
 ) -> list[bytes]:
     """Queue those of the URLs that may be queued now, one by one; returns their places."""
+    standing = _standing(book, key, host, kind, rank)
+    head = Head(book.wall_s, book.totals.cycle, rank, kind[2], source.url_key)
     entries = [
         pack_entry(shorten(url, host.name).encode(), fingerprint) for (url, _, _, fingerprint), *_ in urls.values()
     ]
@@ -200,30 +226,31 @@ def _count_referrers(book: Book, hosts: dict[str, bytes], source: Source) -> Non
     (see `Book.host`). What waits so is lost with the process, unless it is closed: a count that is a little low.
     """
     tables = book.tables
+    referred, waiting = tables.referred, tables.referrers
+    bit, own = budget.mark_referrer(0, source.domain), source.url_key[:DOMAIN_KEY_BYTES]
     over_budget = bool(book.totals.shelved.get(DeferReason.BUDGET))
     for key in hosts.values():
-        counted = tables.referred.get(key, 0)
-        marked = budget.mark_referrer(counted, source.domain)
-        if marked == counted or source.is_inside(key):
+        counted = referred.get(key, 0)
+        if counted & bit or key.startswith(own):
             continue
-        if len(tables.referred) >= REFERRED_REMEMBERED:
-            tables.referred.clear()
-        tables.referred[key] = marked
-        tables.referrers[key] = budget.mark_referrer(tables.referrers.get(key, 0), source.domain)
+        if len(referred) >= REFERRED_REMEMBERED:
+            referred.clear()
+        referred[key] = counted | bit
+        waiting[key] = waiting.get(key, 0) | bit
         if over_budget and shelving.has_shelf(book, key, DeferReason.BUDGET):
             host = book.known_host(key)
             if shelving.refill(book, key, host):
                 wake(book, key, host)
-    if len(tables.referrers) > REFERRED_HOSTS:
+    if len(waiting) > REFERRED_HOSTS:
         book.count_referrers(REFERRED_HOSTS // 10)
 
 
 def _first_rank(book: Book, key: bytes, source: Source) -> int:
     """The rank of what a page brings to a host."""
-    part = source.part_for(key)
-    if part is None:
+    share = source.share
+    if share is None:
         return source.first_rank
-    rank = ranks.first(part, source.salt)
+    rank = ranks.first(share.inside if source.is_inside(key) else share.abroad, source.salt)
     totals = book.totals
     totals.mean_rank = ranks.next_mean(totals.mean_rank, rank)
     return rank

@@ -109,8 +109,8 @@ class Book:
 
     __slots__ = (
         "_domain_states", "_domains_read", "_hosts_read", "_leased", "_policies", "ages", "covered", "cursor", "db",
-        "hosts", "now", "page_quota", "policy", "scores", "step", "tables", "timeline", "totals", "txn", "wall_s",
-        "web",
+        "hosts", "now", "page_quota", "policy", "scores", "standings", "step", "tables", "timeline", "totals", "txn",
+        "wall_s", "web",
     )  # fmt: skip
 
     def __init__(self, txn: Txn, tables: Tables, timeline: Timeline, policy: Policy, wall_s: int) -> None:
@@ -135,6 +135,8 @@ class Book:
         self._domains_read: dict[bytes, bytes] = {}
         self.scores: dict[tuple[int, int, int, int], int] = {}
         """What URLs that were never fetched score, by what that depends on."""
+        self.standings: dict[tuple[int, int, int, int], bytes] = {}
+        """And where that puts them in the queue, packed, by the same."""
         self.page_quota = NO_QUOTA
         """Pages that may still be leased: bounded where several processes share a limit."""
         self._leased: dict[bytes, int] = {}
@@ -391,7 +393,10 @@ class Book:
             self._count_put_off(host, -1)
         host.queued[lane] += by
         self.totals.queued[lane] += by
-        counts = self.ages.setdefault(admitted_s // AGE_STEP_S, [0, 0, 0, 0])
+        age = admitted_s // AGE_STEP_S
+        counts = self.ages.get(age)
+        if counts is None:
+            counts = self.ages[age] = [0, 0, 0, 0]
         counts[order.level_of_lane(lane)] += by
         if host.reason:
             self._count_put_off(host, 1)

@@ -7,6 +7,7 @@ stands here is what it does; the tests hold the two against each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from xxhash import xxh32_digest, xxh32_intdigest
 
@@ -15,9 +16,9 @@ from nephila.model.task import Candidate, Level
 from nephila.native import AVAILABLE, native
 
 from .bundle import BUNDLE_BYTES, Entry, find, pack_bundle, pack_entry, split, tail_of, without
-from .marks import DEPTH_AT, PARKED, PLACE_END, QUEUED
+from .marks import DEPTH_AT, PARKED, PLACE_END, QUEUED, queued_mark
 from .records import RANK_AT
-from .tables import DOMAIN_KEY_BYTES, URL, shorten
+from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, URL, shorten
 
 RANKS_PER_MOVE = 8
 """A waiting URL is given another place when its rank enters another band of so many: four doublings, ten points."""
@@ -32,7 +33,7 @@ Writes = list[tuple[bytes, bytes]]
 Met = tuple[bytes, bytes, Candidate]
 """A known URL that needs a closer look: its key, what lies under it, and the link to it."""
 Bundle = tuple[bytes, bytes, int]
-"""The value, the tie-break of its place, and how many URLs are in it."""
+"""Its key, its value, and how many URLs are in it."""
 
 
 def plain_link_keys(
@@ -106,17 +107,22 @@ def _kind_of(urls: New) -> Kind | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def plain_pack_bundles(head: bytes, host: str, urls: New, room: int, seed: int) -> list[Bundle]:
-    """New URLs of a host as bundles; `room` is what a bundle has besides its head."""
+def plain_pack_bundles(
+    head: bytes, host: str, urls: New, room: int, seed: int, prefix: bytes, rank: int, writes: Writes
+) -> list[Bundle]:
+    """New URLs of a host as bundles with their keys; the marks that go under the URLs' own keys are in `writes`.
+
+    `room` is what a bundle has besides its head; `prefix` begins the keys: the host, the queue, lane, step and depth.
+    """
+    bundles: list[Bundle] = []
     entries = [pack_entry(shorten(url, host).encode(), fingerprint) for (url, _, _, fingerprint), *_ in urls.values()]
-    return [
-        (
-            pack_bundle(head, chunk),
-            xxh32_digest(host.encode() + tail_of(chunk[0]), seed & 0xFFFF_FFFF),
-            len(chunk),
-        )
-        for chunk in split(entries, BUNDLE_BYTES - room)
-    ]
+    url_keys = iter(urls)
+    for chunk in split(entries, BUNDLE_BYTES - room) if entries else ():
+        key = prefix + xxh32_digest(host.encode() + tail_of(chunk[0]), seed & 0xFFFF_FFFF)
+        bundles.append((key, pack_bundle(head, chunk), len(chunk)))
+        mark = queued_mark(key[HOST_KEY_BYTES + 1 :], rank)
+        writes += [(url_key, mark) for url_key in islice(url_keys, len(chunk))]
+    return bundles
 
 
 def plain_take_entry(bundle: bytes, fingerprint: bytes) -> tuple[Entry, bytes | None] | None:

@@ -8,7 +8,6 @@ stands elsewhere by now is passed over.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from nephila.frontier import order
@@ -87,23 +86,28 @@ def enqueue(
 
 
 def enqueue_new(
-    book: Book, key: bytes, host: HostState, standing: Standing, head: Head, urls: New, writes: Writes
+    book: Book, key: bytes, host: HostState, standing: bytes, head: bytes, rank: int, urls: New, writes: Writes
 ) -> list[bytes]:
     """`enqueue` for URLs that were just met, without a step for each; what goes under their keys is in `writes`.
 
-    Only for hosts that are not counted by section, and stay so with these URLs: see `counts_sections`.
+    `standing` (see `order.pack_standing`) and `head` are packed. Only for hosts that are not counted by section, and
+    stay so with these URLs: see `counts_sections`.
     """
-    packed = pack_head(head, key)
-    prefix, rank, places = key + QUEUE, head.rank, list[bytes]()
-    rest = iter(urls)
-    for value, tie, count in pack_bundles(packed, host.name, urls, BUNDLE_BYTES - len(packed), book.policy.random_seed):
-        place = order.pack_place(*standing, tie)
-        if not book.txn.put(prefix + place, value, overwrite=False, db=book.web):
-            place = _put_beside(book, prefix, standing, value, tie)
-        mark = queued_mark(place, rank)
-        writes += [(url_key, mark) for url_key in (urls if count == len(urls) else islice(rest, count))]
+    places: list[bytes] = []
+    put, web, first = book.txn.put, book.web, len(writes)
+    room, seed = BUNDLE_BYTES - len(head), book.policy.random_seed
+    for bundle_key, value, count in pack_bundles(
+        head, host.name, urls, room, seed, key + QUEUE + standing, rank, writes
+    ):
+        place = bundle_key[HOST_KEY_BYTES + 1 :]
+        if not put(bundle_key, value, overwrite=False, db=web):
+            lane, step, depth, tie = order.read_place(place)
+            place = _put_beside(book, key + QUEUE, Standing(lane, step, depth), value, tie)
+            mark = queued_mark(place, rank)
+            writes[first : first + count] = [(url_key, mark) for url_key, _ in writes[first : first + count]]
         places.append(place)
-    book.count_queued(host, standing.lane, len(urls), head.admitted_s)
+        first += count
+    book.count_queued(host, standing[0], len(urls), book.wall_s)
     return places
 
 

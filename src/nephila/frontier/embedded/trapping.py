@@ -65,7 +65,7 @@ def _patterns_of_via(url: str, via: str) -> tuple[str, ...]:
 
 def _inside(url: str, new: list[Candidate]) -> int:
     prefix = traps.pour_prefix(url)
-    return sum(one.address.url.startswith(prefix) for one in new) if prefix and new else 0
+    return [one[0][0].startswith(prefix) for one in new].count(True) if prefix and new else 0
 
 
 def catch(book: Book, key: bytes, host: HostState, one: Work, url: str) -> bool:
