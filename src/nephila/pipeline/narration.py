@@ -150,7 +150,7 @@ class Narrator:
         judged: Judgement,
         counts: tuple[tuple[str, int], ...],
     ) -> None:
-        """By the places of the fields: every page is told of, and their names take three times as long."""
+        """By the places of the fields: every page is told of, and their names take several times as long."""
         event = Event(
             EventKind.FETCH_OK,
             self._clock.wall_ms(),
