@@ -21,7 +21,7 @@ KILLS = 100
 
 @pytest.mark.parametrize(
     ("seed", "kills", "pages"),
-    [(1, KILLS, 1200), *(pytest.param(seed, 2 * KILLS, 3600, marks=pytest.mark.long) for seed in (2, 3, 4))],
+    [(1, KILLS, 600), *(pytest.param(seed, 2 * KILLS, 3600, marks=pytest.mark.long) for seed in (2, 3, 4))],
 )
 def test_a_hundred_kills_cost_nothing_but_time(
     tmp_path: Path, seed: int, kills: int, pages: int, say: Callable[[str], None]
