@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from gate import Gate
+from leashed import leashed
 from postgres import Postgres
 from seaweed import BUCKET, Seaweed
 from served import ServedWeb, nephila, run
@@ -166,7 +167,7 @@ class Fleet:
         command = nephila("serve", "--config", self.settings, "--out", self.folder / "desk", "--port", "0", *more)
         log = self.folder / f"serve{'-'.join(more)}.log"
         with log.open("wb") as told:
-            process = subprocess.Popen(command, stdout=told, stderr=told, env={**os.environ, **self.environ})
+            process = subprocess.Popen(leashed(command), stdout=told, stderr=told, env={**os.environ, **self.environ})
         try:
             deadline = time.monotonic() + 60
             while not (found := re.search(r"API: (\S+)", log.read_text())):
@@ -253,7 +254,7 @@ class Worker:
         environ: Mapping[str, str] = {**os.environ, **self.of.environ}
         with self.log.open("ab") as log, self.printed.open("wb") as printed:
             self.process = subprocess.Popen(
-                self.of.command(self.name, *self.more), stdout=printed, stderr=log, env=environ
+                leashed(self.of.command(self.name, *self.more)), stdout=printed, stderr=log, env=environ
             )
 
     def kill(self) -> None:

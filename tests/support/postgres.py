@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
+from leashed import leashed
+
 from nephila.model.settings import CatalogueSettings
 
 START_S = 60.0
@@ -106,7 +108,7 @@ class Postgres:
         ]
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, cwd=self.folder, start_new_session=True, **self._as_nobody()
+                leashed(command), stdout=log, stderr=log, cwd=self.folder, start_new_session=True, **self._as_nobody()
             )
         deadline = time.monotonic() + START_S
         while not self._answers():

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from leashed import leashed
+
 from nephila.store.s3.credentials import Credentials
 from nephila.store.s3.signing import S3Request, signed_headers
 
@@ -113,7 +115,9 @@ class Seaweed:
             f"-s3.config={identities}",
         ]
         with (self.folder / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, start_new_session=True)
+            self.process = subprocess.Popen(
+                leashed(command), stdout=log, stderr=log, cwd=self.folder, start_new_session=True
+            )
         deadline = time.monotonic() + START_S
         while not self._answers():
             assert self.process.poll() is None, (self.folder / "server.log").read_text()[-2000:]

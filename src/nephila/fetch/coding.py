@@ -31,6 +31,8 @@ ZSTD_WINDOW_BYTES = 8 << 20
 
 _SALVAGE_STEP = 8192
 """Bytes per step when a broken stream is read again to keep what precedes the break."""
+_SALVAGED_AT_ONCE = (4096, 64, 1)
+"""Bytes that come out of a broken stream at once, near the break."""
 _BROTLI_STEP, _BROTLI_RATIO = 16_384, 6
 """Room for what comes out of a brotli stream at first: so many bytes, or as much more than what goes in."""
 
@@ -178,7 +180,7 @@ def _inflate(data: bytes, cap: int, hint: int) -> tuple[bytes, bytes | None]:
 
 
 def _salvage_deflate(data: bytes, cap: int, cause: Exception) -> bytes:
-    """Read a broken stream again in steps, the step with the break byte by byte: an error loses its call's output."""
+    """Read a broken stream again in steps, the one with the break in small ones: an error loses its call's output."""
     stream = zlib.decompressobj(-15)
     out = bytearray()
     for at in range(0, len(data), _SALVAGE_STEP):
@@ -187,7 +189,7 @@ def _salvage_deflate(data: bytes, cap: int, cause: Exception) -> bytes:
         try:
             out += stream.decompress(step, cap - len(out))
         except zlib.error:
-            _inflate_bytes(before, step, out, cap)
+            _inflate_to_the_break(before, step, out, cap)
             break
         if len(out) >= cap:
             break
@@ -196,14 +198,20 @@ def _salvage_deflate(data: bytes, cap: int, cause: Exception) -> bytes:
     return bytes(out)
 
 
-def _inflate_bytes(stream: zlib._Decompress, step: bytes, out: bytearray, cap: int) -> None:
-    try:
-        for at in range(len(step)):
-            if len(out) >= cap:
+def _inflate_to_the_break(stream: zlib._Decompress, data: bytes, out: bytearray, cap: int) -> None:
+    """Append all that precedes a break, taking less and less at once: one byte of a stream may stand for hundreds."""
+    for most in _SALVAGED_AT_ONCE:
+        while len(out) < cap:
+            before = stream.copy()
+            try:
+                piece = stream.decompress(data, min(most, cap - len(out)))
+            except zlib.error:
+                stream = before
                 break
-            out += stream.decompress(step[at : at + 1], cap - len(out))
-    except zlib.error:
-        return
+            out += piece
+            data = stream.unconsumed_tail
+            if not piece and not data:
+                return
 
 
 def _unbrotli(data: bytes, limit: int) -> tuple[bytes, bool]:
