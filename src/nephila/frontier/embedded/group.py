@@ -119,8 +119,6 @@ class GroupCommitter:
 
     def _commit(self, verbs: list[Verb]) -> list[Any]:
         with self._tables.env.begin(write=True) as txn:
-            if self._tables.growth is not None:
-                self._tables.growth.prepare()
             book = Book(txn, self._tables, self._timeline, self.policy, self._clock.wall_ms() // 1000)
             answers = [verb(book) for verb in verbs]
             book.write_back()

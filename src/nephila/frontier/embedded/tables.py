@@ -53,8 +53,6 @@ from nephila.frontier.blocklist import Blocklist
 from nephila.model.errors import FrontierError, StorageError
 from nephila.urls import registrable_domain
 
-from .growing import Growth
-
 if TYPE_CHECKING:
     from lmdb import _Database as Database
 
@@ -88,7 +86,7 @@ LOCK_BYTES = 64 * 1024
 class Tables:
     """The open environment: a handle per database, and the secret that keys are made with."""
 
-    __slots__ = ("blocklist", "db", "env", "growth", "host_keys", "referred", "referrers", "secret", "web")
+    __slots__ = ("blocklist", "db", "env", "host_keys", "referred", "referrers", "secret", "web")
 
     def __init__(self, env: lmdb.Environment, db: dict[str, Database], secret: int) -> None:
         self.env = env
@@ -103,8 +101,6 @@ class Tables:
         """Bits of referring domains that wait until their host is read."""
         self.host_keys: dict[str, bytes] = {}
         """Keys of hosts that were asked for of late: see `host_key`."""
-        self.growth: Growth | None = None
-        """Where the store is written to."""
 
     def host_key(self, host: str) -> bytes:
         """The key of a host."""
@@ -126,9 +122,6 @@ class Tables:
 
     def close(self) -> None:
         """Close the environment; nothing of it may be used afterwards."""
-        if self.growth is not None:
-            self.growth.close()
-            self.growth = None
         self.env.close()
 
 
@@ -158,21 +151,16 @@ def open_tables(path: Path, *, map_bytes: int, sync: bool, read_only: bool = Fal
         raise StorageError(f"the frontier at {path} cannot be opened: {error.strerror}", "make room") from error
     env.reader_check()
     try:
-        tables = _open_databases(env, read_only=read_only)
-        tables.growth = None if read_only else Growth(env, path)
+        return _open_databases(env, read_only=read_only)
     except lmdb.NotFoundError as error:
         env.close()
         raise FrontierError(f"{path} holds no frontier", "restore it from a copy, or begin a new crawl") from error
     except lmdb.Error as error:
         env.close()
         raise refused(error) from error
-    except OSError as error:
-        env.close()
-        raise StorageError(f"the frontier at {path} cannot be opened: {error.strerror}", "make room") from error
     except FrontierError:
         env.close()
         raise
-    return tables
 
 
 def _reserve_locks(path: Path) -> None:
