@@ -39,6 +39,8 @@ LONGEST_URL = 4_096
 """Places that a page wants to go to, and how long their names may be: more than are followed as links."""
 MAX_ASKED = 500
 """A page that asks for more than this, withheld or not, is read as it is: it would never rest."""
+MAX_MOVES = 20
+"""The same for one that wants to go elsewhere so often, itself included: each attempt is felt by the pages beside it."""
 NO_CONTENT = 204
 """The answer to which a browser stays where it is; a request that fails may put an error page there instead."""
 
@@ -54,7 +56,7 @@ class Showing:
         self._page: Page | None = None
         self._given = False
         """Whether the document was handed over."""
-        self._asking = self._asked = 0
+        self._asking = self._asked = self._moves = 0
         self._last = 0.0
         self._targets: dict[str, None] = {}
         self._crashed = asyncio.Event()
@@ -91,7 +93,7 @@ class Showing:
             return RenderFailed("crash", "the page brought its process down")
         try:
             async with asyncio.timeout(max(READ_S, deadline - loop.time())):
-                html = await self._read(context, page, settled=settled)
+                html = await self._read(context, page)
         except TimeoutError:
             return RenderFailed("stuck", "its scripts do not rest")
         if isinstance(html, RenderFailed):
@@ -102,11 +104,11 @@ class Showing:
             return RenderFailed("blank", "the browser did not take it for a page")
         return self._made(html, settled=settled)
 
-    async def _read(self, context: BrowserContext, page: Page, *, settled: bool) -> str | RenderFailed:
+    async def _read(self, context: BrowserContext, page: Page) -> str | RenderFailed:
         """The document, where it is not too large."""
         session = await context.new_cdp_session(page)
-        if not settled:  # no script may run any more, timers included
-            await session.send("Emulation.setScriptExecutionDisabled", {"value": True})
+        await session.send("Emulation.setScriptExecutionDisabled", {"value": True})  # nor may timers run any more
+        await session.send("Page.stopLoading")  # a page on its way elsewhere cannot be read until it is there
         size = await _size(session)
         if size > self._settings.max_dom_bytes:
             return RenderFailed("size", f"{size:,} characters")
@@ -122,7 +124,7 @@ class Showing:
         """Wait until the page has come to rest; False where its time was up before."""
         loop = asyncio.get_running_loop()
         while (now := loop.time()) < deadline and not self._crashed.is_set():
-            if self._asked > MAX_ASKED:
+            if self._asked > MAX_ASKED or self._moves > MAX_MOVES:
                 return False
             last = self._last
             quiet = self._has_been_quiet(last) and now - last >= self._settings.rest_s
@@ -155,6 +157,7 @@ class Showing:
                 self._given = True
                 await route.fulfill(status=order.status, headers=_joined(order.headers), body=order.body)
                 return
+            self._moves += 1
             self._note_target(request.url)
             await route.fulfill(status=NO_CONTENT)
             return
