@@ -81,6 +81,9 @@ end
 local function shared(base, tail, guess)
   local most = math.min(#base, #tail, 255)
   local count = guess <= most and base:sub(1, guess) == tail:sub(1, guess) and guess or 0
+  while count + 8 <= most and base:sub(count + 1, count + 8) == tail:sub(count + 1, count + 8) do
+    count = count + 8
+  end
   while count < most and base:byte(count + 1) == tail:byte(count + 1) do
     count = count + 1
   end
