@@ -11,7 +11,7 @@ measured as `bench catalogue` does, on PostgreSQL, and weighed by the size of it
 
 As machines differ, and this one may be shared, beside the figures stands what a plain Python call costs (`call_ns`).
 
-    nephila bench fleet [--json] [--quick] [--large]
+    nephila bench fleet [--json] [--quick] [--large] [--growth]
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from postgres import running
 from valkey_servers import NODE_TIMEOUT_MS, ValkeyServer, _known, _state, _until
 
+import fleet_growth
 from catalogue import measure as measure_catalogue
 from frontier import call_ns
 from nephila.frontier.embedded import LmdbFrontier
@@ -395,7 +396,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="fewer pages, 100,000 URLs; ends within 45 s")
     parser.add_argument("--large", action="store_true", help="5,000,000 URLs in the engine, too")
+    parser.add_argument("--growth", action="store_true", help="only: pages/s of 1, 2 and 4 workers, answers of 200 ms")
     given = parser.parse_args()
+    if given.growth:
+        print(json.dumps(fleet_growth.measure(5.0 if given.quick else 10.0), indent=None if given.json else 2))
+        return
     quick = given.quick
     report = run(
         pages=100 if quick else 2_000,
