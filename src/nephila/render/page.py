@@ -40,7 +40,7 @@ LONGEST_URL = 4_096
 MAX_ASKED = 500
 """A page that asks for more than this, withheld or not, is read as it is: it would never rest."""
 MAX_MOVES = 20
-"""The same for one that wants to go elsewhere so often, itself included: each attempt is felt by the pages beside it."""
+"""The same for one that wants to go elsewhere so often, itself included: pages beside it feel each attempt."""
 NO_CONTENT = 204
 """The answer to which a browser stays where it is; a request that fails may put an error page there instead."""
 
