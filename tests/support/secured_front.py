@@ -20,15 +20,20 @@ class SecuredFront:
         """Connections that came encrypted."""
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            if self._asked:
-                await reader.readexactly(8)
-                writer.write(b"S")
-                await writer.start_tls(self._context)
-            self.secured += 1
-            theirs, ours = await asyncio.open_connection("127.0.0.1", self._behind)
-            await asyncio.gather(_hand_on(reader, ours), _hand_on(theirs, writer))
-        writer.close()
+        open_ends = [writer]
+        try:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                if self._asked:
+                    await reader.readexactly(8)
+                    writer.write(b"S")
+                    await writer.start_tls(self._context)
+                self.secured += 1
+                theirs, ours = await asyncio.open_connection("127.0.0.1", self._behind)
+                open_ends.append(ours)
+                await asyncio.gather(_hand_on(reader, ours), _hand_on(theirs, writer))
+        finally:
+            for end in open_ends:
+                end.transport.abort()
 
     @contextlib.contextmanager
     def running(self) -> Iterator[int]:
