@@ -80,8 +80,9 @@ from .recovery import Recovery
 from .rendering import Screens, rendering_of, visited_by
 from .scopefile import FollowingSieve, ScopeFollower
 from .sowing import Sower
-from .takedown import TakedownKeeper, Takedowns, roll_when_asked
-from .takedown.carrying_out import Parts
+from .takedown import TakedownFolder, TakedownKeeper, Takedowns, roll_when_asked
+from .takedown.carrying_out import OwnContents, Parts
+from .takedown.premises import LocalPremises
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,21 +424,21 @@ def _takedowns(
         return None
     if not isinstance(books.frontier, LmdbFrontier):
         return None
+    records = TakedownFolder(directory.takedowns)
+    premises = LocalPremises(directory, ground.disk or LocalDisk(), kept.archive, trail, sink.roll)
     parts = Parts(
-        directory,
-        ground.disk or LocalDisk(),
         ground.clock,
         books.frontier,
         books.catalogue,
-        books.duplicates,
-        books.near,
-        kept.archive,
-        trail,
+        OwnContents(books.duplicates, books.near, directory.rendering),
+        premises,
+        books.frontier.view.all_orphans,
         _identify_with(identifier),
-        sink.roll,
+        records.save,
         threaded=ground.threaded,
     )
-    return TakedownKeeper(Takedowns(parts), books.frontier.view, kept.archive, kept.bookkeeper.nudge)
+    view, nudge = books.frontier.view, kept.bookkeeper.nudge
+    return TakedownKeeper(Takedowns(parts), records, premises, view, kept.archive, nudge)
 
 
 def _screens(directory: CrawlDirectory, settings: Settings, ground: Ground, engines: Engines) -> Screens:

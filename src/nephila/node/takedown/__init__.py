@@ -1,8 +1,8 @@
 """Takedowns: what must not be kept is blocked, taken out of everything, and proven to be gone (C1, K2, W5).
 
 `record` is the order, kept in the crawl directory until it is carried out and afterwards; `target` says what it means;
-`carrying_out` does it; `keeping` has a crawl do it while it runs. docs/takedown.md tells what is taken out and what is
-not.
+`carrying_out` does it, in the files that `premises` has; `keeping` has a crawl do it while it runs. docs/takedown.md
+tells what is taken out and what is not.
 """
 
 from .carrying_out import Takedowns

@@ -6,49 +6,43 @@ goes), the captures in the file (under a receipt, whole or not at all), what the
 index. Whatever was done is found done when it is repeated; the proof is read from the chain in the end, and not from
 memory.
 
-Only finished files are touched, those that have their index: nobody writes to them. What lies in files that are still
-open is taken out when they are closed; `keeping` sees to that while a crawl runs.
+Only finished files are touched: nobody writes to them. What lies in files that are still open is taken out when they
+are closed; `keeping` sees to that while a crawl runs. Where the files are, and how one takes the place of another, is
+the matter of `premises`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
-from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.catalogue import RemovableCatalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.duplicates import DigestIndex
+from nephila.interfaces.frontier import UrlStory
 from nephila.interfaces.near_duplicates import NearIndex
 from nephila.interfaces.removal import ListedCapture
 from nephila.model.errors import StorageError
 from nephila.model.likeness import Likeness
+from nephila.model.policy import Block
 from nephila.model.record import SegmentId
 from nephila.model.task import Level
-from nephila.node.directory import CrawlDirectory
-from nephila.observe.eventfile import event_files
-from nephila.observe.redaction import masked_line
-from nephila.store import Disk, LocalArchive, LocalDisk, Trail
 from nephila.store.metadata import MetadataFields
 from nephila.store.reader import WarcRecord
-from nephila.store.receipt import check_sealed, replace_sealed
-from nephila.store.rewriting import DRAFT_SUFFIX, Rewriting, unit_at, write_draft
+from nephila.store.rewriting import Rewriting, unit_at
 from nephila.store.tombstone import is_tombstone
-from nephila.store.trail import ARCHIVES, EVENTS, FIRST
-from nephila.store.trail_check import TrailCheck
+from nephila.store.trail import ARCHIVES
 from nephila.urls import Address, Fingerprint, origin_of
 
-from .record import Rewritten, Takedown, TakedownFolder, TakedownState
+from .premises import Premises
+from .record import Rewritten, Takedown, TakedownState
 from .target import Target
 
 AT_ONCE = 500
@@ -57,33 +51,70 @@ AT_ONCE = 500
 T = TypeVar("T")
 
 
+class ForgettingFrontier(Protocol):
+    """What a takedown asks of a frontier."""
+
+    async def block(self, block: Block) -> None:
+        """Ask no more for it."""
+
+    async def forget(
+        self,
+        gone: Sequence[tuple[str, Fingerprint]],
+        emptied: Sequence[tuple[str, Fingerprint]],
+        origins: Sequence[str],
+    ) -> None:
+        """Forget what captures left behind that were taken out of the archive."""
+
+    def story(self, host: str, fingerprint: Fingerprint) -> UrlStory | None:
+        """What is known of a URL."""
+
+    async def recall(self, stories: Sequence[UrlStory], level: Level) -> int:
+        """Queue URLs that have ended once more."""
+
+
+class Contents(Protocol):
+    """What was said before, by which new captures are known for copies. Blocks."""
+
+    def forget(self, rows: Sequence[ListedCapture], names: Callable[[str], bool]) -> None:
+        """Let nothing be taken for a copy of these captures any more; `names` says whether a URL goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnContents:
+    """The indexes of a crawl directory."""
+
+    duplicates: DigestIndex
+    near: NearIndex | None
+    shelf: Path
+    """What is kept for browsers: all of it goes, and is asked for again."""
+
+    def forget(self, rows: Sequence[ListedCapture], names: Callable[[str], bool]) -> None:
+        """As the protocol."""
+        shutil.rmtree(self.shelf, ignore_errors=True)
+        for row in rows:
+            if row.content_hash:
+                original = self.duplicates.find(row.content_hash)
+                if original is not None and names(original.url):
+                    self.duplicates.forget(row.content_hash, original.record_id)
+            if row.simhash is not None and self.near is not None:
+                self.near.forget(Likeness(row.simhash % (1 << 64)), row.url)
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What a takedown works on."""
 
-    directory: CrawlDirectory
-    disk: Disk
     clock: Clock
-    frontier: LmdbFrontier
+    frontier: ForgettingFrontier
     catalogue: RemovableCatalogue
-    duplicates: DigestIndex
-    near: NearIndex | None
-    archive: LocalArchive
-    trail: Trail
+    contents: Contents
+    premises: Premises
+    orphans: Callable[[], Mapping[SegmentId, set[int]]]
+    """Captures that are listed nowhere, because their results came too late."""
     identify: Callable[[str], Address | None]
-    roll_events: Callable[[], None]
-    """Have this process go on in another event file."""
+    save: Callable[[Takedown], None]
+    """Keep the record of one. Blocks."""
     threaded: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A file that is ready to take the place of another."""
-
-    file: str
-    draft: str
-    removed: list[str]
-    emptied: int = 0
 
 
 @dataclass(slots=True)
@@ -130,11 +161,10 @@ def plan_of(target: Target, rows: Iterable[ListedCapture], finished: Callable[[S
 
 
 class Takedowns:
-    """Carries out the takedowns of one crawl directory. For whoever holds it, one at a time."""
+    """Carries out the takedowns of one crawl. For whoever holds it, one at a time."""
 
     def __init__(self, parts: Parts) -> None:
         self._p = parts
-        self.folder = TakedownFolder(parts.directory.takedowns)
         self._one = asyncio.Lock()
 
     async def block(self, takedown: Takedown) -> None:
@@ -147,7 +177,7 @@ class Takedowns:
         async with self._one:
             target = self._target(takedown)
             plan = await self._in_thread(lambda: self._plan(target))
-            await self._in_thread(lambda: self._forget_contents(plan, target))
+            await self._in_thread(lambda: self._p.contents.forget(plan.gone, target.names))
             await self._in_thread(lambda: self._rewrite(plan, target, takedown))
             await self._forget_in_frontier(plan)
             await self._in_thread(lambda: self._unlist(plan, target))
@@ -158,19 +188,11 @@ class Takedowns:
         await self.take_out(takedown)
         async with self._one:
             target = self._target(takedown)
-            self._p.roll_events()
-            await self._in_thread(lambda: self._mask_events(target, takedown))
+            self._p.premises.roll_events()
+            await self._in_thread(lambda: self._p.premises.mask_events(target, takedown))
             done = await self._in_thread(lambda: self._proven(takedown))
-            self.folder.save(done)
+            await self._in_thread(lambda: self._p.save(done))
             return done
-
-    def roll_events(self) -> None:
-        """Have this process go on in another event file."""
-        self._p.roll_events()
-
-    def event_files_in_use(self) -> set[str]:
-        """Event files that a process writes to: they cannot be rewritten."""
-        return {path.name for path in event_files(self._p.directory.events) if not _is_nobodys(path)}
 
     def _target(self, takedown: Takedown) -> Target:
         return Target(takedown.order, self._p.identify)
@@ -188,14 +210,12 @@ class Takedowns:
     # What is to be done
 
     def _plan(self, target: Target) -> Plan:
-        unfinished = set(self._p.archive.unfinished())
+        finished, unfinished = self._p.premises.finished(), self._p.premises.unfinished()
         plan = plan_of(target, self._p.catalogue.removal().rows(), lambda segment: segment not in unfinished)
-        present = set(self._p.archive.segments()) - unfinished
         if any(_is_moved(row) for row in plan.gone):
-            self._add_moved_rules(plan, target, present)
-        for segment, offsets in self._p.frontier.view.all_orphans().items():
-            # Listed nowhere, because their results came too late.
-            if segment in present and (found := self._that_go(segment, offsets, lambda it: target.names(_asked(it)))):
+            self._add_moved_rules(plan, target, finished)
+        for segment, offsets in self._p.orphans().items():
+            if segment in finished and (found := self._that_go(segment, offsets, lambda it: target.names(_asked(it)))):
                 plan.files.setdefault(segment, Rewriting(segment)).gone |= found
         return plan
 
@@ -214,7 +234,7 @@ class Takedowns:
         """Captures of which the file alone knows what they are."""
         found = set()
         try:
-            with closing(self._p.disk.open(self._p.directory.warc / segment)) as source:
+            with closing(self._p.premises.open(segment)) as source:
                 for offset in offsets:
                     unit = unit_at(source, segment, offset)
                     if unit is not None and goes(unit):
@@ -225,42 +245,8 @@ class Takedowns:
 
     # Taking out
 
-    def _forget_contents(self, plan: Plan, target: Target) -> None:
-        """Nothing may be taken for a copy of what goes any more; what is kept for browsers is asked for again."""
-        shutil.rmtree(self._p.directory.rendering, ignore_errors=True)
-        for row in plan.gone:
-            if row.content_hash:
-                original = self._p.duplicates.find(row.content_hash)
-                if original is not None and target.names(original.url):
-                    self._p.duplicates.forget(row.content_hash, original.record_id)
-            if row.simhash is not None and self._p.near is not None:
-                self._p.near.forget(Likeness(row.simhash % (1 << 64)), row.url)
-
     def _rewrite(self, plan: Plan, target: Target, takedown: Takedown) -> None:
-        root, folder = self._p.directory.root, self._p.directory.warc
-
-        def mentions(_record_id: str, url: str) -> bool:
-            return target.names(url)
-
-        drafts: list[_Draft] = []
-        for segment, work in plan.files.items():
-            draft = write_draft(self._p.disk, folder, work, takedown=takedown.id, at=takedown.at, mentions=mentions)
-            if draft is not None:
-                removed = [one.digest for one in work.removed]
-                drafts.append(_Draft(f"{ARCHIVES}/{segment}", f"{ARCHIVES}/{draft}", removed, work.emptied))
-        self._replace(drafts, root, self._p.disk, takedown)
-
-    def _replace(self, drafts: Sequence[_Draft], root: Path, disk: Disk, takedown: Takedown) -> None:
-        if not drafts:
-            return
-        check_sealed(self._p.disk, LocalDisk(), root, {one.file for one in drafts})
-        for one in drafts:
-            replace_sealed(
-                *(self._p.trail, disk, root, one.file, one.draft),
-                removed=one.removed,
-                why=takedown.why,
-                emptied=one.emptied,
-            )
+        self._p.premises.rewrite(list(plan.files.values()), takedown, lambda _record_id, url: target.names(url))
 
     async def _forget_in_frontier(self, plan: Plan) -> None:
         frontier = self._p.frontier
@@ -282,7 +268,7 @@ class Takedowns:
         catalogue, removal = self._p.catalogue, self._p.catalogue.removal()
         for segment, work in plan.files.items():
             kept = (row for row in catalogue.captures(segment) if row.offset not in work.gone)
-            self._p.archive.write_index(segment, kept)
+            self._p.premises.write_index(segment, kept)
         for first in range(0, len(plan.unnamed), AT_ONCE):
             removal.unname(plan.unnamed[first : first + AT_ONCE])
         gone = sorted(plan.gone, key=_is_moved)  # the last of all: what they say must be known when it is repeated
@@ -292,29 +278,14 @@ class Takedowns:
         for name in target.order.domains:
             removal.forget_failures((), name)
 
-    # Events
-
-    def _mask_events(self, target: Target, takedown: Takedown) -> None:
-        """Mask what event files tell of it, but for those that are being written by others."""
-        root, disk = self._p.directory.root, LocalDisk()
-        drafts: list[_Draft] = []
-        for path in event_files(self._p.directory.events):
-            if not _is_nobodys(path):
-                continue
-            name = f"{path.name}{DRAFT_SUFFIX}"
-            if (removed := _mask(path, path.with_name(name), target)) is not None:
-                drafts.append(_Draft(f"{EVENTS}/{path.name}", f"{EVENTS}/{name}", [removed]))
-        self._replace(drafts, root, disk, takedown)
-
     # The proof
 
     def _proven(self, takedown: Takedown) -> Takedown:
         """The record with what the chain says of it, when all of it is safe from a power loss."""
         self._p.catalogue.removal().make_durable()
-        self._p.trail.seal(now=True)
-        found = TrailCheck(self._p.directory.root, self._p.disk, LocalDisk()).run(only=("",))
+        receipts, head = self._p.premises.proof()
         files: dict[tuple[str, str, str], Rewritten] = {}
-        for at, receipt in found.receipts:
+        for at, receipt in receipts:
             if receipt.why == takedown.why:
                 files[receipt.file, receipt.was[1], receipt.now[1]] = Rewritten(
                     receipt.file, at, receipt.was[1], receipt.now[1], len(receipt.removed), receipt.emptied
@@ -327,7 +298,7 @@ class Takedowns:
             captures=captures,
             emptied=sum(one.emptied for one in files.values()),
             files=tuple(files.values()),
-            head=found.heads.get(FIRST, ""),
+            head=head,
         )
 
 
@@ -343,37 +314,3 @@ def _rules_origin(unit: list[WarcRecord]) -> str:
 def _asked(unit: list[WarcRecord]) -> str:
     """What was asked for; empty where it was taken out."""
     return unit[0].target
-
-
-def _is_nobodys(path: Path) -> bool:
-    """Whether no process writes to an event file: each holds a lock on its own."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
-
-
-def _mask(path: Path, draft: Path, target: Target) -> str | None:
-    """Write an event file anew with lines masked: the digest of those lines, None where there is none to mask."""
-    masked = sha256()
-    changed = False
-    try:
-        with path.open("rb") as source, draft.open("wb") as out:
-            for line in source:
-                anew = masked_line(line, target.names, target.is_page) if target.may_be_in(line) else line
-                if anew != line:
-                    masked.update(line)
-                    changed = True
-                out.write(anew)
-            out.flush()
-            os.fsync(out.fileno())
-        if not changed:
-            draft.unlink()
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise StorageError(f"{path.name} could not be rewritten: {error.strerror or error}", "make room") from error
-    return masked.hexdigest() if changed else None

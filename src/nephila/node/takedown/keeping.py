@@ -16,7 +16,8 @@ from nephila.frontier.embedded import LmdbFrontierView
 from nephila.store import LocalArchive
 
 from .carrying_out import Takedowns
-from .record import Takedown
+from .premises import LocalPremises
+from .record import Takedown, TakedownFolder
 
 LOOK_S = 5.0
 """How long a takedown that another process has filed may lie there; in this one it is taken up at once."""
@@ -29,9 +30,17 @@ class TakedownKeeper:
     """Carries out takedowns in a crawl that runs."""
 
     def __init__(
-        self, takedowns: Takedowns, view: LmdbFrontierView, archive: LocalArchive, nudge_books: Callable[[], None]
+        self,
+        takedowns: Takedowns,
+        records: TakedownFolder,
+        premises: LocalPremises,
+        view: LmdbFrontierView,
+        archive: LocalArchive,
+        nudge_books: Callable[[], None],
     ) -> None:
         self._takedowns = takedowns
+        self._records = records
+        self._premises = premises
         self._view = view
         self._archive = archive
         self._nudge_books = nudge_books
@@ -40,7 +49,7 @@ class TakedownKeeper:
     @property
     def folder(self) -> Path:
         """Where the records are."""
-        return self._takedowns.folder.path
+        return self._records.path
 
     def wake(self) -> None:
         """One was filed in this process."""
@@ -48,13 +57,13 @@ class TakedownKeeper:
 
     async def block_pending(self) -> None:
         """Before anything is fetched: a kill may have come between the record and its block."""
-        for takedown in self._takedowns.folder.pending():
+        for takedown in self._records.pending():
             await self._takedowns.block(takedown)
 
     async def run(self) -> None:
         """Look for takedowns and carry them out, until cancelled."""
         while True:
-            for takedown in self._takedowns.folder.pending():
+            for takedown in self._records.pending():
                 await self._carry_out(takedown)
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
@@ -63,7 +72,7 @@ class TakedownKeeper:
 
     async def finish(self) -> None:
         """The crawl is over and its books are closed: carry out what is left."""
-        for takedown in self._takedowns.folder.pending():
+        for takedown in self._records.pending():
             await self._takedowns.block(takedown)
             await self._takedowns.finish(takedown)
 
@@ -78,11 +87,11 @@ class TakedownKeeper:
         first = self._view.totals().next_token
         while self._is_out_before(first):  # noqa: ASYNC110 - leases end in other processes, too
             await asyncio.sleep(POLL_S)
-        opened, told = set(self._archive.unfinished()), self._takedowns.event_files_in_use()
+        opened, told = set(self._archive.unfinished()), self._premises.event_files_in_use()
         (self.folder / ROLL).touch()
         self._archive.roll()
-        self._takedowns.roll_events()
-        while opened & set(self._archive.unfinished()) or told & self._takedowns.event_files_in_use():
+        self._premises.roll_events()
+        while opened & set(self._archive.unfinished()) or told & self._premises.event_files_in_use():
             self._nudge_books()
             await asyncio.sleep(POLL_S)
 
