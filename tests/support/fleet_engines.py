@@ -269,15 +269,15 @@ class Worker:
         self.kill()
         self.begin()
 
-    def end(self, timeout: float = 60) -> dict[str, Any]:
+    def end(self, timeout: float = 60, *, code: int = 0) -> dict[str, Any]:
         """Wait for it to end by itself; what it says of itself."""
         try:
-            code = self.process.wait(timeout)
+            ended = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGABRT)
             self.process.wait()
             raise AssertionError(f"{self.name} does not end\n{self.told()}") from None
-        assert code == 0, f"{self.name}: exit {code}\n{self.told()}"
+        assert ended == code, f"{self.name}: exit {ended}\n{self.told()}"
         summary: dict[str, Any] = json.loads(self.printed.read_text())
         return summary
 

@@ -12,6 +12,7 @@ import click
 
 from nephila.config import Configured, Given, load
 from nephila.model.errors import NephilaError
+from nephila.model.summary import CrawlSummary, StoppedBy
 
 from .alerts import WarningSink
 from .backend import backend_of
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nephila.interfaces.events import EventSink
-    from nephila.model.summary import CrawlSummary
 
 config_option = click.option(
     "--config",
@@ -105,7 +105,8 @@ def worker(ctx: click.Context, /, *, as_json: bool, verbose: int, quiet: bool, *
 
 def _code(summary: CrawlSummary) -> int:
     """As a crawl's; but a worker that found nothing to do has not failed."""
-    return exit_code(summary) if summary.responses or summary.failure else 0
+    idle = summary.stopped_by is StoppedBy.DONE and not summary.responses and not summary.failure
+    return 0 if idle else exit_code(summary)
 
 
 def _configured(given: Mapping[str, object], environ: Mapping[str, str]) -> Configured:

@@ -223,16 +223,19 @@ async def build(
 
     machinery = assemble(directory, settings, ground, stack, fail, listeners=listeners, deliver=deliver)
     crawl = Crawl(machinery)
-    machinery.events.add(
-        Heartbeat(
-            settings.observe.heartbeat_pages,
-            machinery.allowance,
-            lambda: heartbeat_figures(crawl.snapshot()),
-            machinery.events,
-            ground.clock,
-        )
-    )
+    machinery.events.add(heartbeat_of(crawl, machinery))
     return crawl
+
+
+def heartbeat_of(crawl: Crawl, machinery: Machinery) -> Heartbeat:
+    """What counts the pages of a crawl, for its limits, and tells its figures now and then."""
+    return Heartbeat(
+        machinery.settings.observe.heartbeat_pages,
+        machinery.allowance,
+        lambda: heartbeat_figures(crawl.snapshot()),
+        machinery.events,
+        machinery.clock,
+    )
 
 
 def assemble(

@@ -19,17 +19,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nephila.dedup import SharedDigestIndex
+from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.errors import EngineAwayError, NephilaError
 from nephila.model.record import SegmentId
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
+from nephila.node.allowance import Used
 from nephila.node.crawl import Crawl
 from nephila.node.machinery import Machinery
 from nephila.node.recovery import Recovered
+from nephila.node.wiring import heartbeat_of
 from nephila.render import BorrowedBrowsers, BrowserLender
 from nephila.seeds import SeedSource
 
 from .broadcasting import Broadcast
 from .identity import WorkerDirectory
+from .limits import SharedLimits
 from .lost import LostWorkers
 from .queues import LongQueues
 from .registry import Figures, Member, Registry
@@ -51,7 +55,7 @@ class Post:
     contents: SharedDigestIndex
     pending: Callable[[], Awaitable[set[SegmentId]]]
     """Segments on which pages wait, of all workers."""
-    refresh: Callable[[], Awaitable[object]]
+    refresh: Callable[[], Awaitable[FrontierSnapshot]]
     """Bring the figures of the frontier up to date."""
     return_leases: Callable[[], Awaitable[int]]
     """Return the leases that an earlier run of this worker held."""
@@ -79,6 +83,8 @@ class FleetCrawl(Crawl):
         super().__init__(machinery)
         self._post = post
         self._watch = post.watching(self.snapshot, self.warn)
+        machinery.events.add(heartbeat_of(self, machinery))
+        self._limits = SharedLimits(machinery.settings.limits, machinery.allowance, post.refresh)
         self._lost = LostWorkers(post.registry, machinery.frontier, machinery.recovery, machinery.settings.fleet.lost_s)
         self.drained = False
         """Whether it was told to leave."""
@@ -129,12 +135,17 @@ class FleetCrawl(Crawl):
             ("queues", self._post.queues.look_after(self.warn)),
             ("trail", self._post.trail.run()),
             ("browsers", self._lend_browsers()),
+            ("limits", self._limits.follow(self.nudge)),
         )
 
     # Conducting
 
     def _free(self) -> int:
-        return 0 if self.drained else super()._free()
+        return super()._free() if self._limits.are_known and not self.drained else 0
+
+    def _used(self) -> Used:
+        """By all workers, as far as it is known; bytes by those that had ended before, and by this one."""
+        return replace(super()._used(), pages=self._m.frontier.snapshot().pages_in_cycle)
 
     async def _is_over(self) -> bool:
         if self.drained:
@@ -180,7 +191,7 @@ class FleetCrawl(Crawl):
             self._away = ""
             self.warn("engine_back", "the servers that the workers share answer again")
         self._post.share_addresses(orders.alive)
-        self._watch.alive = self._post.broadcast.alive = orders.alive
+        self._watch.alive = self._post.broadcast.alive = self._limits.alive = orders.alive
         if orders.forgotten:
             self._forgotten.set()
         if orders.leave and not self.drained:
