@@ -11,8 +11,9 @@ from nephila.model.record import SegmentId
 from nephila.model.settings import ArchiveSettings, SpoolSettings
 from nephila.node.shipping import Shipper
 from nephila.store import ArchivePlace, CrawlIdentity, LocalArchive, LocalDisk, SpooledArchive
+from nephila.store.trail import Trail
 from nephila.testing.clock import VirtualClock
-from nephila.testing.contracts.archive import CHECKS, OpenArchive, decode_sample
+from nephila.testing.contracts.archive import CHECKS, OpenArchive, decode_sample, page_capture
 from nephila.testing.disk import ForgetfulDisk
 from nephila.testing.loop import run_virtual
 from nephila.testing.objects import SimulatedObjectStore
@@ -95,3 +96,18 @@ class Synced(SpooledArchive):
 
     def sync(self) -> list[tuple[SegmentId, int]]:
         return self.sync_spool()
+
+
+def test_what_an_upload_syncs_is_told_to_the_books_all_the_same(tmp_path: Path) -> None:
+    """W2, F10: a segment is synced and sealed before it leaves; the books learn of it with the next sync."""
+    disk, identity = ForgetfulDisk(), CrawlIdentity(secret=7)
+    spool = LocalArchive(
+        tmp_path, ArchiveSettings(), VirtualClock(), identity, disk, decode_sample, lambda host: "one.example"
+    )
+    spool.trail = Trail(tmp_path, 0, disk, VirtualClock(), archives=tmp_path)
+    place = ArchivePlace("bucket", "prefix")
+    archive = SpooledArchive(spool, tmp_path, disk, SimulatedObjectStore(), place, decode_sample)
+    stored = archive.append(page_capture(1))
+    body = archive.body(stored.ref.segment)
+    assert archive.sync_spool() == [(stored.ref.segment, body.size)]
+    assert archive.sync_spool() == []

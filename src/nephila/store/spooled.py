@@ -62,6 +62,8 @@ class SpooledArchive:
         self._place = place
         self._decode = decode
         self._closed: deque[SegmentId] = deque()
+        self._synced: deque[tuple[SegmentId, int]] = deque()
+        """What a sync has told, and nobody has taken note of."""
         self._acknowledged: deque[tuple[SegmentId, int]] = deque()
         self._taken_on: set[SegmentId] = set()
         """Segments of this process: written by it, or recovered."""
@@ -87,7 +89,12 @@ class SpooledArchive:
     def sync_spool(self) -> list[tuple[SegmentId, int]]:
         """Close what is old enough, and make the spool safe from power loss; (segment, end) of what was synced."""
         self._spool.roll_aged()
-        return self._spool.sync()
+        self._sync()
+        return [self._synced.popleft() for _ in range(len(self._synced))]
+
+    def _sync(self) -> None:
+        """Sync, and keep what that tells for `sync_spool`: it is told only once, and the books are kept by it."""
+        self._synced.extend(self._spool.sync())
 
     def on_roll(self, listener: Callable[[SegmentId], None]) -> None:
         """As the interface: closed for writing, which does not say uploaded."""
@@ -114,7 +121,7 @@ class SpooledArchive:
         """
         path = self._directory / name
         if name.endswith(WARC_SUFFIX) and self._spool.trail is not None:
-            self._spool.sync()
+            self._sync()
             self._spool.trail.seal(now=True)
         digest = sha256()
         try:
