@@ -39,8 +39,6 @@ LONGEST_URL = 4_096
 """Places that a page wants to go to, and how long their names may be: more than are followed as links."""
 MAX_ASKED = 500
 """A page that asks for more than this, withheld or not, is read as it is: it would never rest."""
-MAX_MOVES = 20
-"""The same for one that wants to go elsewhere so often, itself included: pages beside it feel each attempt."""
 NO_CONTENT = 204
 """The answer to which a browser stays where it is; a request that fails may put an error page there instead."""
 
@@ -56,7 +54,7 @@ class Showing:
         self._page: Page | None = None
         self._given = False
         """Whether the document was handed over."""
-        self._asking = self._asked = self._moves = 0
+        self._asking = self._asked = 0
         self._last = 0.0
         self._targets: dict[str, None] = {}
         self._crashed = asyncio.Event()
@@ -124,7 +122,7 @@ class Showing:
         """Wait until the page has come to rest; False where its time was up before."""
         loop = asyncio.get_running_loop()
         while (now := loop.time()) < deadline and not self._crashed.is_set():
-            if self._asked > MAX_ASKED or self._moves > MAX_MOVES:
+            if self._asked > MAX_ASKED:
                 return False
             last = self._last
             quiet = self._has_been_quiet(last) and now - last >= self._settings.rest_s
@@ -157,7 +155,6 @@ class Showing:
                 self._given = True
                 await route.fulfill(status=order.status, headers=_joined(order.headers), body=order.body)
                 return
-            self._moves += 1
             self._note_target(request.url)
             await route.fulfill(status=NO_CONTENT)
             return
