@@ -20,6 +20,7 @@ from .target import Choices, Target, text_of
 _HOSTS = ("a.example", "www.b.example", "c.test:8080")
 _TABLE = tuple((rank << 32) + rank * 30_000_000 for rank in range(128))
 _ENTRY = 12
+_PREFIX_BYTES = 18
 
 
 def _key_of(host: str) -> bytes:
@@ -76,12 +77,16 @@ def check_bundles(data: bytes) -> None:
     if not urls:
         return
     head = pack_head(Head(1, 2, 3, 4, bytes(room % 30)), bytes(12))
-    bundles = links.plain_pack_bundles(head, _HOSTS[0], urls, BUNDLE_BYTES - room, 7)
-    assert native.pack_bundles(head, _HOSTS[0], urls, BUNDLE_BYTES - room, 7) == bundles
+    marks: tuple[links.Writes, links.Writes] = ([], [])
+    prefix, rank = bytes(range(_PREFIX_BYTES)), choices.number(128)
+    told = (head, _HOSTS[0], urls, BUNDLE_BYTES - room, 7, prefix, rank)
+    bundles = links.plain_pack_bundles(*told, marks[0])
+    assert native.pack_bundles(*told, marks[1]) == bundles
+    assert marks[0] == marks[1]
     for fingerprint in urls:
         for size in (8, 16):
             wanted = fingerprint[:size]
-            assert native.take_entry(bundles[0][0], wanted) == links.plain_take_entry(bundles[0][0], wanted)
+            assert native.take_entry(bundles[0][1], wanted) == links.plain_take_entry(bundles[0][1], wanted)
 
 
 def check_near(data: bytes) -> None:

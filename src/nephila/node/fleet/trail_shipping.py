@@ -69,6 +69,9 @@ class TrailShipper:
         """The first line of the chain that is not in the store."""
         self._offset = 0
         """Where it begins."""
+        self._is_unsure = False
+        """Whether a stretch may have arrived of which that is not known: no line may lie there in two."""
+        self._under_way: asyncio.Task[None] | None = None
         self._away = ""
         self._give_up_at = float("inf")
 
@@ -94,11 +97,8 @@ class TrailShipper:
             self._rolled_at = now
         if now - self._shipped_at >= age_ms:
             self._shipped_at = now
-            with self._patiently():
-                if self._away:
-                    await self._take_up()
-                    self._away = ""
-                await self._ship()
+            self._under_way = asyncio.create_task(self._carry(), name="trail-carrying")
+            await asyncio.shield(self._under_way)
 
     # The end
 
@@ -107,6 +107,8 @@ class TrailShipper:
         self._give_up_at = asyncio.get_running_loop().time() + LAST_S
         with self._patiently():
             async with asyncio.timeout_at(self._give_up_at):
+                if self._under_way is not None:
+                    await self._under_way
                 await self._note_others()
 
     async def carry_events(self) -> None:
@@ -125,6 +127,14 @@ class TrailShipper:
             await self._objects.close()
 
     # -- parts
+
+    async def _carry(self) -> None:
+        """Never cut off in the middle, but by the end of all patience: an upload goes on though nobody waits for it."""
+        with self._patiently():
+            if self._away:
+                await self._take_up()
+                self._away = ""
+            await self._ship()
 
     async def _ship(self) -> None:
         await self._in_thread(self._seal)
@@ -152,11 +162,14 @@ class TrailShipper:
 
     async def _ship_chain(self) -> None:
         """Carry what the chain has grown by."""
+        if self._is_unsure:
+            await self._take_up()
         end, last, head = self._evidence.trail.mark()
         if last >= self._next:
             body = await self._in_thread(partial(_body, self._chain, self._offset, end))
+            self._is_unsure = True
             await self._bring(stretch_key(self._place, self._owner, self._next, last, head), body)
-            self._next, self._offset = last + 1, end
+            self._next, self._offset, self._is_unsure = last + 1, end, False
 
     async def _take_up(self) -> None:
         """Find out up to where the store has the chain."""
@@ -164,6 +177,7 @@ class TrailShipper:
         stretches = TrailListing(self._place, await self._objects.keys(prefix)).chains.get(self._owner, [])
         self._next = max((stretch.last + 1 for stretch in stretches), default=0)
         self._offset = await self._in_thread(partial(self._where, self._next))
+        self._is_unsure = False
 
     def _where(self, number: int) -> int:
         """Where a line of the chain begins; its end for one that is not there yet."""

@@ -379,7 +379,7 @@ end
 -- ARGV: clock, header, groups of candidates, refusals
 function Admit.call(keys, args)
   Shard.open(keys[1], args[1])
-  local head = cmsgpack.unpack(args[2])
+  local head = Shard.header(args[2])
   Admit.begin(args, 3)
   local groups, refusals = Admit.read_groups(head.groups), Admit.read_refusals(head.refused)
   Traps.given(head.patterns)

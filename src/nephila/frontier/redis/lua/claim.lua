@@ -350,7 +350,7 @@ end
 -- ARGV: clock, hosts, lease_ms, worker, request, again, holder, header
 function Claim.call(keys, args)
   Shard.open(keys[1], args[1])
-  local hosts, head = tonumber(args[2]), cmsgpack.unpack(args[8])
+  local hosts, head = tonumber(args[2]), Shard.header(args[8])
   X.lease_ms, X.request, X.holder, X.granted = tonumber(args[3]), args[5], args[7], {}
   X.quota = head.quota or 1000000
   X.ahead = X.rules.ordered and X.rules.ordered_wait_ms or X.rules.look_ahead_ms

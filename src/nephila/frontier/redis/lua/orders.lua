@@ -83,7 +83,7 @@ end
 -- ARGV: clock, host, group, header with patterns
 function Orders.release_trap(keys, args)
   Shard.open(keys[1], args[1])
-  Traps.given(cmsgpack.unpack(args[4]).patterns)
+  Traps.given(Shard.header(args[4]).patterns)
   local host = Shard.host(args[2])
   if not host then
     return { 'OK', 0 }

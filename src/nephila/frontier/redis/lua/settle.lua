@@ -409,7 +409,7 @@ function Settle.call(keys, args)
   if not raw or not host then
     return { 'OK', 0, 0, 0, 0 }
   end
-  local lease, head = cmsgpack.unpack(raw), cmsgpack.unpack(args[6])
+  local lease, head = cmsgpack.unpack(raw), Shard.header(args[6])
   X.lent = head.holder ~= nil
   Admit.begin(args, 7)
   local settlements = read_settlements(head)

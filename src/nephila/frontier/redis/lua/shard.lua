@@ -68,6 +68,12 @@ local function pack_domain(domain)
   })
 end
 
+-- The header of a call: MessagePack, or JSON for whoever has nothing else at hand. A map of MessagePack never begins with
+-- a brace.
+function Shard.header(raw)
+  return raw:byte(1) == 123 and cjson.decode(raw) or cmsgpack.unpack(raw)
+end
+
 -- Begin: `clock` is empty (the engine's own time counts), or "now,wall_ms,rebooted_at,slept_ms,anchor".
 function Shard.open(name, clock)
   local P = name .. ':'
