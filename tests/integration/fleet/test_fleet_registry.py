@@ -33,8 +33,11 @@ def test_workers_are_seen_with_what_they_say_and_leave(valkey: ValkeySingle) -> 
 
     async def act(state: ValkeyState) -> None:
         registry = Registry(state, "seen")
-        assert await registry.beat(ONE, Figures(pages=7), [11]) == Orders(leave=False, alive=1)
-        assert await registry.beat(TWO, Figures(waits_for="the store"), [12, 13]) == Orders(leave=False, alive=2)
+        first = await registry.beat(ONE, Figures(pages=7), [11])
+        assert first == Orders(leave=False, alive=1, now_ms=first.now_ms)
+        second = await registry.beat(TWO, Figures(waits_for="the store"), [12, 13])
+        assert second == Orders(leave=False, alive=2, now_ms=second.now_ms)
+        assert 0 < first.now_ms <= second.now_ms
         roll = await registry.roll()
         assert [one.member for one in roll.workers] == [ONE, TWO]
         assert [one.writers for one in roll.workers] == [(11,), (12, 13)]
