@@ -134,7 +134,11 @@ def test_a_running_crawl_obeys_at_once(tmp_path: Path, web: ServedWeb, processes
         assert "nephila_up 1\n" in metrics
         what = [one["what"] for one in ask(f"{api}/changes")[1]["changes"]]
         assert what == ["resume", "seeds", "block", "pause", "seeds"]
-        assert ask(f"{api}/series")[1]["steps"][-1]["pages"] >= 0
+        series = ask(f"{api}/series")[1]
+        assert sum(step["pages"] for step in series["steps"]) > 0
+        assert all(step["span_s"] == series["step_s"] for step in series["steps"][:-1])
+        coarse = ask(f"{api}/series?resolution=coarse")[1]
+        assert 1 <= coarse["steps"][-1]["span_s"] < coarse["step_s"]
 
 
 def test_a_separate_server_reaches_a_crawl_that_runs(tmp_path: Path, web: ServedWeb) -> None:

@@ -129,6 +129,10 @@ def test_figures_and_charts_move(page: Page) -> None:
         arg=drawn,
         timeout=25_000,
     )
+    for picture in page.locator("svg.chart").all():
+        scale = [label for label in picture.locator("text").all_text_contents() if ":" not in label]
+        assert len(scale) >= 2
+        assert len(set(scale)) == len(scale), f"{picture.get_attribute('aria-label')}: {scale}"
     shot(page, "dashboard")
 
 
@@ -264,6 +268,20 @@ def test_every_part_fits_the_screen(browser: Browser, watched: Watched, width: i
     ink, back = (sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in colours)
     assert (ink > back) == (scheme == "dark")
     assert abs(ink - back) > 400
+    context.close()
+
+
+def test_on_a_phone_a_domain_is_paused_without_looking_for_the_button(browser: Browser, watched: Watched) -> None:
+    """C3: the table is wider than the screen, its buttons stay in sight; and every part begins at its top."""
+    context = browser.new_context(viewport={"width": 360, "height": 800})
+    page = context.new_page()
+    page.goto(f"{watched.url}/#/domains")
+    box = page.get_by_role("button", name=re.compile("^Pause ")).first.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= 360
+    page.get_by_role("link", name="Overview").click()
+    expect(page.locator(".figures")).to_contain_text("pages a second")
+    assert page.evaluate("scrollY") == 0
     context.close()
 
 

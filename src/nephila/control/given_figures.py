@@ -71,6 +71,8 @@ class Step(Given):
     """One step of a chart: what came in it, and how things stood at its end."""
 
     at: int
+    span_s: float
+    """How much of it there is: less than a whole step for the one that goes on. Rates are over this."""
     pages: Count
     responses: Count
     bytes: Count

@@ -81,10 +81,11 @@ def _quantiles(growth: Growth) -> dict[str, float | None]:
     return {name: growth.quantile_s(share) for name, share in QUANTILES.items()}
 
 
-def _step(point: Point) -> given_figures.Step:
+def _step(point: Point, until: int) -> given_figures.Step:
     came = point.growth
     return given_figures.Step(
         at=point.at,
+        span_s=max(1.0, (until - point.at) / 1000),
         pages=came.pages,
         responses=came.responses,
         bytes=came.bytes,
@@ -105,7 +106,9 @@ async def series(call: Call[None, asked.SeriesAsked]) -> given_figures.SeriesAns
     figures = call.desk.figures()
     fine = call.query.resolution == "fine"
     points = steps(figures.fine if fine else figures.coarse, call.query.since_at)
-    return given_figures.SeriesAnswer(step_s=FINE_S if fine else COARSE_S, steps=[_step(point) for point in points])
+    step_s = FINE_S if fine else COARSE_S
+    drawn = [_step(point, min(point.at + step_s * 1000, figures.present.at)) for point in points]
+    return given_figures.SeriesAnswer(step_s=step_s, steps=drawn)
 
 
 async def alerts(call: Call[None, None]) -> given_figures.AlertsAnswer:

@@ -7,16 +7,19 @@ const HEIGHT = 170, LEFT = 58, BOTTOM = 20, TOP = 8;
 const COLOURS = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6"];
 export const MOST_SERIES = COLOURS.length;
 
-export function nice(most) {
-  if (!(most > 0)) return 1;
-  const power = 10 ** Math.floor(Math.log10(most));
-  return [1, 2, 5, 10].map((part) => part * power).find((end) => end >= most * 0.999999);
+// Two to four round steps that reach `most`: {step, steps}. What is counted has no halves.
+export function scale(most, whole) {
+  if (!(most > 0)) return { step: 1, steps: 1 };
+  const power = 10 ** Math.floor(Math.log10(most / 4));
+  const step = Math.max(whole ? 1 : 0, [1, 2, 5, 10].map((part) => part * power).find((part) => part >= most / 4 * 0.999999));
+  return { step, steps: Math.ceil(most / step * 0.999999) };
 }
 
 // `series` is [{name, figures}], each with one figure (or null) for every instant.
 export class Chart {
-  constructor(title, { write, stacked = false, lines = false } = {}) {
+  constructor(title, { write, whole = false, stacked = false, lines = false } = {}) {
     this.write = write;
+    this.whole = whole;
     this.stacked = stacked;
     this.lines = lines;
     this.picture = svg("svg", { class: "chart", role: "img", "aria-label": title });
@@ -43,21 +46,23 @@ export class Chart {
     const totals = instants.map((_, place) => this.stacked
       ? this.series.reduce((sum, one) => sum + (one.figures[place] || 0), 0)
       : Math.max(0, ...this.series.map((one) => one.figures[place] || 0)));
-    this.top = nice(Math.max(0, ...totals));
+    const { step, steps } = scale(Math.max(0, ...totals), this.whole);
+    this.top = step * steps;
     this.picture.setAttribute("viewBox", `0 0 ${this.width} ${HEIGHT}`);
     const parts = [];
-    for (let tick = 0; tick <= 4; tick += 1) {
-      const y = TOP + (HEIGHT - TOP - BOTTOM) * tick / 4;
+    for (let tick = 0; tick <= steps; tick += 1) {
+      const y = this.y(step * tick);
       parts.push(svg("line", { class: "grid", x1: LEFT, x2: this.width, y1: y, y2: y }));
       const label = svg("text", { x: LEFT - 6, y: y + 3.5, "text-anchor": "end" });
-      label.textContent = this.write(this.top * (1 - tick / 4));
+      label.textContent = this.write(step * tick);
       parts.push(label);
     }
     const under = instants.map(() => 0);
     this.series.forEach((one, number) => parts.push(this.shape(one.figures, under, `var(${COLOURS[number]})`)));
     if (instants.length > 1) {
       const long = instants.at(-1) - instants[0] > 86400000;
-      [[0, "start"], [0.5, "middle"], [1, "end"]].forEach(([share, anchor]) => {
+      const places = instants.length > 2 ? [[0, "start"], [0.5, "middle"], [1, "end"]] : [[0, "start"], [1, "end"]];
+      places.forEach(([share, anchor]) => {
         const label = svg("text", { x: LEFT + (this.width - LEFT) * share, y: HEIGHT - 4, "text-anchor": anchor });
         label.textContent = clock(instants[Math.round(share * (instants.length - 1))], long);
         parts.push(label);

@@ -95,6 +95,6 @@ byId("theme").addEventListener("click", () => {
 dark.addEventListener("change", theme);
 theme();
 
-addEventListener("hashchange", () => { route(); byId("content").focus(); });
+addEventListener("hashchange", () => { route(); byId("content").focus({ preventScroll: true }); scrollTo(0, 0); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) beat(); });
 route();

@@ -25,10 +25,10 @@ export class Overview {
     this.charts = {
       pages: new Chart("Pages a second", { write: rate }),
       bytes: new Chart("Bytes a second", { write: (figure) => `${size(figure)}/s` }),
-      errors: new Chart("Errors a minute, by kind", { write: short, stacked: true }),
+      errors: new Chart("Errors a minute, by kind", { write: short, whole: true, stacked: true }),
       latency: new Chart("Time of an answer", { write: seconds, lines: true }),
-      frontier: new Chart("Queued URLs, by class", { write: short, stacked: true }),
-      hosts: new Chart("Hosts", { write: short, lines: true }),
+      frontier: new Chart("Queued URLs, by class", { write: short, whole: true, stacked: true }),
+      hosts: new Chart("Hosts", { write: short, whole: true, lines: true }),
     };
     this.hour = h("div");
     this.left = h("div");
@@ -78,22 +78,21 @@ export class Overview {
       more.length ? h("p", { class: "note" }, more.join(" ")) : "");
   }
 
-  draw({ step_s, steps }) {
+  draw({ steps }) {
     const instants = steps.map((step) => step.at);
     const over = (pick) => steps.map(pick);
     const kinds = new Map();
     for (const step of steps) for (const [kind, number] of Object.entries(step.errors)) kinds.set(kind, (kinds.get(kind) || 0) + number);
     const worst = [...kinds].sort((one, two) => two[1] - one[1]).map(([kind]) => kind);
     const named = worst.length > MOST_SERIES ? worst.slice(0, MOST_SERIES - 1) : worst;
-    const perMinute = 60 / step_s;
-    const errors = named.map((kind) => ({ name: kind, figures: over((step) => (step.errors[kind] || 0) * perMinute) }));
+    const errors = named.map((kind) => ({ name: kind, figures: over((step) => (step.errors[kind] || 0) * 60 / step.span_s) }));
     if (named.length < worst.length) {
       const rest = worst.slice(named.length);
-      errors.push({ name: "others", figures: over((step) => rest.reduce((all, kind) => all + (step.errors[kind] || 0), 0) * perMinute) });
+      errors.push({ name: "others", figures: over((step) => rest.reduce((all, kind) => all + (step.errors[kind] || 0), 0) * 60 / step.span_s) });
     }
     const { charts } = this;
-    charts.pages.draw(instants, [{ name: "pages", figures: over((step) => step.pages / step_s) }]);
-    charts.bytes.draw(instants, [{ name: "bytes", figures: over((step) => step.bytes / step_s) }]);
+    charts.pages.draw(instants, [{ name: "pages", figures: over((step) => step.pages / step.span_s) }]);
+    charts.bytes.draw(instants, [{ name: "bytes", figures: over((step) => step.bytes / step.span_s) }]);
     charts.errors.draw(instants, errors);
     charts.latency.draw(instants, ["p50", "p95", "p99"].map((name) => ({ name, figures: over((step) => step.latency_s[name] ?? null) })));
     charts.frontier.draw(instants, CLASSES.map((name) => ({ name, figures: over((step) => step.frontier[name] || 0) })));
