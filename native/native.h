@@ -16,6 +16,7 @@
 extern PyMethodDef nephila_clock_methods[];
 extern PyMethodDef nephila_frontier_methods[];
 extern PyMethodDef nephila_near_methods[];
+extern PyMethodDef nephila_head_methods[];
 extern PyMethodDef nephila_joining_methods[];
 extern PyMethodDef nephila_paths_methods[];
 extern PyMethodDef nephila_sieve_methods[];

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from typing_extensions import Buffer
 
+from nephila.fetch.head import Head, Opening
 from nephila.model.page import Link
 from nephila.model.task import Candidate, Level
 from nephila.urls import Address
@@ -47,6 +48,10 @@ def pack_bundles(
 ) -> list[tuple[bytes, bytes, int]]: ...
 def take_entry(bundle: bytes, fingerprint: bytes) -> tuple[bytes, bytes | None] | None: ...
 def xxh32(text: bytes, seed: int) -> int: ...
+
+# head.c; twin in nephila/fetch/head.py
+
+def open_answer(data: bytes, head: type[Head]) -> Opening | None: ...
 
 # near.c; twins in nephila/dedup/near_twin.py
 

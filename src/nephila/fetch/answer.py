@@ -24,6 +24,7 @@ from .head import (
     find_end,
     framing_of,
     keeps_alive,
+    open_answer,
     promised_idle_s,
     read_broken_head,
     read_head,
@@ -121,10 +122,10 @@ class AnswerReader:
     def feed(self, data: bytes) -> bool:
         """Take bytes off the wire; whether the reader is finished."""
         self.received = True
-        if self._body is None:
-            self._feed_head(data)
-        else:
+        if self._body is not None:
             self._feed_body(self._body, data)
+        elif self._block or not self._open(data):
+            self._feed_head(data)
         return self.finished
 
     def end(self, error: Exception | None = None) -> None:
@@ -151,23 +152,44 @@ class AnswerReader:
         """The bytes after the head, as they were on the wire; none for an unwanted type."""
         if self.unwanted:
             return b""
-        if len(self._parts) == 1 and isinstance(self._parts[0], bytes):
-            return self._parts[0]
-        whole = b"".join(self._parts)
+        parts = self._parts
+        if len(parts) == 1 and isinstance(parts[0], bytes):
+            return parts[0]
+        whole = b"".join(parts)
         self._parts = [whole]
         return whole
 
-    def content(self) -> bytes:
-        """The payload without its transfer coding."""
+    def content(self, payload: bytes | None = None) -> bytes:
+        """The payload, which may be at hand, without its transfer coding."""
         if self._body is not None and self._body.content is not None and not self.unwanted:
             return bytes(self._body.content)
-        return self.payload()
+        return self.payload() if payload is None else payload
 
     def idle_s(self) -> float | None:
         """How long the server says that it keeps the connection."""
-        return promised_idle_s(self.head) if self.head is not None else None
+        if self.head is None or "keep-alive" not in self.head.noted:
+            return None
+        return promised_idle_s(self.head)
 
     # -- the header block ------------------------------------------------------------------------------------------
+
+    def _open(self, data: bytes) -> bool:
+        """Begin with what came first; False where it is not a whole block, or not one that is plainly right."""
+        found = open_answer(data, Head)
+        if found is None or found[0] > self._limits.header_bytes - self._passed_over:
+            return False
+        end, self.head, chunked, length, self.reusable = found
+        self.head_bytes, rest = data[:end], data[end:]
+        if length is not None and length == len(rest) and length <= self._limits.body_bytes:  # most pages, in one read
+            self.wire_bytes = length
+            self._parts = [rest] if rest else []
+            self._body, rest = _WHOLE, b""
+        elif chunked:
+            self._body = Chunked()
+        else:
+            self._body = UntilClose() if length is None else Counted(length)
+        self._begin_body(self.head, self._body, rest)
+        return True
 
     def _feed_head(self, data: bytes) -> None:
         self._gather(data)
@@ -248,7 +270,8 @@ class AnswerReader:
     def _begin_body(self, head: Head, body: BodyFraming, data: bytes) -> None:
         wanted = self._wanted
         if wanted is not None and 200 <= head.status < 300:
-            declared = next(iter(head.values("content-type")), "")
+            types = head.noted.get("content-type")
+            declared = types[0] if types else ""
             media_type = wanted.sniff(declared, b"") if declared else ""
             self._undecided = not media_type
             if media_type and not wanted.accepts(media_type):
@@ -334,6 +357,10 @@ class AnswerReader:
         self.finished = True
         self.reusable = False
         self.kind, self.detail = kind, detail
+
+
+_WHOLE = Counted(0)
+"""The framing of a body of which nothing more is to come."""
 
 
 def _body_of(framing: Framing) -> BodyFraming:

@@ -41,6 +41,8 @@ class _Exchange(NamedTuple):
     connection: Connection
     sent_at: int
     sent_ms: int
+    ended_at: int
+    elapsed_ms: int
 
 
 class HttpFetcher:
@@ -72,40 +74,49 @@ class HttpFetcher:
 
     async def fetch(self, request: FetchRequest) -> Answer:
         """The answer or the failure, within the whole-fetch limit."""
-        started_at, started_ms = self._clock.wall_ms(), self._clock.steady_ms()
+        clock = self._clock
+        started_at, started_ms = clock.wall_ms(), clock.steady_ms()
         deadline = asyncio.get_running_loop().time() + self._settings.timeout_s
         target = target_of(request.url)
-        sent, recorded = self._spell(target, request)
-        outcome = await self._exchange(target, request, sent, deadline)
-        if isinstance(outcome, NoConnection):
+        if self._connector.proxy is None:
+            sent = recorded = self._requests.spell(target, request.headers, user_agent=request.user_agent)
+        else:
+            sent, recorded = self._spell(target, request)
+        connection = self._kept(target) or await self._connector.connect(target, deadline)
+        if isinstance(connection, NoConnection):
             return FetchFailed(
                 request.url,
-                outcome.kind,
-                outcome.detail,
-                outcome.reached,
-                outcome.address,
+                connection.kind,
+                connection.detail,
+                connection.reached,
+                connection.address,
                 started_at,
-                self._clock.wall_ms(),
-                self._clock.steady_ms() - started_ms,
-                outcome.wait_ms,
+                clock.wall_ms(),
+                clock.steady_ms() - started_ms,
+                connection.wait_ms,
                 started_ms,
             )
-        reader, connection = outcome.reader, outcome.connection
+        reader = self._reader(request)
+        sent_at, sent_ms = clock.wall_ms(), clock.steady_ms()
+        try:
+            await connection.converse(sent, reader, deadline)
+        finally:
+            whole = reader.finished and reader.kind is None and reader.truncated is None and not reader.unwanted
+            self._turns.end(connection.permit, broken_off=not whole)
+            connection.permit = None
+        exchange = _Exchange(reader, connection, sent_at, sent_ms, clock.wall_ms(), clock.steady_ms() - sent_ms)
         if reader.reusable:
             self._pool.put(target.origin, connection, reader.idle_s())
         else:
             connection.abort()
-        return await self._answer(target, request, recorded, outcome)
-
-    def _sniff_for(self, request: FetchRequest) -> Sniff:
-        return self._sniff if self.sniff_at is None else partial(self.sniff_at, request.url)
+        return await self._answer(target, request, recorded, exchange)
 
     async def close(self) -> None:
         """Close every idle connection."""
         self._pool.close()
 
     def _spell(self, target: Target, request: FetchRequest) -> tuple[bytes, bytes]:
-        """The request as sent, and as recorded."""
+        """The request as a proxy is sent it, and as it is recorded."""
         proxy = self._connector.proxy
         if proxy is None or not self._connector.forwards(target):
             plain = self._requests.spell(target, request.headers, user_agent=request.user_agent)
@@ -113,57 +124,49 @@ class HttpFetcher:
         recorded = self._requests.spell(target, request.headers, user_agent=request.user_agent, absolute=True)
         return recorded[:-2] + proxy.authorization().encode("ascii") + b"\r\n", recorded
 
-    async def _exchange(
-        self, target: Target, request: FetchRequest, sent: bytes, deadline: float
-    ) -> _Exchange | NoConnection:
-        # A kept connection that dies under our request is not tried again on another one: the server may well have
-        # seen the request, and a second one at once would be impolite. It is a failure like any other, and retried.
+    def _kept(self, target: Target) -> Connection | NoConnection | None:
+        """A kept connection with a turn at its address, or why it must not be used; None where there is none.
+
+        One that dies under our request is not tried again on another one: the server may well have seen the request,
+        and a second one at once would be impolite. It is a failure like any other, and retried.
+        """
         connection = self._pool.take(target.origin)
         if connection is None:
-            fresh = await self._connector.connect(target, deadline)
-            if isinstance(fresh, NoConnection):
-                return fresh
-            return await self._converse(fresh, request, sent, deadline)
+            return None
         permit = self._turns.ask(connection.far_address, target.host)
         if isinstance(permit, AddressBusy):
             self._pool.put_back(target.origin, connection)
             return no_turn(connection.far_address, permit)
         connection.permit = permit
-        return await self._converse(connection, request, sent, deadline)
+        return connection
 
-    async def _converse(self, connection: Connection, request: FetchRequest, sent: bytes, deadline: float) -> _Exchange:
-        limits = self._limits
+    def _reader(self, request: FetchRequest) -> AnswerReader:
+        limits, types = self._limits, request.accept_types
         if request.max_body_bytes is not None:
             limits = limits._replace(body_bytes=request.max_body_bytes)
-        wanted = None if request.accept_types is None else Wanted(request.accept_types, self._sniff_for(request))
-        reader = AnswerReader(limits, wanted)
-        exchange = _Exchange(reader, connection, self._clock.wall_ms(), self._clock.steady_ms())
-        try:
-            await connection.converse(sent, reader, deadline)
-        finally:
-            whole = reader.finished and reader.kind is None and reader.truncated is None and not reader.unwanted
-            self._turns.end(connection.permit, broken_off=not whole)
-            connection.permit = None
-        return exchange
+        if types is None:
+            return AnswerReader(limits)
+        sniff = self._sniff if self.sniff_at is None else partial(self.sniff_at, request.url)
+        return AnswerReader(limits, Wanted(types, sniff))
 
     async def _answer(self, target: Target, request: FetchRequest, recorded: bytes, exchange: _Exchange) -> Answer:
         reader, head = exchange.reader, exchange.reader.head
-        ended_at, elapsed_ms = self._clock.wall_ms(), self._clock.steady_ms() - exchange.sent_ms
-        kind, detail, body, truncated = reader.kind, reader.detail, b"", reader.truncated
+        kind, detail, body, payload, truncated = reader.kind, reader.detail, b"", reader.payload(), reader.truncated
         if kind is None and head is not None and not reader.unwanted:
-            codings, content = codings_of(head.values("content-encoding")), reader.content()
+            codings, content = codings_of(head.values("content-encoding")), reader.content(payload)
             # What may be so long on the wire may be so long unpacked: a sitemap, which is read in pieces.
-            arguments = codings, content, max(self._settings.max_decoded_bytes, request.max_body_bytes or 0)
+            limit = max(self._settings.max_decoded_bytes, request.max_body_bytes or 0)
             if codings and len(content) >= LARGE_BYTES:
-                decoded = await asyncio.get_running_loop().run_in_executor(None, decode, *arguments)
+                loop = asyncio.get_running_loop()
+                decoded = await loop.run_in_executor(None, decode, codings, content, limit)
             else:
-                decoded = decode(*arguments)
+                decoded = decode(codings, content, limit)
             if isinstance(decoded, Undecodable):
                 kind, detail = FailureKind.BAD_CONTENT, decoded.detail
             else:
                 body = decoded.body
                 truncated = truncated or (Truncation.LENGTH if decoded.cut else None)
-        if kind is None and self._connector.forwards(target) and head is not None and head.status == 407:
+        if kind is None and head is not None and head.status == 407 and self._connector.forwards(target):
             kind, detail = FailureKind.PROXY, "proxy wants credentials"
         if kind is not None or head is None:
             return FetchFailed(
@@ -173,22 +176,22 @@ class HttpFetcher:
                 True,
                 exchange.connection.address,
                 exchange.sent_at,
-                ended_at,
-                elapsed_ms,
+                exchange.ended_at,
+                exchange.elapsed_ms,
                 sent_ms=exchange.sent_ms,
             )
         return Fetched(
             request.url,
             recorded,
             reader.head_bytes,
-            reader.payload(),
+            payload,
             head.status,
             head.headers,
             body,
             exchange.connection.address,
             exchange.sent_at,
-            ended_at,
-            elapsed_ms,
+            exchange.ended_at,
+            exchange.elapsed_ms,
             truncated,
             reader.unwanted,
             exchange.connection.bad_certificate,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import brotlicffi as brotli  # type: ignore[import-untyped]  # ships no types
@@ -56,10 +57,14 @@ class _BrokenError(Exception):
 
 def codings_of(values: Sequence[str]) -> list[str]:
     """The codings named by the Content-Encoding values, in the order they were applied, identity left out."""
-    if not values:  # most answers of small servers, and this runs for every page
-        return []
-    names = [name.strip().lower() for value in values for name in value.split(",")]
-    return [name for name in names if name not in {"", "identity", "none"}]
+    return list(_named(values[0] if len(values) == 1 else ",".join(values))) if values else []
+
+
+@lru_cache(maxsize=64)
+def _named(value: str) -> tuple[str, ...]:
+    """Of all values in one: servers have a handful of them, and this is asked for every page."""
+    names = (name.strip().lower() for name in value.split(","))
+    return tuple(name for name in names if name not in {"", "identity", "none"})
 
 
 def decode(codings: list[str], data: bytes, limit: int) -> Decoded | Undecodable:
@@ -83,14 +88,15 @@ def decode(codings: list[str], data: bytes, limit: int) -> Decoded | Undecodable
 
 def _gunzip(data: bytes, limit: int) -> tuple[bytes, bool]:
     """Members one after the other; whatever follows the last one is ignored."""
-    start = _after_gzip_header(data, 0)
+    bare = data[:4] == b"\x1f\x8b\x08\0" and len(data) >= 10  # no name, no comment: as servers send it
+    start = 10 if bare else _after_gzip_header(data, 0)
     if start is None:
         raise _BrokenError("no gzip header")
     hint = int.from_bytes(data[-4:], "little")  # ISIZE, RFC 1952 2.3.1: a guess that saves growing the buffer
     body, rest = _inflate(data[start:], limit + 1, hint)
     pieces, size = [body], len(body)
     at = None if rest is None else len(data) - len(rest)
-    while at is not None and size <= limit:
+    while at is not None and at + 8 < len(data) and size <= limit:
         start = _after_gzip_header(data, at + 8)  # CRC32 and ISIZE
         if start is None:
             break

@@ -97,8 +97,10 @@ class Connection(asyncio.Protocol):
             return
         self._reader = reader
         self._was_late = False
+        self._deadline = deadline
         self._waiter = self._loop.create_future()
-        self._watch(deadline)
+        if self._timer is None or self._timer_at > deadline:  # a kept connection has one from an earlier conversation
+            self._watch(deadline)
         try:
             self.transport.write(request)
             await self._waiter
@@ -128,7 +130,9 @@ class Connection(asyncio.Protocol):
         if reader is None or reader.finished:
             self.abort()
         elif reader.feed(data):
-            self._wake()
+            waiter = self._waiter
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
         else:
             self._counted = True
             self._budget.grow(self, len(data))

@@ -6,12 +6,17 @@ a message ended, so the reading is our own. Lenient: bare LF, folded lines, odd 
 Content-Length. Strict, because the alternatives smuggle: NUL and bare CR, a line without a colon, Content-Length
 values that differ or are no numbers, any transfer coding but ``chunked`` at the end. The block itself is kept verbatim
 by the caller.
+
+Nearly all blocks are ordinary ones that come in one piece. The extension reads these in one call (`open_answer`); what
+it leaves alone is read here, step by step.
 """
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
+
+from nephila.native import AVAILABLE, native
 
 _STATUS_LINE = re.compile(r"HTTP/(1\.[01]|2\.0)[ \t](\d\d\d)", re.IGNORECASE)
 """Three digits are all that is asked after the version; ``HTTP/2.0`` is what some servers call 1.1."""
@@ -55,6 +60,10 @@ class Head(NamedTuple):
     def values(self, name: str) -> list[str]:
         """All values of a header that is noted."""
         return self.noted.get(name, _NONE)
+
+
+Opening = tuple[int, Head, bool, int | None, bool]
+"""The offset after a header block, what it says, chunked, the body's length, whether the connection can be kept."""
 
 
 class Malformed(NamedTuple):
@@ -225,5 +234,19 @@ def promised_idle_s(head: Head) -> float | None:
             return float(found[1])
     return None
 
+
+def plain_open_answer(data: bytes, _: type[Head]) -> Opening | None:
+    """A final answer whose header block is whole and says how the body ends; None where there is more to it."""
+    end = find_end(data)
+    head = read_head(data[:end]) if end >= 0 else None
+    if not isinstance(head, Head) or head.status < 200:
+        return None
+    framing = framing_of(head)
+    if isinstance(framing, Malformed):
+        return None
+    return end, head, framing.chunked, framing.length, keeps_alive(head, framing)
+
+
+open_answer = native.open_answer if AVAILABLE else plain_open_answer
 
 _KEEP_ALIVE_TIMEOUT = re.compile(r"timeout\s*=\s*(\d{1,6})", re.IGNORECASE | re.ASCII)

@@ -45,7 +45,7 @@ class ConnectionPool:
         while kept and found is None:
             connection = kept.pop()
             self._count -= 1
-            if connection.usable and connection.idle_until > now:
+            if connection.idle_until > now and connection.usable:
                 found = connection
             else:
                 connection.abort()

@@ -36,11 +36,8 @@ class Target(NamedTuple):
     """With the query; what a request line has."""
     literal: bool
     """The host is an address, not a name."""
-
-    @property
-    def origin(self) -> str:
-        """Scheme, host and port: the key of kept connections."""
-        return f"{self.scheme}://{self.authority}"
+    origin: str
+    """Scheme, host and port: the key of kept connections."""
 
 
 _PLAIN_PATH = re.compile(r"/[A-Za-z0-9_~!$&*+,;=:@()|/-][A-Za-z0-9_~!$&*+,;=:@()|./?-]*|/")
@@ -57,7 +54,8 @@ def target_of(url: str) -> Target:
     if slash > 0 and "/." not in path and _PLAIN_PATH.fullmatch(path):
         site = _site(url[:slash])
         if site is not None:
-            return Target(site[0], site[1], site[2], site[3], path, site[5])
+            scheme, host, port, authority, _, literal, origin = site
+            return Target(scheme, host, port, authority, path, literal, origin)
     return _read(url)
 
 
@@ -87,6 +85,7 @@ def _read(url: str) -> Target:
         authority,
         slash + path,
         bracketed or _is_address(host),
+        f"{scheme}://{authority}",
     )
 
 

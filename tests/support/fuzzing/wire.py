@@ -14,7 +14,17 @@ from nephila.fetch.coding import Decoded, codings_of, decode
 from nephila.fetch.dns_message import RecordType, UnsendableNameError, ask, read_reply
 from nephila.fetch.framing import Chunked
 from nephila.fetch.guard import is_address
-from nephila.fetch.head import Head, find_end, framing_of, keeps_alive, promised_idle_s, read_broken_head, read_head
+from nephila.fetch.head import (
+    Head,
+    find_end,
+    framing_of,
+    keeps_alive,
+    open_answer,
+    plain_open_answer,
+    promised_idle_s,
+    read_broken_head,
+    read_head,
+)
 from nephila.fetch.proxy import _HeadReader, _ReplyReader
 from nephila.parse import media_type
 
@@ -63,7 +73,8 @@ def check_answer(data: bytes) -> None:
 
 
 def check_head(data: bytes) -> None:
-    """A header block is read or refused; what is read is consistent with itself."""
+    """A header block is read or refused, alike in C and in Python; what is read is consistent with itself."""
+    assert open_answer(data, Head) in (None, plain_open_answer(data, Head))
     end = find_end(data)
     assert end == find_end(bytearray(data))
     for found in (read_head(data[:end]),) if end >= 0 else (read_broken_head(data),):
