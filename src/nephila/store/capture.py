@@ -16,6 +16,7 @@ which is nothing.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from nephila.model.exchange import Fetched, Truncation
 from nephila.model.noun import noun
@@ -64,10 +65,14 @@ class EncodedCapture:
 
 def coding_of(fetched: Fetched) -> str:
     """Transfer and content coding of the payload: ``chunked;gzip``, ``gzip``, or nothing."""
-    transfer, content = fetched.header("transfer-encoding"), fetched.header("content-encoding")
-    if not transfer and not content:
-        return ""
-    return ";".join(name.lower().replace(" ", "") for name in (transfer, content) if name)
+    return _codings(fetched.header("transfer-encoding"), fetched.header("content-encoding"))[0]
+
+
+@lru_cache(maxsize=64)
+def _codings(transfer: str, content: str) -> tuple[str, bool]:
+    """The two as one, and whether compressing again is for nothing. There is a handful of pairs."""
+    whole = ";".join(name.lower().replace(" ", "") for name in (transfer, content) if name)
+    return whole, content.rpartition(",")[2].strip().lower() in INCOMPRESSIBLE
 
 
 def written_as(capture: Capture, payload_digest: str, coding: str) -> str:
@@ -86,12 +91,13 @@ def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
     fetched = capture.fetched
     ids = identity.lease_ids(capture.token, capture.attempt)
     target = warc.target_uri(fetched.url)
-    exchange = Exchanged(ids, warc.warc_date(fetched.sent_at), target, fetched.address, _protocol(fetched.head))
-    coding = coding_of(fetched)
+    protocol = "http/1.1" if fetched.head.startswith(b"HTTP/1.1") else _protocol(fetched.head)
+    exchange = Exchanged(ids, warc.warc_date(fetched.sent_at), target, fetched.address, protocol)
+    coding, is_packed = _codings(fetched.header("transfer-encoding"), fetched.header("content-encoding"))
     payload = b"" if capture.body_left_out else fetched.payload
     payload_digest = warc.digest_of(fetched.payload)
     original = capture.revisit_of
-    kind = written_as(capture, payload_digest, coding)
+    kind = "response" if original is None else written_as(capture, payload_digest, coding)
     if original is not None and kind == "revisit":
         payload_digest = original.payload_digest
         main = deflated(_revisit(exchange, capture, original))
@@ -102,7 +108,7 @@ def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
         if payload != fetched.payload:
             truncated, payload_digest = Truncation.UNSPECIFIED.value, warc.digest_of(payload)
         record = warc.response(exchange, fetched.head, payload, payload_digest, truncated)
-        main = stored(record) if payload and _is_incompressible(fetched) else deflated(record)
+        main = stored(record) if payload and is_packed else deflated(record)
     members = [main]
     if capture.rules is not None:
         members.append(deflated(warc.resource(exchange, _rules_url(capture.task), capture.rules, RULES_TYPE)))
@@ -110,7 +116,7 @@ def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
         members.append(deflated(warc.resource(exchange, RENDERED_URN + target, capture.rendered, RENDERED_TYPE)))
     members.append(deflated(warc.request(exchange, fetched.request), _SMALL_LEVEL))
     members.append(deflated(warc.metadata(exchange, metadata_block(capture, coding)), _SMALL_LEVEL))
-    record_id = ids.stem + warc.RESPONSE
+    record_id = ids + warc.RESPONSE
     return EncodedCapture(b"".join(members), len(main), record_id, payload_digest, coding, fetched.sent_at, kind)
 
 
@@ -129,14 +135,7 @@ def _rules_url(task: PageTask | RobotsTask | PartTask) -> str:
     return f"{origin}/robots.txt"
 
 
-def _is_incompressible(fetched: Fetched) -> bool:
-    coding = fetched.header("content-encoding")
-    return bool(coding) and coding.rpartition(",")[2].strip().lower() in INCOMPRESSIBLE
-
-
 def _protocol(head: bytes) -> str:
     """``http/1.1`` from the status line, nothing where it is no HTTP."""
     version = head[:8]
-    if version == b"HTTP/1.1":
-        return "http/1.1"
     return version.decode("ascii", "replace").lower() if version.startswith(b"HTTP/1.") else ""

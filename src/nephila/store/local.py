@@ -39,6 +39,9 @@ from .segment import MAX_DESCRIPTORS, Segment, SegmentFiles, TornSegmentError, U
 from .trail import ARCHIVES, Trail
 from .warc import CrawlIdentity, RecordKind
 
+_ROLLING = SegmentKey()
+"""Of every capture, where files are not by domain and hour."""
+
 
 class LocalArchive:
     """Implements `interfaces.archive.Archive` on a disk."""
@@ -59,6 +62,7 @@ class LocalArchive:
         """Where given, what was synced is sealed."""
         self._directory = directory
         self._settings = settings
+        self._hourly = settings.layout == "domain-hour"
         self._clock = clock
         self._identity = identity
         self._disk = disk
@@ -90,15 +94,19 @@ class LocalArchive:
         with self._lock:
             if self._broken is not None:
                 raise self._broken
-            key = self._key_of(capture)
-            rolled = self._roll(key, len(encoded.data))
+            key = self._key_of(capture) if self._hourly else _ROLLING
+            segment = self._open.get(key)
+            rolled: list[SegmentId] = []
             try:
-                segment = self._open.get(key) or self._begin(key)
+                if segment is None or key.hour != self._hour or self._is_full(segment, len(encoded.data)):
+                    rolled = self._roll(key, len(encoded.data))
+                    segment = self._open.get(key) or self._begin(key)
                 offset = self._write(segment, encoded.data)
             except UnsyncedError as error:  # of another file, that had to give way
                 self._broken = error
                 raise
-        self._tell(rolled)
+        if rolled:
+            self._tell(rolled)
         return encoded.stored_at(segment.name, offset)
 
     def sync(self) -> list[tuple[SegmentId, int]]:
@@ -228,8 +236,6 @@ class LocalArchive:
             raise StorageError(f"The archive file {segment} cannot be read: {error.strerror or error}.") from error
 
     def _key_of(self, capture: Capture) -> SegmentKey:
-        if self._settings.layout != "domain-hour":
-            return SegmentKey()
         host = urlsplit(capture.fetched.url).hostname or "unknown"
         return SegmentKey(self._domain_of(host), self._clock.wall_ms() // HOUR_MS)
 
@@ -309,6 +315,6 @@ class LocalArchive:
             ("boot-id", self._clock.boot_id()),
             ("steady-ms", str(self._clock.steady_ms())),
         ]
-        record_id = identity.file_ids(name).urn(RecordKind.WARCINFO)
+        record_id = identity.file_ids(name) + RecordKind.WARCINFO
         told = [(field, value) for field, value in fields if value]
         return deflated(warc.warcinfo(record_id, self._clock.wall_ms(), name, told))

@@ -27,20 +27,26 @@ _NEXT_OUTLINK = f"\r\n{_OUTLINK}"
 
 def metadata_block(capture: Capture, coding: str) -> bytes:
     """The warc-fields of one capture. `coding` is kept for revisits, whose original had the same."""
-    text = _lease_lines(capture) + _task_lines(capture.task) + _fetched_lines(capture.fetched)
+    lines: list[str] = []
+    _add_lease(capture, lines)
+    _add_task(capture.task, lines)
+    _add_fetched(capture.fetched, lines)
     if capture.revisit_of is not None:
-        text += _line("coding", coding)
+        lines.append(f"coding: {coding}")
     if capture.body_left_out:
-        text += "body-left-out: 1\r\n"
+        lines.append("body-left-out: 1")
     for name, value in capture.notes:
-        text += _line(NOTE + name, value)
-    block = text.encode("utf-8", "replace")
+        lines.append(f"{NOTE}{name}: {value}")
+    block = _whole(lines).encode("utf-8", "replace")
     return block + _outlink_lines(capture.outlinks) if capture.outlinks else block
 
 
-def _line(name: str, value: str) -> str:
-    """A field whose value is somebody else's: it cannot end its line."""
-    return f"{name}: {one_line(value)}\r\n"
+def _whole(lines: list[str]) -> str:
+    """Values are somebody else's and must not end their lines. None does that, unless something is wrong."""
+    text = "\r\n".join(lines) + "\r\n"
+    if text.count("\n") == text.count("\r") == len(lines):
+        return text
+    return "".join([f"{one_line(line)}\r\n" for line in lines])
 
 
 def _outlink_lines(outlinks: tuple[str, ...]) -> bytes:
@@ -51,55 +57,64 @@ def _outlink_lines(outlinks: tuple[str, ...]) -> bytes:
     return fields_block(("outlink", outlink) for outlink in outlinks)
 
 
-def _lease_lines(capture: Capture) -> str:
+def _add_lease(capture: Capture, lines: list[str]) -> None:
     via, task = capture.via, capture.task
-    text = f"{_line('via', via) if via else ''}token: {int(capture.token)}\r\nattempt: {capture.attempt}\r\n"
+    if via:
+        lines.append(f"via: {via}")
+    lines += (f"token: {int(capture.token)}", f"attempt: {capture.attempt}")
     if task.url != capture.fetched.url:
-        text += _line("task-url", task.url)
+        lines.append(f"task-url: {task.url}")
     if isinstance(task, PageTask) and task.via != via:
-        text += _line("task-via", task.via)
-    return text
+        lines.append(f"task-via: {task.via}")
 
 
-def _task_lines(task: PageTask | RobotsTask | PartTask) -> str:
+def _add_task(task: PageTask | RobotsTask | PartTask, lines: list[str]) -> None:
     match task:
         case PartTask():
-            return _line("visited-page", task.page)
+            lines.append(f"visited-page: {task.page}")
+            return
         case RobotsTask():
-            text = _line("robots-origin", task.origin)
+            lines.append(f"robots-origin: {task.origin}")
         case PageTask():
-            text = (
-                f"fingerprint: {task.fingerprint.hex()}\r\ndepth: {task.depth}\r\nlevel: {int(task.level)}\r\n"
-                f"retries: {task.retries}\r\ncycle: {task.cycle}\r\n"
+            lines += (
+                f"fingerprint: {task.fingerprint.hex()}",
+                f"depth: {task.depth}",
+                f"level: {int(task.level)}",
+                f"retries: {task.retries}",
+                f"cycle: {task.cycle}",
             )
             if task.validators:
-                text += _validator_lines(task.validators)
+                _add_validators(task.validators, lines)
             if task.digest:
-                text += f"last-digest: {task.digest.hex()}\r\n"
+                lines.append(f"last-digest: {task.digest.hex()}")
             for spelling in task.trail:
-                text += _line("trail", spelling)
-    return f"{text}hops: {task.hops}\r\n" if task.hops else text
+                lines.append(f"trail: {spelling}")
+    if task.hops:
+        lines.append(f"hops: {task.hops}")
 
 
-def _validator_lines(validators: Validators) -> str:
-    etag, moment = validators.etag, validators.last_modified
-    return f"{_line('if-none-match', etag) if etag else ''}{_line('if-modified-since', moment) if moment else ''}"
+def _add_validators(validators: Validators, lines: list[str]) -> None:
+    if validators.etag:
+        lines.append(f"if-none-match: {validators.etag}")
+    if validators.last_modified:
+        lines.append(f"if-modified-since: {validators.last_modified}")
 
 
-def _fetched_lines(fetched: Fetched) -> str:
-    text = (
-        f"sent-at: {fetched.sent_at}\r\nended-at: {fetched.ended_at}\r\nfetchTimeMs: {fetched.elapsed_ms}\r\n"
-        f"head-bytes: {len(fetched.head)}\r\n"
+def _add_fetched(fetched: Fetched, lines: list[str]) -> None:
+    lines += (
+        f"sent-at: {fetched.sent_at}",
+        f"ended-at: {fetched.ended_at}",
+        f"fetchTimeMs: {fetched.elapsed_ms}",
+        f"head-bytes: {len(fetched.head)}",
     )
     if fetched.sent_ms:
-        text += f"sent-steady-ms: {fetched.sent_ms}\r\n"
+        lines.append(f"sent-steady-ms: {fetched.sent_ms}")
     if fetched.truncated is not None:
-        text += f"truncated: {fetched.truncated.value}\r\n"
+        lines.append(f"truncated: {fetched.truncated.value}")
     if fetched.unwanted:
-        text += "unwanted: 1\r\n"
+        lines.append("unwanted: 1")
     if fetched.bad_certificate:
-        text += _line("bad-certificate", fetched.bad_certificate)
-    return text
+        lines.append(f"bad-certificate: {fetched.bad_certificate}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,9 @@ class SegmentFiles:
 
     def append(self, segment: Segment, data: bytes) -> None:
         """Add a capture, all or nothing. Raises `StorageError`."""
-        file = self.opened(segment)
+        file = segment.file
+        if file is None or len(self._held) > 1:  # where there is one, it is the one that was used last
+            file = self.opened(segment)
         try:
             file.append(data)
         except OSError as error:

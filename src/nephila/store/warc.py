@@ -16,14 +16,13 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b, sha1
 from urllib.parse import quote
 
-from nephila.model.noun import noun
 from nephila.model.record import Original
 from nephila.native import AVAILABLE, native
 
@@ -37,6 +36,7 @@ PROFILE_NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modif
 _UNSAFE_IN_URI = re.compile("[\x00-\x20\x7f<>]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LEASE = struct.Struct("<QQ")
+_VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 _BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _BASE32_PAIRS = tuple(high + low for high in _BASE32 for low in _BASE32)
 _PAIR_SHIFTS = tuple(range(150, -1, -10))
@@ -73,18 +73,18 @@ class CrawlIdentity:
     terms: str = ""
     """What the run has undertaken towards the sites (`model.terms`), on one line."""
 
-    def lease_ids(self, token: int, attempt: int) -> RecordIds:
-        """The ids of one capture's records."""
+    def lease_ids(self, token: int, attempt: int) -> str:
+        """The ids of one capture's records: each is this and its `RecordKind`."""
         mask = (1 << 64) - 1
         named = _namer(self.secret, b"nephila-capture").copy()
         named.update(_LEASE.pack(token & mask, attempt & mask))
-        return RecordIds.of(named.hexdigest())
+        return _ids(named.hexdigest())
 
-    def file_ids(self, name: str) -> RecordIds:
-        """The ids of the records that belong to a file."""
+    def file_ids(self, name: str) -> str:
+        """The ids of the records that belong to a file, likewise."""
         named = _namer(self.secret, b"nephila-file").copy()
         named.update(name.encode())
-        return RecordIds.of(named.hexdigest())
+        return _ids(named.hexdigest())
 
 
 @lru_cache(maxsize=8)
@@ -94,22 +94,13 @@ def _namer(secret: int, person: bytes) -> blake2b:
     return blake2b(digest_size=15, key=key, person=person)
 
 
-@noun
-class RecordIds:
-    """A family of ids that differ in their last byte, the record's kind. Version 8 of RFC 9562: our own rule."""
+def _ids(digits: str) -> str:
+    """A family of ids that differ in their last byte, the record's kind. Version 8 of RFC 9562: our own rule.
 
-    stem: str
-    """``urn:uuid:...`` but for the last two digits."""
-
-    @classmethod
-    def of(cls, digits: str) -> RecordIds:
-        """From 30 hexadecimal digits, of which two give way to version and variant."""
-        variant = "89ab"[int(digits[16], 16) & 3]
-        return cls(f"urn:uuid:{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}")
-
-    def urn(self, kind: RecordKind) -> str:
-        """``urn:uuid:...`` of one record."""
-        return self.stem + kind
+    From 30 hexadecimal digits, of which two give way to version and variant: ``urn:uuid:...`` but for the last two.
+    """
+    variant = _VARIANTS[digits[16]]
+    return f"urn:uuid:{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 @lru_cache(maxsize=256)
@@ -168,9 +159,10 @@ def fields_block(fields: Iterable[tuple[str, str]]) -> bytes:
 
 def _record(kind: str, record_id: str, date: str, fields: str, content_type: str, block: bytes) -> bytes:
     """`fields` are whole lines. Every record that we write goes through here."""
+    digest = base32(sha1(block, usedforsecurity=False).digest())  # as `digest_of` has it
     head = (
         f"{VERSION}\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <{record_id}>\r\nWARC-Date: {date}\r\n{fields}"
-        f"WARC-Block-Digest: {digest_of(block)}\r\nContent-Type: {content_type}\r\nContent-Length: {len(block)}\r\n\r\n"
+        f"WARC-Block-Digest: sha1:{digest}\r\nContent-Type: {content_type}\r\nContent-Length: {len(block)}\r\n\r\n"
     )
     return b"".join((head.encode("utf-8", "replace"), block, b"\r\n\r\n"))
 
@@ -181,32 +173,22 @@ def warcinfo(record_id: str, at: int, filename: str, fields: Iterable[tuple[str,
     return _record("warcinfo", record_id, warc_date(at), named, FIELDS_TYPE, fields_block(fields))
 
 
-@noun
 class Exchanged:
-    """What the records of one exchange share: the lines that most of them carry."""
+    """What the records of one exchange share: the lines that most of them carry, spelled once."""
 
-    ids: RecordIds
-    date: str
-    target: str
-    """Already through `target_uri`."""
-    address: str = ""
-    protocol: str = ""
-    """``http/1.1``: WARC-Protocol."""
+    __slots__ = ("concurrent", "date", "ids", "target", "where")
 
-    where: str = field(init=False)
-    """The lines of every record that was on the wire."""
-    concurrent: str = field(init=False)
-    """The line that ties a record to the answer."""
-
-    def __post_init__(self) -> None:
-        """Spell what several records repeat, once."""
-        lines = f"WARC-Target-URI: {self.target}\r\n"
-        if self.address:
-            lines += f"WARC-IP-Address: {self.address}\r\n"
-        if self.protocol:
-            lines += f"WARC-Protocol: {self.protocol}\r\n"
-        self.where = lines  # type: ignore[misc]  # it is being made
-        self.concurrent = f"WARC-Concurrent-To: <{self.ids.stem}{RESPONSE}>\r\n"  # type: ignore[misc]  # it is being made
+    def __init__(self, ids: str, date: str, target: str, address: str = "", protocol: str = "") -> None:
+        """`target` is already through `target_uri`; `protocol` is WARC-Protocol: ``http/1.1``."""
+        self.ids = ids
+        self.date = date
+        self.target = f"WARC-Target-URI: {target}\r\n"
+        """The line of every record."""
+        where = f"{self.target}WARC-IP-Address: {address}\r\n" if address else self.target
+        self.where = f"{where}WARC-Protocol: {protocol}\r\n" if protocol else where
+        """The lines of every record that was on the wire."""
+        self.concurrent = f"WARC-Concurrent-To: <{ids}{RESPONSE}>\r\n"
+        """The line that ties a record to the answer."""
 
 
 def response(exchange: Exchanged, head: bytes, payload: bytes, payload_digest: str, truncated: str = "") -> bytes:
@@ -214,7 +196,7 @@ def response(exchange: Exchanged, head: bytes, payload: bytes, payload_digest: s
     fields = f"{exchange.where}WARC-Payload-Digest: {payload_digest}\r\n"
     if truncated:
         fields += f"WARC-Truncated: {truncated}\r\n"
-    return _record("response", exchange.ids.stem + RESPONSE, exchange.date, fields, RESPONSE_TYPE, head + payload)
+    return _record("response", exchange.ids + RESPONSE, exchange.date, fields, RESPONSE_TYPE, head + payload)
 
 
 def revisit(exchange: Exchanged, original: Original, block: bytes, *, profile: str, cut: bool) -> bytes:
@@ -226,19 +208,19 @@ def revisit(exchange: Exchanged, original: Original, block: bytes, *, profile: s
     )
     if cut:
         fields += "WARC-Truncated: length\r\n"
-    return _record("revisit", exchange.ids.urn(RecordKind.RESPONSE), exchange.date, fields, RESPONSE_TYPE, block)
+    return _record("revisit", exchange.ids + RESPONSE, exchange.date, fields, RESPONSE_TYPE, block)
 
 
 def request(exchange: Exchanged, sent: bytes) -> bytes:
     """What we sent."""
     fields = exchange.where + exchange.concurrent
-    return _record("request", exchange.ids.stem + REQUEST, exchange.date, fields, REQUEST_TYPE, sent)
+    return _record("request", exchange.ids + REQUEST, exchange.date, fields, REQUEST_TYPE, sent)
 
 
 def metadata(exchange: Exchanged, block: bytes) -> bytes:
     """What we know of the exchange that is not on the wire. It closes the capture: recovery looks for it."""
-    fields = f"WARC-Target-URI: {exchange.target}\r\n{exchange.concurrent}"
-    return _record("metadata", exchange.ids.stem + METADATA, exchange.date, fields, FIELDS_TYPE, block)
+    fields = exchange.target + exchange.concurrent
+    return _record("metadata", exchange.ids + METADATA, exchange.date, fields, FIELDS_TYPE, block)
 
 
 def resource(exchange: Exchanged, target: str, block: bytes, content_type: str) -> bytes:
@@ -247,4 +229,4 @@ def resource(exchange: Exchanged, target: str, block: bytes, content_type: str) 
     Block and payload are the same bytes, so the block's digest says it all; FastWARC fails on a second one.
     """
     fields = f"WARC-Target-URI: {target_uri(target)}\r\n{exchange.concurrent}"
-    return _record("resource", exchange.ids.urn(RecordKind.RESOURCE), exchange.date, fields, content_type, block)
+    return _record("resource", exchange.ids + RecordKind.RESOURCE, exchange.date, fields, content_type, block)

@@ -11,7 +11,7 @@ from nephila.store.warc import CrawlIdentity, Exchanged, RecordKind
 
 
 def _named(secret: int, token: int, attempt: int, kind: RecordKind = RecordKind.RESPONSE) -> str:
-    return CrawlIdentity(secret).lease_ids(token, attempt).urn(kind)
+    return CrawlIdentity(secret).lease_ids(token, attempt) + kind
 
 
 def test_ids_are_uuids_of_our_own_making() -> None:
@@ -82,12 +82,12 @@ def test_a_request_record_line_by_line() -> None:
     assert record.decode().split("\r\n") == [
         "WARC/1.1",
         "WARC-Type: request",
-        f"WARC-Record-ID: <{ids.urn(RecordKind.REQUEST)}>",
+        f"WARC-Record-ID: <{ids + RecordKind.REQUEST}>",
         "WARC-Date: 2026-01-01T00:00:00.000Z",
         "WARC-Target-URI: http://example.com/",
         "WARC-IP-Address: 192.0.2.1",
         "WARC-Protocol: http/1.1",
-        f"WARC-Concurrent-To: <{ids.urn(RecordKind.RESPONSE)}>",
+        f"WARC-Concurrent-To: <{ids + RecordKind.RESPONSE}>",
         "WARC-Block-Digest: " + warc.digest_of(b"GET / HTTP/1.1\r\n\r\n"),
         "Content-Type: application/http;msgtype=request",
         "Content-Length: 18",
