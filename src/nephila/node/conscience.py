@@ -9,6 +9,7 @@ tests, sees those too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import NamedTuple
 
 HOSTS_REMEMBERED = 100_000
@@ -44,14 +45,14 @@ class Conscience:
 
     def look(self, sent: Iterable[Sent]) -> None:
         """Look at exchanges that were recorded since the last call."""
-        for one in sorted(sent, key=lambda exchange: exchange.at):
+        for one in sorted(sent, key=attrgetter("at")):
             last, is_part = self._last.pop(one.host, None), one.part
             if last is not None and one != last:
                 first, second = (last, one) if last.at <= one.at else (one, last)
                 if not second.part and self._is_early(second.at - first.ended_at + TOLERANCE_MS, one.host):
                     self.violations += 1
                     self.example = self.example or one.host
-                one = max(last, one, key=lambda exchange: exchange.ended_at)  # noqa: PLW2901 - what is remembered
+                one = one if one.ended_at > last.ended_at else last  # noqa: PLW2901 - what is remembered
             if is_part:
                 self._parts[one.host] = self._parts.get(one.host, 0) + 1
             else:

@@ -114,7 +114,8 @@ class Watch:
         self._directory = CrawlDirectory(machinery.out)
         self._logbook = Logbook(self._directory.figures, machinery.clock.wall_ms())
         self._logbook.figures.present.workers = workers
-        self._conscience = Conscience(self._least_delay_ms)
+        usual_ms = int(1000 * self._settings.politeness.delay_s)
+        self._conscience = Conscience(self._least_delay_ms, most_ms=usual_ms)  # the least is never more
         self._delays: deque[dict[str, float]] = deque(({},), maxlen=DELAYS_REMEMBERED)
         """Delays by the policies of domains, as of the last looks."""
         self._read: dict[int, int] | None = None

@@ -33,6 +33,10 @@ class Distinct:
         number = number & _WORD or 1
         which = number % _TABLES
         table = self._tables[which]
+        last = len(table) - 1
+        place = number // _TABLES & last
+        if table[place] == number:  # most of what is added is there, where it belongs
+            return False
         place = _place(table, number)
         if table[place] == number:
             return False

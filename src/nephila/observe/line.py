@@ -46,6 +46,7 @@ class EventLine(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 _FIELDS = EventLine.__struct_fields__
+_NAMES = frozenset(_FIELDS)
 
 
 class LineEncoder:
@@ -98,7 +99,9 @@ class LineEncoder:
         )
 
     def _add_counts(self, counts: tuple[tuple[str, int], ...], line: EventLine, buffer: bytearray) -> None:
-        figures = {name: value for name, value in counts if name not in _FIELDS or getattr(line, name) in ("", None)}
+        figures = dict(counts)
+        if not _NAMES.isdisjoint(figures):
+            figures = {name: value for name, value in counts if name not in _NAMES or getattr(line, name) in ("", None)}
         if figures:
             buffer[-1:] = b"," + self._encoder.encode(figures)[1:]
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 
 from xxhash import xxh3_64_intdigest
 
@@ -51,6 +52,7 @@ _NO_LIMITS = LimitSettings()
 _LATENCY_BOUNDS_MS = [int(bound * 1000) for bound in LATENCY_BOUNDS_S]
 
 
+@lru_cache(maxsize=4096)
 def _mark(name: str) -> int:
     return xxh3_64_intdigest(name.encode())
 

@@ -34,36 +34,45 @@ from .warc import parse_date, target_uri, warc_date
 _AFTER_TYPE = re.compile(r"[;\s]")
 _NOT_DIGITS = re.compile(r"\D")
 REVISIT_MIME = "warc/revisit"
+_REVISIT = f'"mime": "{REVISIT_MIME}", '
 _NOT_MODIFIED = 304
 
 
 def cdxj_line(row: CaptureRow) -> str:
     """The line of an answer, with its line end."""
-    url = target_uri(row.url)
-    fields = {"url": url}
+    url, mime = target_uri(row.url), ""
     if row.kind == "revisit":
-        fields["mime"] = REVISIT_MIME
+        mime = _REVISIT
     elif row.content_type:
-        fields["mime"] = _AFTER_TYPE.split(row.content_type, maxsplit=1)[0]
-    fields["status"] = str(row.status)
-    return _line(url, row.at, fields | _place(row.payload_digest, row.record_length, row.offset, row.segment))
+        mime = _mime(row.content_type)
+    place = _place(row.payload_digest, row.record_length, row.offset, row.segment)
+    return f'{_key(url, row.at)} {{"url": {_quoted(url)}, {mime}"status": "{row.status}", {place}}}\n'
 
 
 def resource_line(record: WarcRecord, segment: SegmentId) -> str:
     """The line of a resource record, whose block is its payload."""
-    fields = {"url": record.target, "mime": _AFTER_TYPE.split(record.get("content-type"), maxsplit=1)[0]}
+    url = record.target
     place = _place(record.get("warc-block-digest"), record.length, record.offset, segment)
-    return _line(record.target, parse_date(record.get("warc-date")), fields | place)
+    key = _key(url, parse_date(record.get("warc-date")))
+    return f'{key} {{"url": {_quoted(url)}, {_mime(record.get("content-type"))}{place}}}\n'
 
 
-def _place(digest: str, length: int, offset: int, segment: SegmentId) -> dict[str, str]:
-    return {"digest": digest, "length": str(length), "offset": str(offset), "filename": segment}
+# As `json.dumps` spells the fields, without its ways: there is a line for every capture.
 
 
-def _line(url: str, at: int, fields: dict[str, str]) -> str:
-    """As `json.dumps` spells the fields, without its ways: there is a line for every capture."""
-    spelled = ", ".join([f'"{name}": {_quoted(value)}' for name, value in fields.items()])
-    return f"{surt(url)} {_timestamp(at // 1000)} {{{spelled}}}\n"
+def _key(url: str, at: int) -> str:
+    return f"{surt(url)} {_timestamp(at // 1000)}"
+
+
+@lru_cache(maxsize=256)
+def _mime(content_type: str) -> str:
+    """Of a header, with the comma behind it: there are some dozens."""
+    return f'"mime": {_quoted(_AFTER_TYPE.split(content_type, maxsplit=1)[0])}, '
+
+
+def _place(digest: str, length: int, offset: int, segment: SegmentId) -> str:
+    where = f'"length": "{length}", "offset": "{offset}", "filename": {_quoted(segment)}'
+    return f'"digest": {_quoted(digest)}, {where}'
 
 
 @lru_cache(maxsize=256)
