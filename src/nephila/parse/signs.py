@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from nephila.model.rendering import Sign
+from nephila.native import AVAILABLE, native
 
 SHELL_BYTES = 5_000
 SHELL_CHARACTERS = 200
@@ -37,14 +38,14 @@ def sign_of(body: bytes, words: int) -> Sign:
     root = body[start if start >= _ROOT_BYTES else 0 : max(0, start) + _ROOT_BYTES]
     if b"ng-app" in root or (b"__n" in root and (b"__next" in root or b"__nuxt" in root)):
         return Sign.MARK
-    if words >= THIN_WORDS or visible_characters(body) >= SHELL_CHARACTERS:
+    if words >= THIN_WORDS or visible_characters(body, SHELL_CHARACTERS) >= SHELL_CHARACTERS:
         return Sign.NONE
     if any(mark in body for mark in _MARKS) or _EMPTY_ROOT.search(body):
         return Sign.MARK
     return Sign.SHELL if len(body) > SHELL_BYTES else Sign.NONE
 
 
-def visible_characters(body: bytes, enough: int = SHELL_CHARACTERS) -> int:
+def plainly_visible_characters(body: bytes, enough: int) -> int:
     """Characters of text in a page, white space apart, counted up to about `enough`; most pages have that soon."""
     count, position = 0, max(0, body.find(b"<body"))
     while count < enough and (found := _PIECE.search(body, position)) is not None:
@@ -58,3 +59,6 @@ def visible_characters(body: bytes, enough: int = SHELL_CHARACTERS) -> int:
             break
         position += 3
     return count
+
+
+visible_characters = native.visible_characters if AVAILABLE else plainly_visible_characters

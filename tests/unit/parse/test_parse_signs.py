@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nephila.model.rendering import Sign
 from nephila.parse import parse_html, sign_of
-from nephila.parse.signs import SHELL_CHARACTERS, visible_characters
+from nephila.parse.signs import SHELL_CHARACTERS, plainly_visible_characters, visible_characters
 from nephila.testing.web.script_sites import shell
 
 PADDING = "<style>" + "a{b:c}" * 1000 + "</style>"
@@ -54,8 +54,24 @@ def test_any_bytes_give_an_answer(body: bytes, words: int) -> None:
 def test_scripts_styles_and_comments_are_no_text() -> None:
     """J1: only what people see is counted, up to what is enough."""
     hidden = "<!-- x --><script>let a = 'text';</script><style>b{}</style><noscript>c</noscript><title>d</title>"
-    assert visible_characters(f"<html><head>{hidden}</head><body>{hidden}<p>a b</p></body>".encode()) == 2
-    assert visible_characters(f"<p>{PROSE}</p>".encode()) >= SHELL_CHARACTERS
+    page = f"<html><head>{hidden}</head><body>{hidden}<p>a b</p></body>".encode()
+    for count in (visible_characters, plainly_visible_characters):
+        assert count(page, SHELL_CHARACTERS) == 2
+        assert count(f"<p>{PROSE}</p>".encode(), SHELL_CHARACTERS) >= SHELL_CHARACTERS
+
+
+PIECES = (
+    *(b"<", b">", b"</", b"<body", b"<!--", b"-->", b"<!-->", b"--", b"a", b"_", b"9"),
+    *(b" ", b"\n", b"\x0b", b"\x1c", b"\r"),
+    *(b"script", b"SCRIPT", b"Style", b"template", b"noscript", b"svg", b"title", b"head", b"\x01--", b"!\r-", b"text"),
+    *("\u00e9".encode(), "\u65e5".encode(), b"\xe6\x97", b"\xff", b"\xf0\x9f", b"\x00"),
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map(b"".join), st.integers(0, 40))
+def test_text_is_counted_the_same_in_c(body: bytes, enough: int) -> None:
+    """J1, Q1: the extension counts as its twin does, whatever stands in a page."""
+    assert visible_characters(body, enough) == plainly_visible_characters(body, enough)
 
 
 def test_time_is_linear() -> None:
