@@ -1,4 +1,4 @@
-/* The header block of an answer, where it is an ordinary one (see `fetch/opening.py`, and `fetch/head.py` for the rules).
+/* The header block of an answer, where it is an ordinary one (see `fetch/head.py` for the rules).
  *
  * Ordinary is: HTTP/1.0 or 1.1, a final status, lines that end with CR LF, none folded, names in ASCII, one plain
  * Content-Length or one `chunked` at most, one plain Connection. Everything else is not judged here: None is returned, and
