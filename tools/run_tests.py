@@ -3,7 +3,9 @@
 Steps run one after the other and a failing one does not stop the next: one run shows all that is wrong. Each step is a
 command that can be copied from the output and run by hand. Naming tests (`-k` or paths) runs only these.
 
-The whole suite is shared out among two processes of pytest (`shares`, `side_by_side`): tests wait, or use one core.
+The whole suite is shared out among several processes of pytest (`shares`, `side_by_side`). Tests of real processes and
+servers wait more than they compute, so there is one process more than there are cores. What they write goes to memory
+where there is room for it: they cannot pull the plug, so a disk that is waited for thousands of times proves nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,8 +33,13 @@ ROOT = Path(__file__).resolve().parent.parent
 DURATIONS = Path("tests") / "durations.toml"
 NO_TESTS = 5
 """What pytest ends with when there was nothing to run."""
+AT_ONCE_MAX = 3
+"""Processes of pytest at once: each may have servers and browsers running, which a small machine has no room for."""
 TURNS = 4
 """Shares that each of several processes runs, one after the other: what was thought to be quick may be slow."""
+MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, wherever there is one
+ROOM_BYTES = 8 << 30
+"""What must be free there: three processes of pytest leave two gigabytes lying, and use as much for themselves."""
 LINTED = ("src", "tests", "tools", "bench", "examples")
 
 
@@ -84,7 +92,7 @@ def run_suite(arguments: argparse.Namespace, root: Path) -> Result:
     files = files_of(root)
     alone = [file for file in files if file in known.alone]
     shared = [file for file in files if file not in known.alone]
-    lists = [share for share in share_out(shared, known, arguments.processes * TURNS) if share]
+    lists = share_out(shared, known, arguments.processes, TURNS)
     words = shlex.join(_readable(step.command, root))
     print(
         f"\n== {step.name}: {len(shared)} files in {len(lists)} shares, {arguments.processes} at once, "
@@ -92,15 +100,19 @@ def run_suite(arguments: argparse.Namespace, root: Path) -> Result:
         flush=True,
     )
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="nephila-tests-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="nephila-tests-") as folder,
+        tempfile.TemporaryDirectory(prefix="nephila-tests-", dir=roomy_memory()) as written,
+    ):
+        Path(written).chmod(0o711)  # a database server of the tests runs as somebody else
         reports = [Path(folder) / f"{number}.xml" for number in range(len(lists) + 1)]
         commands = [
             (*step.command, f"--junitxml={report}", *share)
             for report, share in zip(reports, [*lists, alone], strict=True)
         ]
-        processes = SideBySide(root)
-        told = processes.run(commands[:-1], arguments.processes)
-        told += processes.run(commands[-1:], 1, len(told) + 1) if alone else []
+        told = SideBySide(root, {"TMPDIR": written}).run(commands[:-1], arguments.processes)
+        # What measures a pace measures the disk with it.
+        told += SideBySide(root).run(commands[-1:], 1, len(told) + 1) if alone else []
         if arguments.measure:
             write_durations(root / DURATIONS, known, measured(reports))
     seconds = time.monotonic() - started
@@ -109,6 +121,17 @@ def run_suite(arguments: argparse.Namespace, root: Path) -> Result:
     print("\n" + "\n".join(summary(told)))
     print(f"== {step.name}: {_outcome(exit_code)} in {seconds:.1f} s", flush=True)
     return Result(step, exit_code, seconds)
+
+
+def roomy_memory(files: Path = MEMORY, told: Path = Path("/proc/meminfo")) -> Path | None:
+    """A file system in memory where there is room for what tests write, in it and in the memory it takes from."""
+    try:
+        free = shutil.disk_usage(files).free
+        lines = told.read_text().splitlines()
+        available = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return None
+    return files if min(free, available) >= ROOM_BYTES and os.access(files, os.W_OK) else None
 
 
 def run(step: Step, root: Path) -> Result:
@@ -146,7 +169,11 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="only these tests: files, folders, file.py::test_name")
     parser.add_argument("-k", dest="expression", metavar="EXPR", help="only tests whose names match, as for pytest")
     parser.add_argument(
-        "--processes", type=int, metavar="N", default=min(2, os.cpu_count() or 1), help="run the whole suite in so many"
+        "--processes",
+        type=int,
+        metavar="N",
+        default=min(AT_ONCE_MAX, (os.cpu_count() or 1) + 1),
+        help="run the whole suite in so many",
     )
     parser.add_argument(
         "--measure", action="store_true", help="remember how long test files take (tests/durations.toml)"

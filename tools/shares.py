@@ -1,5 +1,8 @@
 """The test files, shared out among processes so that all of them end at about the same time.
 
+Shares are run one after the other by whichever process is free, the large ones first: a small one at the end keeps
+nobody waiting for long, however wrong the durations are.
+
 `tests/durations.toml` remembers what files take, to the second; what is not named there is quick. `alone` names files
 whose tests measure the pace of real processes: they have the machine to themselves, after all others. `together` names
 files that share something which is costly to make, such as a whole crawl: one process runs them all.
@@ -81,15 +84,19 @@ def files_of(root: Path) -> list[str]:
     return sorted(path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py"))
 
 
-def share_out(files: Iterable[str], durations: Durations, count: int) -> list[list[str]]:
-    """So many lists of files that take about the same time: the longest first, each to whoever has least to do.
+def share_out(files: Iterable[str], durations: Durations, at_once: int, turns: int) -> list[list[str]]:
+    """Lists of files for so many processes to run in so many turns, those of the first turn the largest.
 
-    Within a list the files are in order, as one process would run them.
+    The longest files first, each to the list that is the least full with it, for its size. Within a list the files are
+    in order, as one process would run them.
     """
-    shares: list[list[str]] = [[] for _ in range(count)]
-    loads = [0.0] * count
+    sizes = [turns - number // at_once for number in range(at_once * turns)]
+    shares: list[list[str]] = [[] for _ in sizes]
+    loads = [0.0] * len(sizes)
     for unit in durations.units(files):
-        least = loads.index(min(loads))
+        took = sum(map(durations.of, unit))
+        fullness = [(load + took) / size for load, size in zip(loads, sizes, strict=True)]
+        least = fullness.index(min(fullness))
         shares[least] += unit
-        loads[least] += sum(map(durations.of, unit))
-    return [sorted(share) for share in shares]
+        loads[least] += took
+    return [sorted(share) for share in shares if share]

@@ -21,8 +21,11 @@ from nephila.testing.web.truth import Expect
 
 HOSTS, DELAY_S = 8, 0.2
 LEASE_S = 2.5
-SHORT = ("--set", f"frontier.lease_s={LEASE_S}", "--timeout", "1", "--delay", str(DELAY_S), "--scope", "all")
-"""A lease must outlast a whole fetch before a request may leave."""
+SHORT = (
+    *("--set", f"frontier.lease_s={LEASE_S}", "--set", "robots.retry_s=2"),
+    *("--timeout", "1", "--delay", str(DELAY_S), "--scope", "all"),
+)
+"""A lease must outlast a whole fetch before a request may leave. A robots.txt that was lost is asked for again."""
 SERVED = ("--base-delay-ms", str(DELAY_S * 1000), "--latency-ms", "60")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -19,21 +20,44 @@ from side_by_side import SideBySide, Told, summary
 FILES = st.dictionaries(st.text("abc", min_size=1, max_size=4), st.floats(0, 500), max_size=30)
 
 
-@given(FILES, st.integers(1, 4))
-def test_every_file_is_run_once_and_the_shares_are_even(seconds: dict[str, float], count: int) -> None:
-    """None twice, none forgotten; the longest share is longer than the shortest by one file at most."""
+@given(FILES, st.integers(1, 4), st.integers(1, 4))
+def test_every_file_is_run_once_and_the_shares_are_even(seconds: dict[str, float], at_once: int, turns: int) -> None:
+    """None twice, none forgotten; no share is too long for its turn by more than two files."""
     known = Durations((), seconds)
-    shares = share_out(seconds, known, count)
+    shares = share_out(seconds, known, at_once, turns)
     assert sorted(file for share in shares for file in share) == sorted(seconds)
-    loads = [sum(map(known.of, share)) for share in shares]
-    assert max(loads) - min(loads) <= max(map(known.of, seconds), default=0.0) + 1e-6
     assert all(share == sorted(share) for share in shares)
+    longest = max(map(known.of, seconds), default=0.0)
+    loads = [sum(map(known.of, share)) for share in shares]
+    if len(shares) == at_once * turns:
+        fair = sum(loads) / sum(range(turns + 1)) / at_once
+        assert all(load <= fair * (turns - number // at_once) + 2 * longest + 1e-6 for number, load in enumerate(loads))
+
+
+def test_what_is_run_last_is_short() -> None:
+    """One process has the last share to itself: what the others could do meanwhile is little."""
+    shares = share_out([f"{number:03}" for number in range(200)], Durations(), 2, 4)
+    assert [len(share) for share in shares] == [40, 40, 30, 30, 20, 20, 10, 10]
 
 
 def test_files_that_share_what_is_costly_are_in_one_share() -> None:
     """Else each process would make it anew."""
     known = Durations((), {"a": 9.0, "b": 8.0, "c": 7.0, "d": 6.0}, (("a", "d"),))
-    assert share_out("abcd", known, 3) == [["a", "d"], ["b"], ["c"]]
+    assert share_out("abcd", known, 3, 1) == [["a", "d"], ["b"], ["c"]]
+
+
+def test_what_tests_write_goes_to_memory_where_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the file system and in the memory behind it; else, and where there is neither, to the disk."""
+    free = shutil.disk_usage(tmp_path).free
+    told = tmp_path / "meminfo"
+    told.write_text(f"MemTotal: 1 kB\nMemAvailable: {free >> 10} kB\n")
+    monkeypatch.setattr(run_tests, "ROOM_BYTES", free // 2)
+    assert run_tests.roomy_memory(tmp_path, told) == tmp_path
+    told.write_text(f"MemTotal: 1 kB\nMemAvailable: {free >> 12} kB\n")
+    assert run_tests.roomy_memory(tmp_path, told) is None
+    told.write_text("MemTotal: 1 kB\n")
+    assert run_tests.roomy_memory(tmp_path, told) is None
+    assert run_tests.roomy_memory(tmp_path / "none", told) is None
 
 
 def test_what_was_measured_is_remembered(tmp_path: Path) -> None:

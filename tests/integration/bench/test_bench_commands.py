@@ -2,46 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
-
 import pytest
-
-ROOT = Path(__file__).parents[3]
-
-
-def bench(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "nephila", "bench", *words]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
-
-
-def document(*words: str) -> dict[str, Any]:
-    done = bench(*words)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def test_the_service_level_holds() -> None:
-    """Q6: on a tenth of the pages."""
-    report = document("slo", "--quick", "--json")
-    assert report["held"] == dict.fromkeys(("pages_per_s", "error_share", "html_share", "all_pages"), True)
-    assert report["pages"] == 2000
-    assert report["saved"]["text/html"] == 2000
-
-
-def test_a_polite_crawl_uses_its_delays_and_breaks_none() -> None:
-    """Q2, P5: on a machine that has other work the share has slack; violations have none."""
-    done = bench("polite", "--quick", "--json")
-    report = json.loads(done.stdout)
-    assert (report["violations"], report["broken"]) == (0, [])
-    assert report["hosts_asked"] == report["hosts"] == 300
-    assert report["share"] > 0.25, report
-    assert report["late_ms"]["median"] > 0
-    assert done.returncode == (0 if report["ok"] else 1)
+from bench_commands import bench, document
 
 
 def test_the_api_tells_what_it_takes() -> None:
@@ -106,19 +68,6 @@ def test_pages_tell_what_they_cost() -> None:
         assert row["pages_per_s"] > 0
         assert row["peak_rss_mb"] > 10
         assert (row["connections"] > 150) == (row["connection"] == "1")
-
-
-def test_a_second_process_brings_pages_where_all_is_waiting() -> None:
-    """Q1: each process has a few exchanges in flight, with a server that takes its time."""
-    report = document(
-        "pages", "--far", "--json", "--sizes", "3", "--pages", "500", "--turns", "1", "--concurrency", "16"
-    )
-    assert [row["processes"] for row in report["cases"]] == [1, 2]
-    one, two = report["cases"]
-    assert one["pages"] == two["pages"] == 500
-    (gain,) = report["gains"]
-    assert gain["speed"] == pytest.approx(two["pages_per_s"] / one["pages_per_s"], abs=0.01)
-    assert gain["speed"] > 1.2  # 1.7 and more over a longer run on a quiet machine
 
 
 def test_a_profile_adds_up_to_the_whole() -> None:
