@@ -27,8 +27,8 @@ from nephila.model.page import Link
 from nephila.model.summary import CrawlSnapshot, CrawlSummary
 from nephila.node.clock import SystemClock
 from nephila.node.crawl import Crawl
+from nephila.node.ground import Ground
 from nephila.node.opening import opened
-from nephila.node.wiring import Ground
 from nephila.parse import decide_charset, decode
 from nephila.pipeline import CrawledPage
 from nephila.plugins.child import refuse_while_preparing

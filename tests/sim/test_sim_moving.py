@@ -30,8 +30,8 @@ from nephila.interfaces.frontier import FrontierSnapshot, UrlStory
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
 from nephila.model.settings import Settings
+from nephila.node.addressing import identifier_of
 from nephila.node.engines import policy_of
-from nephila.node.wiring import identifier_of
 from nephila.testing.recount import check_tables
 from nephila.testing.web import Calendar, SessionMaze, SimulatedWeb, WebSpec
 from nephila.urls import Address, Fingerprint

@@ -18,8 +18,8 @@ from warc_checks import check_archives
 import nephila
 from nephila.model.events import NEAR, EventKind
 from nephila.model.settings import DedupSettings, Settings
+from nephila.node.ground import Ground
 from nephila.node.inspect import open_view
-from nephila.node.wiring import Ground
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
 from nephila.testing.web import Auditor, PageMix, Shop, SimulatedNetwork, SimulatedWeb, SitePage, WebSpec

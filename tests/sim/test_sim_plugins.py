@@ -15,7 +15,8 @@ from simulation import PATIENT, Recorder, Simulated
 from nephila.interfaces.extensions import Extensions
 from nephila.model.events import EventKind
 from nephila.node.directory import CrawlDirectory
-from nephila.node.wiring import Ground, build
+from nephila.node.ground import Ground
+from nephila.node.wiring import build
 from nephila.pipeline.parts import Stages
 from nephila.seeds import ArgumentSeeds
 from nephila.testing.clock import VirtualClock

@@ -15,11 +15,10 @@ from nephila.cli.main import run
 from nephila.config import write_stored
 from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
 from nephila.model.errors import FrontierError
+from nephila.node.addressing import identifier_of, identify_with
 from nephila.node.engines import policy_of
-from nephila.node.moving import identify_with
 from nephila.node.rebuilding import Rebuilt, rebuild_directory
 from nephila.node.takedown.record import Order, TakedownFolder
-from nephila.node.wiring import identifier_of
 from nephila.testing.recount import check_tables
 from nephila.testing.web import SimulatedWeb, WebSpec
 

@@ -22,7 +22,8 @@ from nephila.model.settings import Settings
 from nephila.model.summary import CrawlSummary, StoppedBy
 from nephila.node.crawl import Crawl
 from nephila.node.directory import CrawlDirectory
-from nephila.node.wiring import Ground, build
+from nephila.node.ground import Ground
+from nephila.node.wiring import build
 from nephila.seeds import ArgumentSeeds
 from nephila.store.disk import LocalDisk
 from nephila.testing.clock import VirtualClock

@@ -25,8 +25,9 @@ from nephila.model.settings import Settings
 from nephila.model.summary import CrawlSummary
 from nephila.model.task import Lease, PageTask
 from nephila.node.directory import CrawlDirectory
+from nephila.node.ground import Ground
 from nephila.node.recovery import Recovered
-from nephila.node.wiring import Ground, build
+from nephila.node.wiring import build
 from nephila.pipeline import Pipeline
 from nephila.seeds import ArgumentSeeds
 from nephila.store import MARKER

@@ -13,7 +13,8 @@ from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
 from nephila.model.summary import CrawlSummary
 from nephila.node.directory import CrawlDirectory
-from nephila.node.wiring import Ground, build
+from nephila.node.ground import Ground
+from nephila.node.wiring import build
 from nephila.seeds import ArgumentSeeds
 from nephila.store.disk import Disk
 from nephila.testing.clock import VirtualClock

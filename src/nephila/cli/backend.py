@@ -216,7 +216,7 @@ def _run_crawl(
     view: View | None = None,
     serve: Serve | None = None,
 ) -> CrawlSummary:
-    from nephila.node import run_crawl  # noqa: PLC0415 - start-up
+    from nephila.node.run import run_crawl  # noqa: PLC0415 - start-up
 
     return run_crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view, serve=serve)
 

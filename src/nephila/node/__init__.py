@@ -1,6 +1,4 @@
-"""Where the parts become a crawl: wiring, conducting, recovering, looking in from outside."""
+"""Where the parts become a crawl: wiring, conducting, recovering, looking in from outside.
 
-from .crawl import Crawl
-from .run import run_crawl
-
-__all__ = ["Crawl", "run_crawl"]
+Nothing is imported here: a command that only looks at a crawl starts without the machinery that makes one.
+"""

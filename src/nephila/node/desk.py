@@ -24,7 +24,7 @@ from nephila import VERSION
 from nephila.dedup import LearnedAliases, LearnedEnvironment
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.census import LmdbCensus
-from nephila.frontier.scope import Scope, ScopeSeeds
+from nephila.frontier.scope import Scope
 from nephila.interfaces.catalogue import CaptureRow, PageRow, WholeCatalogue
 from nephila.interfaces.census import Census
 from nephila.interfaces.clock import Clock
@@ -34,16 +34,17 @@ from nephila.model.settings import Settings
 from nephila.politeness import StandardPoliteness
 from nephila.urls import Address, Identifier
 
+from .addressing import aliases_of, identifier_of, scope_of
 from .cataloguing import read_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
 from .engines import policy_of
-from .extending import documents_of, plugin_counts
 from .frontiers import embedded_of
 from .inspect import WhyAnswer, begun
 from .logbook import Figures, FiguresFile
 from .machinery import Machinery
 from .operated import OperatedFrontier, OperatedView
+from .plugin_books import plugin_counts
 from .reasons import REASONS
 from .roster import Roster
 from .scopefile import ScopeFollower
@@ -51,7 +52,6 @@ from .sowing import Sower
 from .standing import CrawlStatus, Stored, standing
 from .story import StoryTeller
 from .tailing import EventTail, FileTail
-from .wiring import aliases_of, identifier_of
 
 T = TypeVar("T")
 
@@ -288,13 +288,7 @@ async def desk_beside(out: Path) -> AsyncIterator[Desk]:
         frontier = LmdbFrontier(directory.frontier, clock, policy_of(settings), joining=True)
         stack.push_async_callback(frontier.close)
         identifier = identifier_of(settings, frontier.secret)
-        scope = Scope(
-            settings.scope,
-            settings.limits.max_depth,
-            ScopeSeeds.from_bytes(directory.saved_scope()),
-            repeated_segments=settings.traps.repeated_segments,
-            documents=documents_of(settings),
-        )
+        scope = scope_of(settings, directory.saved_scope())
         aliases = None
         if (directory.aliases / "data.mdb").exists():
             environment = LearnedEnvironment(directory.aliases, read_only=True)

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
-from pathlib import Path
 
-from nephila.frontier.scope import document_endings
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import UsageError
 from nephila.model.exchange import Fetched
@@ -32,8 +28,8 @@ from nephila.plugins.offspring import Child
 from nephila.plugins.points import CLOSE, Point, is_asynchronous, is_quick, name_of, points_of
 from nephila.seeds import Seed, SeedSource
 
-COUNTED = ("calls", "failures", "overruns", "lost")
-WRITTEN_EVERY_MS = 1000
+from .plugin_books import PluginBooks
+
 PDF_SAVED = frozenset({PDF_TYPE, "application/*", "*/*"})
 """Types to save (S2) among which PDFs are: whoever names one wants their bodies."""
 
@@ -139,11 +135,6 @@ def _keeps(kind: str, settings: Settings) -> bool:
     return True
 
 
-def documents_of(settings: Settings) -> frozenset[str]:
-    """Endings of documents that are fetched because links are taken out of them."""
-    return document_endings(pdf=settings.pdf.links, office=settings.office.links)
-
-
 def seeds_by(extensions: PluginExtensions | None) -> Sequence[SeedSource]:
     """The seeds that plugins bring."""
     return () if extensions is None else [PluginSeeds(one) for one in extensions.supplies]
@@ -175,62 +166,3 @@ class PluginSeeds:
         if self._loop is None:
             raise RuntimeError("a plugin's seeds are read where a loop runs")
         return seeds_of(asyncio.run_coroutine_threadsafe(self._kept.ask(Point.SEEDS), self._loop).result())
-
-
-class PluginBooks:
-    """What plugins did, over all runs, in a file of the crawl directory for each process."""
-
-    def __init__(self, folder: Path, writer: int, clock: Clock) -> None:
-        self._file = folder / f"{writer}.json"
-        self._clock = clock
-        self._plugins: Sequence[Kept] = ()
-        self._before: dict[str, dict[str, int]] = {}
-        self._written_ms = -WRITTEN_EVERY_MS
-
-    def keep(self, plugins: Sequence[Kept]) -> None:
-        """Keep the books of these from now on."""
-        self._plugins, self._before = plugins, read_books(self._file)
-        for one in plugins:
-            one.changed = self._changed
-
-    def _changed(self) -> None:
-        if self._clock.steady_ms() - self._written_ms >= WRITTEN_EVERY_MS:
-            self.write()
-
-    def write(self) -> None:
-        """Write the counts. A full disk costs them, and nothing else: the crawl itself will say so."""
-        self._written_ms = self._clock.steady_ms()
-        counts = {name: dict(known) for name, known in self._before.items()}
-        for one in self._plugins:
-            known = Counter(counts.get(one.name, {}))
-            known.update({name: getattr(one, name) for name in COUNTED})
-            counts[one.name] = {**known, "off": int(one.is_off)}
-        with suppress(OSError):
-            self._file.parent.mkdir(exist_ok=True)
-            fresh = self._file.with_suffix(".new")
-            fresh.write_text(json.dumps(counts), encoding="utf-8")
-            fresh.replace(self._file)
-
-
-def read_books(file: Path) -> dict[str, dict[str, int]]:
-    """The counts of one file, by plugin; nothing where it cannot be read."""
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(document, dict):
-        return {}
-    return {
-        str(name): {str(key): value for key, value in counts.items() if isinstance(value, int)}
-        for name, counts in document.items()
-        if isinstance(counts, dict)
-    }
-
-
-def plugin_counts(folder: Path) -> Mapping[str, Mapping[str, int]]:
-    """What plugins did in all processes and runs of a crawl."""
-    total: dict[str, Counter[str]] = {}
-    for file in sorted(folder.glob("*.json")):
-        for name, counts in read_books(file).items():
-            total.setdefault(name, Counter()).update(counts)
-    return {name: dict(counts) for name, counts in sorted(total.items())}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.model.events import Event, EventKind
+from nephila.model.summary import CrawlSnapshot
 
 from .allowance import PageAllowance
 
@@ -43,3 +44,14 @@ class Heartbeat:
 
     def close(self) -> None:
         """Nothing is to be closed."""
+
+
+def heartbeat_figures(snapshot: CrawlSnapshot) -> tuple[tuple[str, int], ...]:
+    """What a heartbeat tells (O1)."""
+    return (
+        ("fetched", snapshot.pages),
+        ("enqueued", snapshot.queued + snapshot.responses),
+        ("errors", sum(snapshot.errors.values())),
+        ("unique_domains", snapshot.domains),
+        ("frontier_size", snapshot.queued),
+    )

@@ -12,7 +12,6 @@ from pathlib import Path
 from nephila.config import load, read_stored
 from nephila.dedup import LearnedEnvironment, LmdbListings
 from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
-from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.interfaces.catalogue import PageRow, WholeCatalogue
 from nephila.interfaces.frontier import UrlStory
 from nephila.model.errors import CrawlDirectoryError, UsageError
@@ -24,17 +23,17 @@ from nephila.seeds import SeedUrl, spell
 from nephila.store import LocalDisk, spool_standing
 from nephila.urls import Address, origin_of
 
+from .addressing import aliases_of, identifier_of, scope_of
 from .cataloguing import has_catalogue, open_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
 from .engines import policy_of
-from .extending import documents_of, plugin_counts
 from .listings import ListTeller
 from .logbook import read_figures
+from .plugin_books import plugin_counts
 from .reasons import REASONS
 from .standing import CrawlStatus, Stored, standing
 from .story import StoryTeller
-from .wiring import aliases_of, identifier_of
 
 DEAD_AT_ONCE = 1000
 
@@ -120,13 +119,7 @@ class CrawlView:
                     found=False,
                     data={"state": "refused", "reason": address.reason, "detail": address.detail},
                 )
-            scope = Scope(
-                self._settings.scope,
-                self._settings.limits.max_depth,
-                ScopeSeeds.from_bytes(self._directory.saved_scope()),
-                repeated_segments=self._settings.traps.repeated_segments,
-                documents=documents_of(self._settings),
-            )
+            scope = scope_of(self._settings, self._directory.saved_scope())
             teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock, self._settings, aliases)
             lines, data, found = teller.tell(address)
             if learned is not None:

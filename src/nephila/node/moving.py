@@ -7,7 +7,7 @@ before; the frontier cannot be opened until all of it is there, and an import th
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,11 +21,10 @@ from nephila.frontier.moving import AskedFor, CrawlRow, Row, ScopeRow, check_str
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import CrawlDirectoryError, FrontierError, UsageError
 from nephila.model.settings import Settings
-from nephila.urls import Address, Identifier
 
+from .addressing import identifier_of, identify_with
 from .directory import CrawlDirectory
 from .engines import policy_of
-from .wiring import identifier_of
 
 SCOPE_LINES = 5_000
 """Lines of the scope in one row."""
@@ -55,16 +54,6 @@ def _plural(kind: str, count: int) -> str:
 def asked_for(settings: Settings) -> AskedFor:
     """What of the settings travels with a frontier."""
     return AskedFor(asdict(settings.urls), dump_toml(settings))
-
-
-def identify_with(identifier: Identifier) -> Callable[[str], Address | None]:
-    """Addresses, or None for what is none."""
-
-    def identify(url: str) -> Address | None:
-        address = identifier.identify(url)
-        return address if isinstance(address, Address) else None
-
-    return identify
 
 
 def check_normal_form(head: CrawlRow, settings: Settings, target: str) -> None:

@@ -27,7 +27,8 @@ from nephila.pipeline import CrawledPage
 
 from .crawl import Crawl
 from .directory import CrawlDirectory
-from .wiring import Ground, build
+from .ground import Ground
+from .wiring import build
 
 NOT_BEGUN = (ObjectStoreError, DatabaseAwayError, DatabaseRefusedError, StreamAwayError, StreamRefusedError)
 """A server that the crawl was to stand on is not there, or will not have it."""

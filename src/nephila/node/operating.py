@@ -25,11 +25,11 @@ from nephila.politeness import check_user_agent
 from nephila.seeds import SeedUrl, spell
 from nephila.urls import Address, registrable_domain
 
+from .addressing import aliases_of, identifier_of
 from .clock import SystemClock
 from .engines import policy_of
 from .inspect import begun
 from .operated import OperatedFrontier, OperatedView
-from .wiring import aliases_of, identifier_of
 
 T = TypeVar("T")
 

@@ -32,13 +32,14 @@ from nephila.model.settings import Settings
 from nephila.model.task import Candidate, PageTask, PartTask, RobotsTask
 from nephila.store import SqliteCatalogue
 
+from .addressing import identify_with
 from .directory import CrawlDirectory
 from .frontiers import embedded_of
+from .ground import Ground
 from .machinery import Machinery
-from .moving import identify_with
 from .takedown.record import TakedownFolder
 from .takedown.target import Target
-from .wiring import Ground, assemble
+from .wiring import assemble
 
 FOLDER = "rebuild"
 LOST = (

@@ -22,12 +22,12 @@ from nephila.seeds import SeedReport, SeedSource
 from .clock import SystemClock
 from .collector import calm_collector
 from .directory import CrawlDirectory
+from .ground import Ground
 from .machinery import Machinery
 from .memory import check_memory_limits, threads
 from .opening import opened
 from .processes import process_count, supervised
 from .watching import Overhearing, Watch
-from .wiring import Ground
 
 
 class Running(Protocol):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import partial
 
 from nephila.dedup import (
     LearnedAliases,
     LearnedEnvironment,
-    LearningRules,
     LmdbAbsences,
-    LmdbAliasStorage,
     LmdbListings,
     LmdbNearIndex,
     LmdbRenderings,
@@ -28,23 +26,16 @@ from nephila.fetch import (
 )
 from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.embedded.sharing import Sharing
-from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.frontier.sieve import ScopeSieve
 from nephila.interfaces.addresses import AddressLedger
-from nephila.interfaces.catalogue import RemovableCatalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
-from nephila.interfaces.network import Dialer, Resolver
-from nephila.interfaces.objects import ObjectStore
-from nephila.interfaces.renderer import Renderer
+from nephila.interfaces.network import Resolver
 from nephila.interfaces.sieve import LinkSieve
-from nephila.model.errors import NephilaError, UsageError
-from nephila.model.exchange import FailureKind
+from nephila.model.errors import NephilaError
 from nephila.model.settings import DedupSettings, Settings
-from nephila.model.summary import CrawlSnapshot
-from nephila.model.task import Candidate, Lease, Token
-from nephila.observe import Fanout, JsonlEventSink, Tally
+from nephila.model.task import Lease, Token
+from nephila.observe import Fanout, Tally
 from nephila.parse import document_type, links_that_matter, media_type
 from nephila.pipeline import (
     Conduct,
@@ -61,128 +52,29 @@ from nephila.pipeline import (
 )
 from nephila.politeness import StandardPoliteness, address_ledger
 from nephila.render import FolderShelf
-from nephila.store import Disk, LocalArchive, LocalDisk, SpooledArchive, Trail
-from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
+from nephila.store import LocalDisk
+from nephila.urls import Identifier
 
+from .addressing import aliases_of, identifier_of, identify_with, resolved_with, scope_of
 from .allowance import PageAllowance
-from .archiving import Archiving, Books, Medium, Writer, archiving
-from .bookkeeper import Bookkeeper
+from .archiving import Books, Medium, Writer, archiving
 from .cataloguing import warnings_of
 from .crawl import Crawl
 from .directory import CrawlDirectory
 from .engines import Engines, embedded_engines
 from .evidence import evidence_of
-from .extending import PluginBooks, documents_of, extensions_of, fetched_types, read_by, seeds_by, start_plugins
-from .heartbeat import Heartbeat
+from .extending import extensions_of, fetched_types, read_by, seeds_by, start_plugins
+from .ground import ALONE, Ground, Seat
+from .heartbeat import Heartbeat, heartbeat_figures
 from .machinery import Machinery
+from .plugin_books import PluginBooks
 from .reading import list_kind_of, list_reader, page_reader, wanted_types
 from .recovery import Recovery
 from .rendering import Screens, rendering_of, visited_by
 from .scopefile import FollowingSieve, ScopeFollower
 from .sowing import Sower
-from .takedown import TakedownFolder, TakedownKeeper, Takedowns, roll_when_asked
-from .takedown.carrying_out import OwnContents, Parts
-from .takedown.premises import LocalPremises
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """What the crawl stands on: real, or simulated under virtual time."""
-
-    clock: Clock
-    resolver: Resolver | None = None
-    dialer: Dialer | None = None
-    disk: Disk | None = None
-    objects: ObjectStore | None = None
-    """The store that `archive.url` names; S3 where it is not given."""
-    threaded: bool = True
-    """Whether commits and syncs may run in threads, and plugins in processes; not under virtual time."""
-    renderer: Renderer | None = None
-    """Shows pages in place of real browsers, which a simulated network has none of."""
-    plugins: Sequence[object] = ()
-    """Those that were passed in, beside those that the settings switch on (E1)."""
-
-
-def identifier_of(settings: Settings, secret: int) -> Identifier:
-    """The identifier that a crawl's addresses are made with."""
-    urls = settings.urls
-    rules = NormalRules(
-        sort_query=urls.sort_query,
-        drop_tracking=urls.drop_tracking,
-        drop_trailing_slash=urls.drop_trailing_slash,
-        extra_tracking=urls.extra_tracking,
-    )
-    overrides = _url_exceptions(urls.exceptions, rules)
-    return Identifier(secret, replace(rules, overrides=overrides), UrlLimits(urls.max_length, urls.max_segments))
-
-
-def _url_exceptions(exceptions: Sequence[str], rules: NormalRules) -> dict[str, NormalRules]:
-    """The rules of the domains for which some are switched off (U2)."""
-    switches = {name.name for name in fields(NormalRules) if name.type == "bool"}
-    overrides: dict[str, NormalRules] = {}
-    for exception in exceptions:
-        domain, _, rule = exception.rpartition(":")
-        if not domain or rule not in switches:
-            raise UsageError(
-                f"urls.exceptions: {exception!r} is not DOMAIN:RULE", hint=f"rules are {', '.join(sorted(switches))}"
-            )
-        domain = registrable_domain(domain)
-        overrides[domain] = replace(overrides.get(domain, rules), **{rule: False})  # type: ignore[arg-type]  # only names of switches get here
-    return overrides
-
-
-def _identify_with(identifier: Identifier) -> Callable[[str], Address | None]:
-    """Addresses, or None for what is none."""
-
-    def identify(url: str) -> Address | None:
-        address = identifier.identify(url)
-        return address if isinstance(address, Address) else None
-
-    return identify
-
-
-def _resolved_with(identifier: Identifier) -> Callable[[str], Address | None]:
-    """The same for URLs that are WHATWG serialisations already: they are not parsed again."""
-
-    def identify(url: str) -> Address | None:
-        address = identifier.identify_serialised(url)
-        return address if isinstance(address, Address) else None
-
-    return identify
-
-
-def aliases_of(
-    environment: LearnedEnvironment, settings: Settings, identifier: Identifier, clock: Clock
-) -> LearnedAliases:
-    """What a crawl has learned of aliases, and goes on to learn."""
-    wanted = settings.aliases
-    storage = LmdbAliasStorage(environment, wanted.votes)
-    rules = LearningRules(wanted.votes, wanted.verify_every, wanted.learn)
-    return LearnedAliases(storage, rules, _resolved_with(identifier), clock.steady_ms, clock.wall_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """Which process of a crawl the parts are for. Without `sharing` it is the only one, or the one that supervises."""
-
-    sharing: Sharing | None = None
-    supervises: bool = False
-    addresses: AddressLedger | None = None
-    """The ledger that the processes share; that of a fleet's worker."""
-    twins: Callable[[str, FailureKind], Sequence[Candidate]] | None = None
-    """Stands in for the sower's, who is in another process."""
-    keep_twin: Callable[[str, str], None] | None = None
-    """Told of bare seeds, where another process may find that they do not answer."""
-    engines: Engines | None = None
-    """Where the crawl keeps its state; None for its directory."""
-
-    @property
-    def number(self) -> int:
-        """0 for the only process and for the supervisor, from 1 on for workers."""
-        return 0 if self.sharing is None else self.sharing.number
-
-
-ALONE = Seat()
+from .takedown import roll_when_asked
+from .takedown.fitting import roll_files, takedowns_of
 
 
 def _learned(
@@ -251,13 +143,7 @@ def assemble(
 ) -> Machinery:
     """Build the parts of one process. `fail` is told of our own failures."""
     clock, joining = ground.clock, seat.sharing is not None
-    scope = Scope(
-        settings.scope,
-        settings.limits.max_depth,
-        ScopeSeeds.from_bytes(directory.saved_scope()),
-        repeated_segments=settings.traps.repeated_segments,
-        documents=documents_of(settings),
-    )
+    scope = scope_of(settings, directory.saved_scope())
     heard = Fanout(listeners)
 
     afar = seat.engines.afar if seat.engines is not None else None
@@ -300,11 +186,11 @@ def assemble(
     sifting = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority, aliases)
     sieve: LinkSieve = FollowingSieve(sifting, ScopeFollower(directory, scope))  # seeds may come from another process
     probes = settings.aliases.soft_404
-    missing = MissingPages(absences, frontier.secret, _resolved_with(identifier), clock.wall_ms) if probes else None
+    missing = MissingPages(absences, frontier.secret, resolved_with(identifier), clock.wall_ms) if probes else None
     near_pages = NearPages(near, settings.dedup)
     types = fetched_types(settings, extensions)
     formats = Formats(list_kind_of, list_reader(settings))
-    lists = Lists(settings.sitemaps, listings, politeness, sieve, formats, _resolved_with(identifier), types)
+    lists = Lists(settings.sitemaps, listings, politeness, sieve, formats, resolved_with(identifier), types)
     clause = ListClause(lists, frontier, frontier, events, clock, settings.priority, threaded=ground.threaded)
     judge = Judge(
         page_reader(settings, read_by(extensions)),
@@ -354,7 +240,7 @@ def assemble(
         types=types,
         robots_max_bytes=settings.robots.max_bytes,
         now=frontier.timeline.now,
-        identify=_identify_with(identifier),
+        identify=identify_with(identifier),
         expires_at=expires_at,
         allowance=allowance,
         twins=seat.twins or sower.twins,
@@ -398,50 +284,11 @@ def assemble(
         plugins=extensions,
         plugin_seeds=seeds_by(extensions),
         shipper=kept.shipper,
-        takedowns=_takedowns(directory, ground, books, kept, trail, sink, identifier) if not joining else None,
-        look_for_roll=roll_when_asked(directory.takedowns, partial(_roll, kept.archive, sink, kept.bookkeeper)),
+        takedowns=takedowns_of(directory, ground, books, kept, trail, sink, identifier) if not joining else None,
+        look_for_roll=roll_when_asked(directory.takedowns, partial(roll_files, kept.archive, sink, kept.bookkeeper)),
         rendering=stages.rendering,
         evidence=evidence,
     )
-
-
-def _roll(archive: LocalArchive | SpooledArchive, sink: JsonlEventSink, bookkeeper: Bookkeeper) -> None:
-    """Close the files of this process: a takedown is to rewrite them."""
-    sink.roll()
-    if isinstance(archive, LocalArchive):
-        archive.roll()
-    bookkeeper.nudge()
-
-
-def _takedowns(
-    directory: CrawlDirectory,
-    ground: Ground,
-    books: Books,
-    kept: Archiving,
-    trail: Trail,
-    sink: JsonlEventSink,
-    identifier: Identifier,
-) -> TakedownKeeper | None:
-    """Who carries out takedowns; nobody where archive or frontier are not in the crawl's directory (`check_order`)."""
-    if not isinstance(kept.archive, LocalArchive) or not isinstance(books.catalogue, RemovableCatalogue):
-        return None
-    if not isinstance(books.frontier, LmdbFrontier):
-        return None
-    records = TakedownFolder(directory.takedowns)
-    premises = LocalPremises(directory, ground.disk or LocalDisk(), kept.archive, trail, sink.roll)
-    parts = Parts(
-        ground.clock,
-        books.frontier,
-        books.catalogue,
-        OwnContents(books.duplicates, books.near, directory.rendering),
-        premises,
-        books.frontier.view.all_orphans,
-        _identify_with(identifier),
-        records.save,
-        threaded=ground.threaded,
-    )
-    view, nudge = books.frontier.view, kept.bookkeeper.nudge
-    return TakedownKeeper(Takedowns(parts), records, premises, view, kept.archive, nudge)
 
 
 def _screens(directory: CrawlDirectory, settings: Settings, ground: Ground, engines: Engines) -> Screens:
@@ -453,17 +300,6 @@ def _screens(directory: CrawlDirectory, settings: Settings, ground: Ground, engi
         real=ground.dialer is None,
         borrowed=engines.browsers,
         mark=None if engines.shelf is None else directory.visiting,
-    )
-
-
-def heartbeat_figures(snapshot: CrawlSnapshot) -> tuple[tuple[str, int], ...]:
-    """What a heartbeat tells (O1)."""
-    return (
-        ("fetched", snapshot.pages),
-        ("enqueued", snapshot.queued + snapshot.responses),
-        ("errors", sum(snapshot.errors.values())),
-        ("unique_domains", snapshot.domains),
-        ("frontier_size", snapshot.queued),
     )
 
 

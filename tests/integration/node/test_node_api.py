@@ -16,7 +16,7 @@ from nephila.model.errors import CrawlDirectoryError, UsageError
 from nephila.model.events import EventKind
 from nephila.model.summary import StoppedBy
 from nephila.node.directory import CrawlDirectory
-from nephila.node.wiring import Ground
+from nephila.node.ground import Ground
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
 from nephila.testing.web import Auditor, SimulatedNetwork, SimulatedWeb, WebSpec

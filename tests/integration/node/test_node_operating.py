@@ -40,12 +40,12 @@ from nephila.model.settings import (
     TrapSettings,
 )
 from nephila.model.task import Candidate, Lease, Pace, RobotsTask
+from nephila.node.addressing import identifier_of
 from nephila.node.clock import SystemClock
 from nephila.node.directory import CrawlDirectory
 from nephila.node.engines import policy_of
 from nephila.node.inspect import open_view
 from nephila.node.operating import open_operator
-from nephila.node.wiring import identifier_of
 from nephila.store import SqliteCatalogue
 from nephila.testing.contracts.catalogue import sample_row
 from nephila.urls import Address

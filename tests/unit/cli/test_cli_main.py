@@ -33,6 +33,17 @@ def test_start_up_loads_neither_the_crawler_nor_the_terminal_library(argument: s
     assert done.stdout.splitlines()[-1] == "LOADED 0 []"
 
 
+@pytest.mark.parametrize("module", ["inspect", "operating"])
+def test_looking_at_a_crawl_loads_nothing_that_makes_one(module: str) -> None:
+    """C4: `status`, `why`, `policy` and their like start without fetching, reading of pages and plugins."""
+    done = python(
+        f"import sys\nimport nephila.node.{module}\n"
+        "parts = ('fetch', 'parse', 'plugins', 'render', 'node.wiring', 'node.crawl', 'node.machinery')\n"
+        "print([part for part in parts if f'nephila.{part}' in sys.modules])"
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 def test_the_listed_commands_are_what_they_say_they_are() -> None:
     """C4: descriptions are written down beside the names, and must not drift from the commands."""
     with cli.make_context("nephila", ["--help"], resilient_parsing=True) as ctx:

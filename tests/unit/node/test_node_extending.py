@@ -12,16 +12,9 @@ from nephila.frontier.scope import Scope, document_endings
 from nephila.model.errors import UsageError
 from nephila.model.exchange import Fetched
 from nephila.model.settings import ScopeSettings, Settings
-from nephila.node.extending import (
-    PluginBooks,
-    bare_page,
-    extensions_of,
-    fetched_types,
-    plugin_counts,
-    read_by,
-    seeds_by,
-)
-from nephila.node.wiring import identifier_of
+from nephila.node.addressing import identifier_of
+from nephila.node.extending import bare_page, extensions_of, fetched_types, read_by, seeds_by
+from nephila.node.plugin_books import PluginBooks, plugin_counts
 from nephila.plugins.offspring import RaisedError
 from nephila.testing.clock import VirtualClock
 from nephila.urls import Address

@@ -17,18 +17,16 @@ from pathlib import Path
 
 from nephila.config import Configured
 from nephila.frontier.redis.census import RedisCensus
-from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.model.errors import EngineAwayError
 from nephila.model.events import Event
 from nephila.model.settings import Settings
+from nephila.node.addressing import identifier_of, scope_of
 from nephila.node.cataloguing import CatalogueReaders, identity_of, open_catalogue
 from nephila.node.clock import SystemClock
 from nephila.node.desk import Desk
-from nephila.node.extending import documents_of
 from nephila.node.roster import Roster
 from nephila.node.scopefile import ScopeFollower
 from nephila.node.sowing import Sower
-from nephila.node.wiring import identifier_of
 from nephila.politeness import StandardPoliteness
 from nephila.store.postgres import PostgresCatalogue
 
@@ -72,13 +70,7 @@ async def desk_of_fleet(configured: Configured, folder: Path) -> AsyncIterator[D
         following = asyncio.create_task(_keep_following(shared), name="scope")
         stack.callback(following.cancel)
         identifier = identifier_of(settings, inner.secret)
-        scope = Scope(
-            settings.scope,
-            settings.limits.max_depth,
-            ScopeSeeds.from_bytes(directory.saved_scope()),
-            repeated_segments=settings.traps.repeated_segments,
-            documents=documents_of(settings),
-        )
+        scope = scope_of(settings, directory.saved_scope())
         frontier = OperatedFleetFrontier(inner, untold.tell, visits, settings.fleet.group)
         census = RedisCensus(inner.view)
         readers = CatalogueReaders(partial(open_catalogue, directory, settings, read_only=True))

@@ -14,21 +14,20 @@ from typing import TypeVar
 
 from nephila.config import Configured
 from nephila.frontier.redis import RedisFrontier
-from nephila.frontier.scope import Scope, ScopeSeeds
+from nephila.frontier.scope import Scope
 from nephila.interfaces.catalogue import PageRow
 from nephila.interfaces.frontier import UrlStory
 from nephila.interfaces.shared import SharedState
 from nephila.model.errors import UsageError
 from nephila.model.settings import Settings
 from nephila.model.summary import SpoolStanding
+from nephila.node.addressing import identifier_of, scope_of
 from nephila.node.audit import Audit, audit_fleet
 from nephila.node.clock import SystemClock
-from nephila.node.extending import documents_of
 from nephila.node.inspect import DEAD_AT_ONCE, WhyAnswer
 from nephila.node.reasons import REASONS
 from nephila.node.standing import CrawlStatus, Stored, standing
 from nephila.node.story import StoryTeller
-from nephila.node.wiring import identifier_of
 from nephila.politeness import StandardPoliteness
 from nephila.seeds import SeedUrl, spell
 from nephila.store.postgres import PostgresCatalogue
@@ -164,13 +163,7 @@ async def _scope(settings: Settings, registry: Registry) -> Scope:
     lines: list[bytes] = []
     while entries := await registry.scope(len(lines), ENTRIES_AT_ONCE):
         lines += entries
-    return Scope(
-        settings.scope,
-        settings.limits.max_depth,
-        ScopeSeeds.from_bytes(b"".join(lines)),
-        repeated_segments=settings.traps.repeated_segments,
-        documents=documents_of(settings),
-    )
+    return scope_of(settings, b"".join(lines))
 
 
 def audit_of_fleet(configured: Configured, host: str, expect: Sequence[str]) -> Audit:

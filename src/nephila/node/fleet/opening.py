@@ -32,9 +32,10 @@ from nephila.model.settings import Settings
 from nephila.node.archiving import object_store
 from nephila.node.engines import Engines
 from nephila.node.evidence import Afar
+from nephila.node.ground import Ground, Seat
 from nephila.node.machinery import Machinery
 from nephila.node.opening import sized
-from nephila.node.wiring import Ground, Seat, assemble
+from nephila.node.wiring import assemble
 from nephila.observe import Fanout
 from nephila.politeness import address_ledger
 from nephila.render import BorrowedBrowsers, BrowserLender, SharedShelf

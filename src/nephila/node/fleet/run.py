@@ -14,18 +14,17 @@ import uvloop
 
 from nephila.config import Configured
 from nephila.engines.valkey_state import ValkeyState
-from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.errors import UsageError
 from nephila.model.settings import Settings
 from nephila.model.summary import CrawlSummary
+from nephila.node.addressing import identifier_of, scope_of
 from nephila.node.clock import SystemClock
 from nephila.node.collector import calm_collector
-from nephila.node.extending import documents_of
+from nephila.node.ground import Ground
 from nephila.node.memory import threads
 from nephila.node.sowing import Sower
-from nephila.node.wiring import Ground, identifier_of
 from nephila.seeds import SeedReport, SeedSource
 
 from .access import check_fleet, valkey_servers
@@ -102,13 +101,7 @@ async def _sow(settings: Settings, seeds: Sequence[SeedSource]) -> SeedReport:
         state, inner = await open_frontier(settings, clock, "seeds", stack, visiting=True)
         registry = Registry(state, crawl)
         await agree(registry, settings)
-        scope = Scope(
-            settings.scope,
-            settings.limits.max_depth,
-            ScopeSeeds(),
-            repeated_segments=settings.traps.repeated_segments,
-            documents=documents_of(settings),
-        )
+        scope = scope_of(settings, b"")
         visits = Visits(settings, clock, stack)
         untold = Untold(visits.registries(state))
         frontier = FleetFrontier(inner, untold.tell, visits.border(""))

@@ -8,7 +8,7 @@ from nephila.frontier.redis import RedisFrontier
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.shared import SharedState
 from nephila.model.settings import Settings
-from nephila.node.wiring import identifier_of
+from nephila.node.addressing import identifier_of
 
 from .regions import Abroad, Border, Regions, regional
 from .registry import Registry

@@ -10,8 +10,9 @@ from pathlib import Path
 from nephila.config import Configured, write_stored
 from nephila.interfaces.events import EventSink, GlancingSink
 from nephila.model.errors import NephilaError
+from nephila.node.ground import Ground, Seat
 from nephila.node.opening import begun, sized
-from nephila.node.wiring import Ground, Seat, assemble
+from nephila.node.wiring import assemble
 from nephila.politeness import mark_resumed, shared_ledger, shared_table
 
 from .supervisor import Supervisor

@@ -34,11 +34,11 @@ from nephila.node.closing import ended_by, stopped_by, summary_of
 from nephila.node.crawl import READERS_EVERY, REAP_S
 from nephila.node.crew import keep_books
 from nephila.node.frontiers import embedded_of
+from nephila.node.heartbeat import heartbeat_figures
 from nephila.node.machinery import Machinery, begin_shipping
 from nephila.node.memory import failure_of
 from nephila.node.recovery import Recovered
 from nephila.node.shipping import HURRY_S
-from nephila.node.wiring import heartbeat_figures
 from nephila.observe import Fanout
 from nephila.seeds import SeedReport, SeedSource
 

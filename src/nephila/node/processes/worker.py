@@ -26,11 +26,12 @@ from nephila.node.clock import SystemClock
 from nephila.node.crew import Crew
 from nephila.node.directory import CrawlDirectory
 from nephila.node.frontiers import embedded_of
+from nephila.node.ground import Ground, Seat
 from nephila.node.machinery import Machinery
 from nephila.node.memory import failure_of
 from nephila.node.rendering import with_browsers
 from nephila.node.shipping import HURRY_S
-from nephila.node.wiring import Ground, Seat, assemble
+from nephila.node.wiring import assemble
 from nephila.politeness import shared_ledger
 
 from .hearing import Overheard

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from nephila.frontier.embedded import LmdbFrontierView
 from nephila.model.errors import CrawlDirectoryError, StorageError
+from nephila.node.addressing import identifier_of
 from nephila.node.cataloguing import read_catalogue
 from nephila.node.clock import SystemClock
 from nephila.node.desk import Desk, is_held
 from nephila.node.inspect import begun
 from nephila.node.operating import CrawlOperator
-from nephila.node.wiring import identifier_of
 from nephila.urls import Address
 
 from .carrying_out import plan_of

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.frontier import UrlStory
-from nephila.node.wiring import identifier_of
+from nephila.node.addressing import identifier_of
 from nephila.testing.web.atlas import Spot
 from nephila.testing.web.hosts import Host
 from nephila.testing.web.links import family_links, links_of

@@ -22,12 +22,13 @@ from nephila.interfaces.events import EventSink
 from nephila.model.errors import NephilaError
 from nephila.node.directory import CrawlDirectory
 from nephila.node.frontiers import embedded_of
+from nephila.node.ground import Ground, Seat
 from nephila.node.processes.child import Child, Hear
 from nephila.node.processes.share import Rhythm
 from nephila.node.processes.supervisor import Supervisor
 from nephila.node.processes.worker import work
 from nephila.node.processes.workforce import Workforce
-from nephila.node.wiring import Ground, Seat, assemble
+from nephila.node.wiring import assemble
 from nephila.politeness import mark_resumed, shared_ledger, shared_table
 from nephila.testing.clock import VirtualClock
 

@@ -24,9 +24,10 @@ from nephila.model.errors import StorageError
 from nephila.model.summary import CrawlSummary, StoppedBy
 from nephila.node.crawl import Crawl
 from nephila.node.directory import CrawlDirectory
+from nephila.node.ground import Ground
 from nephila.node.machinery import Machinery
 from nephila.node.processes.supervisor import Supervisor
-from nephila.node.wiring import Ground, build
+from nephila.node.wiring import build
 from nephila.seeds import ArgumentSeeds
 from nephila.testing.clock import VirtualClock
 from nephila.testing.disk import ForgetfulDisk
