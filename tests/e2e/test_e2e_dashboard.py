@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from browser import opened
+from browser import opened, shown
 from playwright.sync_api import Browser, Page, expect
 from served import ServedWeb, nephila, plain_web, served
 
@@ -87,17 +87,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, watched: Watched) -> Iterator[Page]:
-    """A page with the dashboard; whatever it complains of fails the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    one = context.new_page()
-    wrong: list[str] = []
-    one.on("pageerror", lambda error: wrong.append(str(error)))
-    one.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-    one.on("request", lambda asked: wrong.append(asked.url) if not asked.url.startswith(watched.url) else None)
-    one.goto(watched.url + "/")
-    yield one
-    context.close()
-    assert wrong == []
+    with shown(browser, watched.url) as one:
+        yield one
 
 
 def shot(page: Page, name: str) -> None:

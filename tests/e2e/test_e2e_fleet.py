@@ -7,7 +7,7 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,11 @@ import pytest
 import redis
 from fleet_engines import Engines, Fleet, Worker, portless
 from gate import gate
-from postgres import PASSWORD, Postgres
+from postgres import PASSWORD
 from seaweed import SECRET, Seaweed
-from served import ServedWeb, plain_web, run, served
-from valkey_servers import ValkeyCluster, ValkeyServer, ValkeySingle
+from served import ServedWeb, run, served_articles
+from valkey_servers import ValkeyCluster, ValkeyServer
+from waiting import wait_until
 
 from nephila.testing.web import AuditReport
 from nephila.testing.web.truth import Expect
@@ -51,37 +52,9 @@ def told_by(engines: Engines) -> dict[str, str]:
     return {message["id"]: message["url"] for message in messages}
 
 
-@pytest.fixture(scope="module")
-def database() -> Iterator[Postgres]:
-    """One for all tests here: each crawl has tables of its own."""
-    with postgres.running() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def valkey() -> Iterator[ValkeySingle]:
-    with ValkeySingle("--appendonly", "yes") as server:
-        yield server
-
-
-@pytest.fixture
-def engines(valkey: ValkeySingle, database: Postgres, object_server: Seaweed) -> Iterator[Engines]:
-    """The usual ones, with a door in front of the store."""
-    with gate(object_server.ports[0]) as door:
-        yield Engines(valkey.names, database, object_server, door)
-
-
-@pytest.fixture
-def hold() -> Iterator[ExitStack]:
-    """Ends what a test has begun, the last first."""
-    with ExitStack() as stack:
-        yield stack
-
-
 def web_of(hold: ExitStack, folder: Path, pages: int, delay_s: float, *, seed: int, hosts: int = 24) -> ServedWeb:
-    spec, arguments = plain_web(seed, hosts=hosts, pages=pages)
-    timing = ("--base-delay-ms", str(delay_s * 1000), "--latency-ms", str(LATENCY_MS))
-    return hold.enter_context(served(folder / "web", spec, *arguments, *timing))
+    made = served_articles(folder / "web", seed, hosts=hosts, pages=pages, delay_s=delay_s, latency_ms=LATENCY_MS)
+    return hold.enter_context(made)
 
 
 def wanted(web: ServedWeb) -> set[str]:
@@ -92,7 +65,7 @@ def check_all_is_stored_once(fleet: Fleet, audit: AuditReport, kills: int) -> in
     """Every page once; what was on the wire at a kill is asked for again, and nothing else is wrong; how often."""
     stored = fleet.stored()
     assert {url: count for url, count in stored.items() if count > 1} == {}
-    assert set(stored) == wanted(fleet.web)
+    assert set(stored) == wanted(fleet.web), fleet.status()["frontier"]
     assert set(audit.by_kind) <= {"repeat"}
     again = sum(audit.by_kind.values())
     assert again <= kills * ON_THE_WIRE
@@ -107,13 +80,6 @@ def check_nothing_is_left(fleet: Fleet, *workers: Worker) -> None:
     status = fleet.status()
     assert status["workers"] == []
     assert status["frontier"]["states"]["pending"] == 0
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
 
 
 def refused(fleet: Fleet, *arguments: str) -> str:

@@ -10,13 +10,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import postgres
 import pytest
 from fleet_engines import Engines, Fleet
-from gate import gate
-from seaweed import Seaweed, ask_object
-from served import ServedWeb, plain_web, served
-from valkey_servers import ValkeySingle
+from seaweed import ask_object
+from served import ServedWeb, served_articles
+from waiting import wait_until
 
 from nephila.config import load
 from nephila.node.archiving import object_store
@@ -28,17 +26,6 @@ from nephila.store.trail_place import TrailListing
 from nephila.testing.web import AuditReport
 
 DELAY_S = 0.3
-
-
-@pytest.fixture(scope="module")
-def engines(object_server: Seaweed) -> Iterator[Engines]:
-    """One of each."""
-    with (
-        ValkeySingle("--appendonly", "yes") as valkey,
-        postgres.running() as database,
-        gate(object_server.ports[0]) as door,
-    ):
-        yield Engines(valkey.names, database, object_server, door)
 
 
 @dataclass
@@ -97,24 +84,18 @@ def listing_of(fleet: Fleet) -> TrailListing:
 
 
 def web_of(hold: ExitStack, folder: Path, pages: int, *, seed: int, hosts: int) -> ServedWeb:
-    spec, arguments = plain_web(seed, hosts=hosts, pages=pages)
-    timing = ("--base-delay-ms", str(DELAY_S * 1000), "--latency-ms", "60")
-    return hold.enter_context(served(folder / "web", spec, *arguments, *timing))
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
+    made = served_articles(folder / "web", seed, hosts=hosts, pages=pages, delay_s=DELAY_S, latency_ms=60)
+    return hold.enter_context(made)
 
 
 @pytest.fixture(scope="module")
-def crawled(engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+def crawled(lasting_engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     folder = tmp_path_factory.mktemp("fleet-audit")
     with ExitStack() as hold:
         web = web_of(hold, folder, 400, seed=81, hosts=16)
-        fleet = hold.enter_context(Fleet(folder / "fleet", engines, web, DELAY_S, more="[frontier]\nlease_s = 33"))
+        fleet = hold.enter_context(
+            Fleet(folder / "fleet", lasting_engines, web, DELAY_S, more="[frontier]\nlease_s = 33")
+        )
         fleet.seed()
         first, second, third = fleet.start("first"), fleet.start("second"), fleet.start("third")
         wait_until(lambda: fleet.pages >= 60, "nothing is fetched")

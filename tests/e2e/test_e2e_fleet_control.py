@@ -6,59 +6,22 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import postgres
-import pytest
 from fleet_engines import Engines, Fleet
-from gate import gate
-from postgres import Postgres
-from seaweed import Seaweed
-from served import ServedWeb, plain_web, run, served
-from valkey_servers import ValkeySingle
+from served import ServedWeb, run, served_articles
+from waiting import wait_until
 
 LATENCY_MS = 30
 
 
-@pytest.fixture(scope="module")
-def database() -> Iterator[Postgres]:
-    with postgres.running() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def valkey() -> Iterator[ValkeySingle]:
-    with ValkeySingle("--appendonly", "yes") as server:
-        yield server
-
-
-@pytest.fixture
-def engines(valkey: ValkeySingle, database: Postgres, object_server: Seaweed) -> Iterator[Engines]:
-    with gate(object_server.ports[0]) as door:
-        yield Engines(valkey.names, database, object_server, door)
-
-
-@pytest.fixture
-def hold() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
 def web_of(hold: ExitStack, folder: Path, pages: int, delay_s: float, *, seed: int, hosts: int) -> ServedWeb:
-    spec, arguments = plain_web(seed, hosts=hosts, pages=pages)
-    timing = ("--base-delay-ms", str(delay_s * 1000), "--latency-ms", str(LATENCY_MS))
-    return hold.enter_context(served(folder / "web", spec, *arguments, *timing))
-
-
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
+    made = served_articles(folder / "web", seed, hosts=hosts, pages=pages, delay_s=delay_s, latency_ms=LATENCY_MS)
+    return hold.enter_context(made)
 
 
 def metrics(text: str) -> dict[str, float]:

@@ -6,19 +6,15 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-import postgres
 import pytest
-from browser import opened
+from browser import opened, shown
 from fleet_engines import Engines, Fleet
-from gate import gate
 from playwright.sync_api import Browser, Page, expect
-from seaweed import Seaweed
-from served import ServedWeb, plain_web, served
-from valkey_servers import ValkeySingle
+from served import ServedWeb, served_articles
+from waiting import wait_until
 
 SHOTS = os.environ.get("NEPHILA_SCREENSHOTS", "")
 DELAY_S = 0.2
@@ -44,18 +40,13 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(object_server: Seaweed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+def watched(lasting_engines: Engines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     folder = tmp_path_factory.mktemp("fleet")
-    spec, arguments = plain_web(9, hosts=12, pages=2400)
-    with ExitStack() as hold:
-        valkey = hold.enter_context(ValkeySingle("--appendonly", "yes"))
-        database = hold.enter_context(postgres.running())
-        door = hold.enter_context(gate(object_server.ports[0]))
-        timing = ("--base-delay-ms", str(DELAY_S * 1000))
-        web = hold.enter_context(served(folder / "web", spec, *arguments, *timing))
-        engines = Engines(valkey.names, database, object_server, door)
-        fleet = hold.enter_context(Fleet(folder / "fleet", engines, web, DELAY_S))
-        api = hold.enter_context(fleet.served())
+    with (
+        served_articles(folder / "web", 9, hosts=12, pages=2400, delay_s=DELAY_S) as web,
+        Fleet(folder / "fleet", lasting_engines, web, DELAY_S) as fleet,
+        fleet.served() as api,
+    ):
         for name in ("first", "second"):
             fleet.start(name, "--forever")
         yield Watched(web, fleet, api)
@@ -69,23 +60,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, watched: Watched) -> Iterator[Page]:
-    """A page with the dashboard; whatever it complains of fails the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    one = context.new_page()
-    wrong: list[str] = []
-    one.on("pageerror", lambda error: wrong.append(str(error)))
-    one.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-    one.goto(watched.url + "/")
-    yield one
-    context.close()
-    assert wrong == []
-
-
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
+    with shown(browser, watched.url) as one:
+        yield one
 
 
 def test_seeds_added_in_the_page_are_crawled_by_both_workers(page: Page, watched: Watched) -> None:

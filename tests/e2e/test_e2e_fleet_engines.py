@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,8 +15,9 @@ from fleet_engines import Engines, Fleet, Worker, portless
 from gate import gate
 from postgres import Postgres
 from seaweed import Seaweed
-from served import ServedWeb, plain_web, served
+from served import ServedWeb, served_articles
 from valkey_servers import ValkeyCluster, ValkeySingle
+from waiting import wait_until
 
 from nephila.testing.web.truth import Expect
 
@@ -28,30 +29,9 @@ spill_keep = 6
 """A host has little more than its next pages in the engine."""
 
 
-@pytest.fixture
-def hold() -> Iterator[ExitStack]:
-    """Ends what a test has begun, the last first."""
-    with ExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[Postgres]:
-    with postgres.running() as server:
-        yield server
-
-
 def web_of(hold: ExitStack, folder: Path, *, seed: int, hosts: int, pages: int, delay_s: float) -> ServedWeb:
-    spec, arguments = plain_web(seed, hosts=hosts, pages=pages)
-    timing = ("--base-delay-ms", str(delay_s * 1000), "--latency-ms", "30")
-    return hold.enter_context(served(folder / "web", spec, *arguments, *timing))
-
-
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
+    made = served_articles(folder / "web", seed, hosts=hosts, pages=pages, delay_s=delay_s, latency_ms=30)
+    return hold.enter_context(made)
 
 
 def check_all_is_stored_once(fleet: Fleet, kills: int = 0) -> None:
@@ -147,18 +127,11 @@ max_bytes = "1MB"
 
 @pytest.mark.parametrize("slow", ["database", "store"])
 def test_a_slow_engine_slows_the_fetching_and_fills_no_memory(
-    tmp_path: Path,
-    database: Postgres,
-    object_server: Seaweed,
-    hold: ExitStack,
-    slow: str,
-    say: Callable[[str], None],
+    tmp_path: Path, engines: Engines, hold: ExitStack, slow: str, say: Callable[[str], None]
 ) -> None:
     """N4, W2, F8: every packet to it takes long: fewer pages are fetched meanwhile, and nothing piles up."""
-    cluster = hold.enter_context(ValkeyCluster("--appendonly", "yes"))
-    door, before_database = hold.enter_context(gate(object_server.ports[0])), hold.enter_context(gate(database.port))
+    database, before_database = engines.database, hold.enter_context(gate(engines.database.port))
     web = web_of(hold, tmp_path, seed=92, hosts=60, pages=9000, delay_s=0.05)
-    engines = Engines(cluster.names[:3], database, object_server, door)
     fleet = hold.enter_context(
         Fleet(
             tmp_path / "fleet",
@@ -174,7 +147,7 @@ def test_a_slow_engine_slows_the_fetching_and_fills_no_memory(
     worker = fleet.start("worker", "--forever")
     wait_until(lambda: fleet.pages > 600, "nothing is fetched")
     quick, at_first = pages_a_second(fleet, 4), memory_of(worker)
-    the_door = before_database if slow == "database" else door
+    the_door = before_database if slow == "database" else engines.door
     the_door.delay_s = 1.0
     time.sleep(6)  # what was under way has come to an end
     slowed, most = pages_a_second(fleet, 8), at_first

@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import postgres
-import pytest
 from browser import chromium
 from fleet_engines import Engines, Fleet
-from gate import gate
-from postgres import Postgres
-from seaweed import Seaweed
 from served import served
-from valkey_servers import ValkeySingle
 
 from nephila.testing.serve import bundle_spec
 
 Say = Callable[[str], None]
 PAGES = 6
 DELAY_S = 0.2
-
-
-@pytest.fixture(scope="module")
-def engines(object_server: Seaweed) -> Iterator[Engines]:
-    with ExitStack() as stack:
-        valkey = stack.enter_context(ValkeySingle("--appendonly", "yes"))
-        database: Postgres = stack.enter_context(postgres.running())
-        yield Engines(valkey.names, database, object_server, stack.enter_context(gate(object_server.ports[0])))
 
 
 def events_of(folder: Path, kind: str) -> list[dict[str, object]]:

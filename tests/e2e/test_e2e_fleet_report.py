@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import postgres
 import pytest
 from fleet_engines import Engines, Fleet
-from gate import gate
-from postgres import Postgres
-from seaweed import Seaweed
-from served import plain_web, run, served
-from valkey_servers import ValkeySingle
+from served import run, served_articles
+from waiting import wait_until
 
 DELAY_S = 0.1
 
 
 @pytest.fixture
-def database() -> Iterator[Postgres]:
-    with postgres.running() as server:
-        yield server
-
-
-@pytest.fixture
-def fleet(tmp_path: Path, database: Postgres, object_server: Seaweed) -> Iterator[Fleet]:
+def fleet(tmp_path: Path, engines: Engines) -> Iterator[Fleet]:
     """One that has nothing to do yet."""
-    spec, arguments = plain_web(83, hosts=8, pages=160)
-    timing = ("--base-delay-ms", str(DELAY_S * 1000), "--latency-ms", "30")
-    with ExitStack() as hold:
-        valkey = hold.enter_context(ValkeySingle("--appendonly", "yes"))
-        door = hold.enter_context(gate(object_server.ports[0]))
-        web = hold.enter_context(served(tmp_path / "web", spec, *arguments, *timing))
-        engines = Engines(valkey.names, database, object_server, door)
-        yield hold.enter_context(Fleet(tmp_path / "fleet", engines, web, DELAY_S))
+    with (
+        served_articles(tmp_path / "web", 83, hosts=8, pages=160, delay_s=DELAY_S, latency_ms=30) as web,
+        Fleet(tmp_path / "fleet", engines, web, DELAY_S) as made,
+    ):
+        yield made
 
 
 def reported(fleet: Fleet) -> dict[str, Any]:
@@ -53,10 +38,7 @@ def test_a_fleet_has_the_report_of_a_crawl(fleet: Fleet, tmp_path: Path) -> None
     assert "there is no catalogue in the schema" in refused.stderr
     assert "Traceback" not in refused.stderr
     workers = [fleet.start(name, "--forever") for name in ("first", "second")]
-    deadline = time.monotonic() + 60
-    while fleet.pages < 20 or len(fleet.workers()) < 2:
-        assert time.monotonic() < deadline, workers[0].told()
-        time.sleep(0.1)
+    wait_until(lambda: fleet.pages >= 20 and len(fleet.workers()) == 2, "they do not work")
     during = reported(fleet)
     assert during["running"]
     assert {one["name"] for one in during["workers"]} == {"first", "second"}

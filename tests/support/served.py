@@ -93,6 +93,17 @@ def served(folder: Path, spec: WebSpec, *arguments: str) -> Iterator[ServedWeb]:
         server.wait(10)
 
 
+@contextmanager
+def served_articles(
+    folder: Path, seed: int, *, hosts: int, pages: int, delay_s: float, latency_ms: int = 0
+) -> Iterator[ServedWeb]:
+    """Serve a web of articles only, whose hosts want a delay and take their time."""
+    spec, arguments = plain_web(seed, hosts=hosts, pages=pages)
+    timing = ("--base-delay-ms", str(delay_s * 1000), "--latency-ms", str(latency_ms))
+    with served(folder, spec, *arguments, *timing) as web:
+        yield web
+
+
 def nephila(*arguments: str | Path) -> list[str]:
     """The command line of the crawler."""
     return [sys.executable, "-m", "nephila", *map(str, arguments)]

@@ -7,21 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import schemathesis
 from control import InProcess, controlled
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from schemathesis import GenerationMode, checks
+from described import description_of, each_mode, each_operation, hold_to_description
+from schemathesis import GenerationMode
 from simulation import Simulated
 
-from nephila.control.app import ENDPOINTS
-from nephila.control.description import describe
-
-OPERATIONS = [
-    (method, path) for path, methods in describe(ENDPOINTS, tokens=False)["paths"].items() for method in methods
-]
-NOT_ASKED = [
-    checks.positive_data_acceptance,  # "a" fits the type of a domain, and is none: that is told with a 422
-]
 EXAMPLES = 8
 
 
@@ -35,27 +25,11 @@ def served(finished: Simulated, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def description(served: InProcess) -> Any:
-    return schemathesis.openapi.from_asgi("/api/v1/openapi.json", served.bridge)
+    return description_of(served)
 
 
-@pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=[f"{method} {path}" for method, path in OPERATIONS])
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["fitting", "unfitting"])
+@each_operation
+@each_mode
 def test_no_answer_departs_from_the_description(description: Any, method: str, path: str, mode: GenerationMode) -> None:
     """C1: no server error; no status, type or shape that is not described; what does not fit is refused."""
-    operation = description[path][method]
-    if mode is GenerationMode.NEGATIVE and not (operation.body or operation.query):
-        mode = GenerationMode.POSITIVE  # there is nothing about it that a type could find wrong
-
-    @seed(7)
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-    )
-    @given(case=operation.as_strategy(generation_mode=mode))
-    def hold(case: Any) -> None:
-        case.validate_response(case.call(), excluded_checks=NOT_ASKED)
-
-    hold()
+    hold_to_description(description, method, path, mode, EXAMPLES)

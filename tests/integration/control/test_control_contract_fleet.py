@@ -10,24 +10,15 @@ from uuid import uuid4
 
 import postgres
 import pytest
-import schemathesis
 from control import InProcess, controlled_by
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from schemathesis import GenerationMode, checks
+from described import description_of, each_mode, each_operation, hold_to_description
+from schemathesis import GenerationMode
 from seaweed import BUCKET, Seaweed
 from valkey_servers import ValkeySingle
 
 from nephila.config import load
-from nephila.control.app import ENDPOINTS
-from nephila.control.description import describe
 from nephila.node.fleet.desk import desk_of_fleet
 
-OPERATIONS = [
-    (method, path) for path, methods in describe(ENDPOINTS, tokens=False)["paths"].items() for method in methods
-]
-NOT_ASKED = [
-    checks.positive_data_acceptance,  # "a" fits the type of a domain, and is none: that is told with a 422
-]
 EXAMPLES = 5
 SEEDS = [f"http://host{number}.site{number % 7}.test/page-{number}" for number in range(40)]
 SETTINGS = """
@@ -89,7 +80,7 @@ def prepare(api: InProcess) -> None:
 
 @pytest.fixture(scope="module")
 def description(served: InProcess) -> Any:
-    return schemathesis.openapi.from_asgi("/api/v1/openapi.json", served.bridge)
+    return description_of(served)
 
 
 def test_there_is_something_to_tell(served: InProcess) -> None:
@@ -104,24 +95,8 @@ def test_there_is_something_to_tell(served: InProcess) -> None:
     assert ask("GET", "/readyz").json() == {"status": "ok"}
 
 
-@pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=[f"{method} {path}" for method, path in OPERATIONS])
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["fitting", "unfitting"])
+@each_operation
+@each_mode
 def test_no_answer_departs_from_the_description(description: Any, method: str, path: str, mode: GenerationMode) -> None:
     """C1, N2: no server error; no status, type or shape that is not described; what does not fit is refused."""
-    operation = description[path][method]
-    if mode is GenerationMode.NEGATIVE and not (operation.body or operation.query):
-        mode = GenerationMode.POSITIVE  # there is nothing about it that a type could find wrong
-
-    @seed(7)
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-    )
-    @given(case=operation.as_strategy(generation_mode=mode))
-    def hold(case: Any) -> None:
-        case.validate_response(case.call(), excluded_checks=NOT_ASKED)
-
-    hold()
+    hold_to_description(description, method, path, mode, EXAMPLES)
