@@ -88,19 +88,30 @@ class SpooledBookkeeper(Bookkeeper):
         loop = asyncio.get_running_loop()
         if self._near is not None:  # before: what the journal has is not looked at again after a kill
             await loop.run_in_executor(None, self._near.flush)
+        kept: set[int] = set()
+        for segment, rows, mark in self._ready():
+            await loop.run_in_executor(None, self._out.journal.append, segment, rows, mark)
+            self._journaled[segment] = mark
+            kept |= set(map(id, rows))
+        self._rows = [row for row in self._rows if id(row) not in kept]
+        await super().record()
+
+    def _ready(self) -> list[tuple[SegmentId, list[CaptureRow], int]]:
+        """What journals lack, segment by segment: rows, and the mark that all captures with a row lie before.
+
+        All of it as of one moment. What is settled while a journal is written has no row in the lists; a mark that is
+        taken then would pass it, and a kill before the next journal would leave a page that no catalogue knows.
+        """
         rows = defaultdict[SegmentId, list[CaptureRow]](list)
         for row in self._rows:
             rows[row.segment].append(row)
-        kept: set[int] = set()
-        for segment, end in list(self._spooled.items()):
+        found = []
+        for segment, end in self._spooled.items():
             mark = min((end, *self._outstanding.get(segment, ())))
             ready = [row for row in rows.get(segment, ()) if row.end <= mark]
             if ready or mark > self._journaled.get(segment, 0):
-                await loop.run_in_executor(None, self._out.journal.append, segment, ready, mark)
-                self._journaled[segment] = mark
-                kept |= set(map(id, ready))
-        self._rows = [row for row in self._rows if id(row) not in kept]
-        await super().record()
+                found.append((segment, ready, mark))
+        return found
 
     def _arrived(self) -> list[SegmentId]:
         """Closed segments of which everything is confirmed."""
