@@ -1,0 +1,132 @@
+"""What a frontier promises to whoever operates a crawl: policies, blocks, domains that fail."""
+
+from __future__ import annotations
+
+from nephila.model.outcome import Retry
+from nephila.model.policy import Block, DomainPolicy
+from nephila.model.rendering import RenderMode
+from nephila.model.settings import PolitenessSettings, RecrawlSettings
+from nephila.testing.contracts.frontier import SEGMENT, candidates
+
+from .case import HOUR_S, Options, PolicyCase
+
+
+class OperatingChecks(PolicyCase):
+    """Policies, blocks and health."""
+
+    # Policies
+
+    async def check_a_paused_domain_is_not_asked(self) -> None:
+        """R4: pause and resume take effect with the next claim."""
+        await self.harness.configure(Options())
+        await self.frontier.admit(candidates("https://www.a.test/1"))
+        await self.operating.set_policy("a.test", DomainPolicy(paused=True))
+        assert await self.claim_pages() == []
+        assert dict(self.frontier.snapshot().waiting_for) == {"paused": 1}
+        await self.operating.set_policy("a.test", None)
+        assert self.urls(await self.claim_pages()) == ["https://www.a.test/1"]
+
+    async def check_a_policy_sets_the_delay(self) -> None:
+        """R4, P2: a longer delay binds at once, though the host was told a shorter one."""
+        await self.harness.configure(Options())
+        await self.frontier.admit(candidates("https://a.test/1", "https://a.test/2"))
+        assert len(await self.serve()) == 1
+        await self.operating.set_policy("a.test", DomainPolicy(delay_s=10))
+        self.tick()
+        assert await self.claim_pages() == []
+        self.tick(9)
+        (lease,) = await self.claim_pages()
+        assert lease.pace.base_ms == 10_000
+
+    async def check_a_policy_sets_the_depth(self) -> None:
+        """R4, T8: what is deeper ends unasked where it is queued, and is refused where it is new."""
+        await self.harness.configure(Options())
+        await self.frontier.admit(candidates("https://a.test/3", depth=3))
+        await self.operating.set_policy("a.test", DomainPolicy(max_depth=2))
+        await self.frontier.admit(candidates("https://a.test/4", depth=4))
+        assert await self.claim_pages() == []
+        assert self.state("https://a.test/3") == ("dropped", "policy_depth")
+        assert self.state("https://a.test/4") == ("refused", "policy_depth")
+
+    async def check_a_policy_sets_the_hours(self) -> None:
+        """R4: a domain may be asked at certain hours only."""
+        await self.harness.configure(Options())
+        await self.frontier.admit(candidates("https://a.test/1"))
+        await self.operating.set_policy("a.test", DomainPolicy(hours=((2, 3),)))
+        assert await self.claim_pages() == []
+        assert dict(self.frontier.snapshot().waiting_for) == {"hours": 1}
+        self.tick(2 * HOUR_S + 1)
+        assert len(await self.claim_pages()) == 1
+
+    async def check_a_policy_names_the_agent(self) -> None:
+        """R4, P6, J1: another User-Agent for a domain, and whether its pages go through a browser."""
+        await self.harness.configure(Options())
+        await self.frontier.admit(candidates("https://a.test/1"))
+        await self.operating.set_policy("a.test", DomainPolicy(user_agent="Other/1", render=RenderMode.ALWAYS))
+        (lease,) = await self.claim_pages()
+        assert lease.user_agent == "Other/1"
+        assert lease.render is RenderMode.ALWAYS
+
+    async def check_a_policy_sets_the_interval(self) -> None:
+        """R4, R2: a fixed interval between two visits."""
+        await self.harness.configure(Options(recrawl=RecrawlSettings()))
+        await self.operating.set_policy("a.test", DomainPolicy(recrawl_s=HOUR_S))
+        await self.frontier.admit(candidates("https://a.test/1"))
+        await self.serve()
+        await self.frontier.confirm(SEGMENT, self.end_of_segment)
+        self.tick(HOUR_S - 1)
+        assert await self.claim_pages() == []
+        self.tick(2)
+        assert len(await self.claim_pages()) == 1
+
+    # Blocks
+
+    async def check_a_blocked_host_is_not_asked(self) -> None:
+        """T7, T8: blocked by hand with a reason, for what is queued and for what is new, until it is taken back."""
+        await self.harness.configure(Options())
+        await self.frontier.admit(candidates("https://www.a.test/1"))
+        await self.operating.block(Block("a.test", "they asked us to"))
+        assert await self.claim_pages() == []
+        assert dict(self.frontier.snapshot().waiting_for) == {"blocked": 1}
+        assert (await self.frontier.admit(candidates("https://a.test/2"))).added == 0
+        assert self.state("https://a.test/2") == ("refused", "blocked")
+        assert await self.operating.unblock("a.test")
+        assert not await self.operating.unblock("a.test")
+        assert self.urls(await self.claim_pages()) == ["https://www.a.test/1"]
+
+    async def check_a_blocked_part_is_not_asked(self) -> None:
+        """T7: URLs that begin so; the rest of the host goes on."""
+        await self.harness.configure(Options())
+        await self.frontier.admit(candidates("https://a.test/no/1", "https://a.test/yes"))
+        await self.operating.block(Block("https://a.test/no/", "private"))
+        assert await self.serve() == ["https://a.test/yes"]
+        self.tick()
+        assert await self.serve() == []
+        assert self.state("https://a.test/no/1") == ("dropped", "blocked")
+
+    # Health
+
+    async def check_many_errors_pause_a_domain(self) -> None:
+        """P4: more than half errors among the last requests: an hour of rest for all of its hosts."""
+        await self.harness.configure(Options(politeness=PolitenessSettings(pause_window=10)))
+        await self.frontier.admit(candidates(*(f"https://a.test/{i}" for i in range(10)), "https://www.a.test/"))
+        failure = Retry(10 * 60_000, "timeout")
+        for _ in range(3):
+            assert len(await self.serve(failure)) >= 1
+            self.tick()
+        asked = 0
+        while asked < 10 and await self.serve(failure):
+            asked += 1
+            self.tick()
+        assert asked < 6
+        assert "domain_errors" in self.frontier.snapshot().waiting_for
+        self.tick(HOUR_S)
+        assert len(await self.claim_pages()) >= 1
+
+    async def check_missing_pages_are_no_errors(self) -> None:
+        """P4: a 404 says nothing bad of the server."""
+        await self.harness.configure(Options(politeness=PolitenessSettings(pause_window=10)))
+        await self.frontier.admit(candidates(*(f"https://a.test/{i}" for i in range(12))))
+        for _ in range(12):
+            assert len(await self.serve(self.page(status=404))) == 1
+            self.tick()

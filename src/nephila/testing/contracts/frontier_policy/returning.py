@@ -1,0 +1,168 @@
+"""What a frontier promises of pages that are fetched again, shapes that bring nothing, and what it can tell."""
+
+from __future__ import annotations
+
+from xxhash import xxh3_64_digest
+
+from nephila.interfaces.frontier import Found
+from nephila.model.outcome import Settlement
+from nephila.model.policy import Block
+from nephila.model.settings import BudgetSettings, RecrawlSettings, TrapSettings
+from nephila.model.task import Candidate, Level, Refusal
+from nephila.testing.contracts.frontier import SEGMENT, addresses, candidates, done, release
+
+from .case import DAY_S, HOUR_S, Options, PolicyCase, depth_of
+
+
+class ReturningChecks(PolicyCase):
+    """Visits, traps and stories."""
+
+    # Coming again
+
+    async def check_a_page_is_due_again(self) -> None:
+        """R2, F2: completed -> (due again) queued; the interval doubles until something changes, and halves then."""
+        await self.harness.configure(Options(recrawl=RecrawlSettings()))
+        await self.frontier.admit(candidates("https://a.test/1"))
+        await self.serve()
+        await self.frontier.confirm(SEGMENT, self.end_of_segment)
+        assert self.frontier.snapshot().planned == 1
+        self.tick(7 * DAY_S - 10)
+        assert await self.claim_pages() == []
+        self.tick(11)
+        assert await self.serve(self.page(changed=False)) == ["https://a.test/1"]
+        await self.frontier.confirm(SEGMENT, self.end_of_segment)
+        self.tick(13 * DAY_S)
+        assert await self.claim_pages() == []
+        self.tick(1.1 * DAY_S)
+        assert await self.serve(self.page(changed=True)) == ["https://a.test/1"]
+        await self.frontier.confirm(SEGMENT, self.end_of_segment)
+        self.tick(8 * DAY_S)
+        assert await self.serve() == ["https://a.test/1"]
+
+    async def check_a_list_is_known_as_the_source(self) -> None:
+        """X3, T8: what stands in a sitemap was found there, refusals too."""
+        frontier = self.harness.frontier
+        sitemap, page, refused = addresses(
+            "https://a.example/sitemap.xml", "https://a.example/listed", "https://a.example/private"
+        )
+        await frontier.admit([Candidate(sitemap, 1)])
+        assert await self.serve() == [sitemap.url]
+        found = Found(sitemap)
+        admission = await frontier.admit([Candidate(page, 1)], [Refusal(refused, "excluded", "private")], found)
+        assert admission.added == 1
+        for address in (page, refused):
+            story = self.harness.view.story(address.host, address.fingerprint)
+            assert story is not None
+            assert story.via == sitemap.url
+
+    async def check_what_is_said_to_have_changed_is_due(self) -> None:
+        """X3, R2: a later word than our visit makes a page due; an earlier one, or the same word again, does not."""
+        await self.harness.configure(Options(recrawl=RecrawlSettings()))
+        url = "https://a.example/listed"
+        (page,) = addresses(url)
+        sitemap = addresses("https://a.example/sitemap.xml")[0]
+        frontier = self.harness.frontier
+        await frontier.admit(candidates(url))
+        assert await self.serve() == [url]
+        self.tick(HOUR_S)
+        visited_s = self.harness.clock.wall_ms() // 1000 - int(HOUR_S)
+        before = await frontier.admit([Candidate(page, 1)], (), Found(sitemap, {page.fingerprint: visited_s - 10}))
+        assert before.renewed == ()
+        assert await self.serve() == []
+        after = await frontier.admit([Candidate(page, 1)], (), Found(sitemap, {page.fingerprint: visited_s + 10}))
+        assert after.renewed == (page.fingerprint,)
+        again = await frontier.admit([Candidate(page, 1)], (), Found(sitemap, {page.fingerprint: visited_s + 10}))
+        assert again.renewed == ()
+        assert await self.serve() == [url]
+        late = await frontier.admit([Candidate(page, 1)], (), Found(sitemap, {page.fingerprint: visited_s + 10}))
+        assert late.renewed == ()
+
+    async def check_gone_means_proven_gone(self) -> None:
+        """R5: after repeated 404 over days, counted once however often it is asked for; and it may come back."""
+        await self.harness.configure(Options(recrawl=RecrawlSettings(first_s=DAY_S)))
+        await self.frontier.admit(candidates("https://a.test/1"))
+        gone: list[int] = []
+        for status in (404, 404, 404, 404, 200):
+            assert await self.serve(self.page(status=status)) == ["https://a.test/1"]
+            await self.frontier.confirm(SEGMENT, self.end_of_segment)
+            gone.append(self.frontier.snapshot().gone)
+            self.tick(40 * DAY_S)
+        assert gone == [0, 0, 1, 1, 0]
+
+    # Traps
+
+    async def check_a_shape_without_yield_is_stopped(self) -> None:
+        """T2: URLs of a shape that bring nothing new are parked; others of the host go on; a person lets them go."""
+        await self.harness.configure(Options(traps=TrapSettings(slow_after=3, stop_after=5)))
+        await self.frontier.admit(candidates(*(f"https://a.test/c?d={i}" for i in range(40))))
+        fetched = 0
+        while len(await self.serve(self.page(duplicate=True))) == 1:
+            fetched += 1
+            self.tick()
+        snapshot = self.frontier.snapshot()
+        assert 5 <= fetched <= 15
+        assert snapshot.traps >= 1
+        assert snapshot.parked["trap"] == 40 - fetched
+        await self.frontier.admit(candidates("https://a.test/c?d=99"))
+        assert self.state("https://a.test/c?d=99") == ("parked", "trap")
+        assert await self.claim_pages() == []
+        for pattern in ("/c?d", "*?d", "*"):
+            await self.operating.release_trap("a.test", xxh3_64_digest(pattern.encode()))
+        self.tick()
+        assert len(await self.claim_pages()) == 1
+
+    async def check_a_stopped_shape_is_tried_again(self) -> None:
+        """T2: reversibly: one page each `probe_s`, though the host has nothing else to do."""
+        await self.harness.configure(Options(traps=TrapSettings(slow_after=3, stop_after=5, probe_s=DAY_S)))
+        await self.frontier.admit(candidates(*(f"https://a.test/c?d={i}" for i in range(40))))
+        while len(await self.serve(self.page(duplicate=True))) == 1:
+            self.tick()
+        self.tick(DAY_S + 1)
+        assert len(await self.serve(self.page(duplicate=True))) == 1
+        self.tick()
+        assert await self.claim_pages() == []
+
+    async def check_somebody_who_wants_it_now_gets_it(self) -> None:
+        """F1, F5: a parked URL that is asked for as immediate is fetched next."""
+        await self.harness.configure(Options(budget=BudgetSettings(first_urls=1, urls_per_page=0)))
+        await self.frontier.admit(candidates("https://a.test/1", "https://a.test/2"))
+        assert await self.serve() == ["https://a.test/1"]
+        self.tick()
+        assert await self.claim_pages() == []
+        await self.frontier.admit(candidates("https://a.test/2", level=Level.IMMEDIATE))
+        assert self.urls(await self.claim_pages()) == ["https://a.test/2"]
+
+    # Stories
+
+    async def check_refusals_are_remembered(self) -> None:
+        """T8: which rule, from which page; a URL that was admitted tells its own story."""
+        await self.harness.configure(Options())
+        out, later = addresses("https://out.test/", "https://a.test/later")
+        await self.frontier.admit(candidates("https://a.test/1"), [Refusal(later, "excluded", "/later")])
+        (lease,) = await self.claim_pages()
+        settlement = Settlement(lease.tasks[0], done(), (), (Refusal(out, "scope", "domain"),))
+        await self.frontier.settle(lease.token, [settlement], release())
+        story = self.harness.view.story("out.test", out.fingerprint)
+        assert story is not None
+        assert (story.state, story.reason, story.detail) == ("refused", "scope", "domain")
+        assert story.via == "https://a.test/1"
+        assert self.frontier.snapshot().states["refused"] == 2
+        assert self.state("https://a.test/later") == ("refused", "excluded")
+        await self.frontier.admit(candidates("https://a.test/later"))
+        assert self.state("https://a.test/later")[0] == "queued"
+
+    async def check_a_url_named_twice_in_one_call_is_one_url(self) -> None:
+        """F2, S3: the nearest to a seed counts, in whatever order they are named."""
+        await self.harness.configure(Options())
+        near, far = candidates("https://a.test/1", depth=1), candidates("https://a.test/1", depth=5)
+        admission = await self.frontier.admit([*near, *far])
+        assert (admission.added, admission.known) == (1, 1)
+        (lease,) = await self.claim_pages()
+        assert depth_of(lease) == 1
+
+    async def check_what_a_policy_forbids_is_not_known(self) -> None:
+        """S1, T8: refused is neither added nor known."""
+        await self.harness.configure(Options())
+        await self.operating.block(Block("a.test", "because"))
+        admission = await self.frontier.admit(candidates("https://a.test/1", "https://b.test/1"))
+        assert (admission.added, admission.known) == (1, 0)
