@@ -15,6 +15,7 @@ import pytest
 from served import ServedWeb, crawl_json, nephila, plain_web, run, served
 
 from nephila.node.inspect import open_view
+from nephila.node.operating import CrawlOperator
 from nephila.testing.web.truth import Expect
 
 SMALL = ("--set", "budget.first_urls=6", "--set", "budget.urls_per_page=0", "--set", "budget.urls_per_referrer=0")
@@ -130,8 +131,8 @@ def test_what_makes_no_sense_changes_nothing(small: Small, arguments: tuple[str,
     result = run(*(small.out if word == "DIR" else word for word in arguments), code=2)
     assert result.stdout == ""
     assert result.stderr.startswith("nephila: ")
-    assert ask("policy", small.out)["policies"] == {}
-    assert ask("block", small.out)["blocks"] == []
+    operator = CrawlOperator(small.out)
+    assert (operator.policies(), operator.blocks()) == ({}, [])
 
 
 def test_a_pause_in_a_running_crawl_holds_until_it_is_lifted(tmp_path: Path, say: Callable[[str], None]) -> None:

@@ -90,6 +90,12 @@ def order_of(crawled: Simulated) -> list[tuple[str, str]]:
     return [(sent.host, sent.target.partition(PROBE_MARK)[1] or sent.target) for sent in crawled.sent]
 
 
+@pytest.mark.parametrize(
+    "crawled",
+    [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.long) for seed in SEEDS[1:])],
+    indirect=True,
+    ids=lambda seed: f"web-{seed}",
+)
 def test_the_same_web_is_crawled_in_the_same_order_twice(crawled: Simulated, tmp_path: Path) -> None:
     """F6: under virtual time the same input gives the same order."""
     again = simulate(standard_web(crawled.web.spec.seed), tmp_path / "again")
