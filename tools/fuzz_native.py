@@ -28,7 +28,7 @@ import native
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "tests" / "corpus"
-IN_C = ("scan", "page", "links", "url", "bundles", "near", "texts")
+IN_C = ("scan", "page", "links", "url", "bundles", "near", "texts", "head", "answer")
 """Targets that call functions in C."""
 PAGE_SHARE = 0.3
 """Of the inputs that are whole pages for the scanner alone."""
