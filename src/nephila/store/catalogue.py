@@ -48,6 +48,7 @@ again either: 32 MB saved no time in measurements of up to 300,000 rows. What is
 _SEGMENT_INDEX = sql.CAPTURE_FIELDS.index("segment")
 _BOOLEAN_INDEXES = tuple(sql.CAPTURE_FIELDS.index(name) for name in ("robots", "noindex", "noarchive", "changed"))
 _capture_values = attrgetter(*sql.CAPTURE_FIELDS)
+_wire_bytes = attrgetter("wire_bytes")
 _NOT_MODIFIED = 304
 _DISK_TROUBLE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE})
 
@@ -241,7 +242,7 @@ class SqliteCatalogue:
             columns[_SEGMENT_INDEX] = self._segments[row.segment]
             values.append(columns)
         self._connection.executemany(sql.INSERT_CAPTURE, values)
-        self._connection.execute(sql.COUNT_CAPTURES, (len(new), sum(row.wire_bytes for row in new)))
+        self._connection.execute(sql.COUNT_CAPTURES, (len(new), sum(map(_wire_bytes, new))))
         pages = [row for row in new if row.fingerprint and not row.robots]  # nor part of a visit
         self._upsert_states(sql.UPSERT_STATE, [row for row in pages if row.status != _NOT_MODIFIED])
         self._upsert_states(sql.UPSERT_UNCHANGED_STATE, [row for row in pages if row.status == _NOT_MODIFIED])
