@@ -14,6 +14,7 @@
 #include <string.h>
 
 extern PyMethodDef nephila_clock_methods[];
+extern PyMethodDef nephila_files_methods[];
 extern PyMethodDef nephila_frontier_methods[];
 extern PyMethodDef nephila_near_methods[];
 extern PyMethodDef nephila_head_methods[];

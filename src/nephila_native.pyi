@@ -15,6 +15,10 @@ from nephila.urls.identity import UrlRefused
 def wall_ms() -> int: ...
 def steady_ms() -> int: ...
 
+# files.c; its twin in nephila/node/directory.py
+
+def file_size(name: bytes) -> int: ...
+
 # frontier.c; twins in nephila/frontier/embedded/links.py
 
 def link_keys(

@@ -96,11 +96,11 @@ class LmdbDigestIndex:
         if recent is not None:
             return recent
         try:
-            with self._environment.begin(buffers=True) as reading:
+            with self._environment.begin() as reading:
                 packed = reading.get(digest)
-                return None if packed is None else Original(*_decode(packed))
         except lmdb.Error as error:
             raise self._refused(error) from error
+        return None if packed is None else Original(*_decode(packed))
 
     def remember(self, digest: bytes, original: Original) -> None:
         """As the interface."""

@@ -62,10 +62,11 @@ class LearnedEnvironment:
     def get(self, name: str, key: bytes) -> bytes | None:
         """One record, without the detour through `reading`: pages with a query ask often."""
         try:
-            if name not in self.db:
+            table = self.db.get(name)
+            if table is None:
                 return None
             with self._environment.begin() as txn:
-                return txn.get(key, db=self.db[name])
+                return txn.get(key, db=table)
         except lmdb.Error as error:
             raise self._refused(error) from error
 

@@ -25,6 +25,10 @@ _pack = msgspec.msgpack.Encoder().encode
 _NOTHING = SiteTrust()
 
 
+MISSED = 16_384
+"""Names that nothing is known of, remembered until the next flush: a page asks for its own twice."""
+
+
 def _key(note: type, key: Fingerprint | str) -> bytes:
     return _LETTERS[note] + (key.encode() if isinstance(key, str) else key)
 
@@ -79,18 +83,22 @@ class LmdbListings:
         self._writer = str(writer)
         self._lock = threading.Lock()
         self._recent: dict[bytes, Note] = {}
+        self._missed: set[bytes] = set()
+        """Nothing was known of these, and this process has kept nothing of them since."""
 
     def list_of(self, fingerprint: Fingerprint) -> ListNote | None:
         """As the interface."""
-        return self._find(ListNote, fingerprint)
+        name = b"l" + fingerprint
+        return None if name in self._missed else self._find(ListNote, name)
 
     def listed(self, fingerprint: Fingerprint) -> ListedNote | None:
         """As the interface."""
-        return self._find(ListedNote, fingerprint)
+        name = b"u" + fingerprint
+        return None if name in self._missed else self._find(ListedNote, name)
 
     def site(self, host: str) -> SiteTrust:
         """As the interface."""
-        return self._find(SiteTrust, host) or _NOTHING
+        return self._find(SiteTrust, _key(SiteTrust, host)) or _NOTHING
 
     def totals(self) -> ListTotals:
         """As the interface."""
@@ -113,14 +121,17 @@ class LmdbListings:
         """As the interface."""
         if isinstance(note, ListTotals):
             key = self._writer
-            note = (self._find(ListTotals, key) or ListTotals()).plus(note)
+            note = (self._find(ListTotals, _key(ListTotals, key)) or ListTotals()).plus(note)
+        name = _key(type(note), key)
         with self._lock:
-            self._recent[_key(type(note), key)] = note
+            self._recent[name] = note
+            self._missed.discard(name)
 
     def flush(self) -> None:
         """As the interface."""
         with self._lock:
             batch = dict(self._recent)
+            self._missed.clear()  # others may know them by now
         if not batch:
             return
         with self._env.writing() as txn:
@@ -135,10 +146,13 @@ class LmdbListings:
         """As the interface."""
         self.flush()
 
-    def _find(self, kind: type[N], key: Fingerprint | str) -> N | None:
-        name = _key(kind, key)
+    def _find(self, kind: type[N], name: bytes) -> N | None:
         recent = self._recent.get(name)
         if isinstance(recent, kind):
             return recent
         packed = self._env.get("listings", name)
-        return None if packed is None else msgspec.msgpack.decode(packed, type=kind)
+        if packed is not None:
+            return msgspec.msgpack.decode(packed, type=kind)
+        if len(self._missed) < MISSED:
+            self._missed.add(name)
+        return None

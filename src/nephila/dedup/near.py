@@ -107,12 +107,16 @@ class LmdbNearIndex:
         self._state = _State()
         self._tail = bytearray()
         """The log: packed entries."""
+        self._alone: int | None = None
+        """What was looked for last, where nothing on disk was near it: a page is remembered right after that."""
 
     def find(self, likeness: Likeness) -> NearOriginal | None:
         """As the interface."""
         rule = self._rule
         with self._lock:
-            for found in self._on_disk(likeness.simhash, rule.max_distance):
+            on_disk = self._on_disk(likeness.simhash, rule.max_distance)
+            self._alone = None if on_disk else likeness.simhash
+            for found in on_disk:
                 if (original := rule.confirm(likeness.sketch, found.sketch, found.url, found.distance)) is not None:
                     return original
             for recent in (self._writing, self._recent):
@@ -126,8 +130,10 @@ class LmdbNearIndex:
         with self._lock:
             if self._recent.knows(likeness, url) or self._writing.knows(likeness, url):
                 return False
-            if any(found.url == url for found in self._on_disk(likeness.simhash, 0)):
-                return False
+            if likeness.simhash != self._alone:
+                for found in self._on_disk(likeness.simhash, 0):
+                    if found.url == url:
+                        return False
             self._recent.add(likeness, url)
             return True
 
@@ -152,6 +158,7 @@ class LmdbNearIndex:
                 if not self._recent:
                     return
                 self._recent, self._writing = RecentPages(), self._recent
+                self._alone = None
             unwritten = self._writing
             try:
                 self._write()
@@ -161,6 +168,7 @@ class LmdbNearIndex:
             finally:
                 with self._lock:
                     self._recent, self._writing = unwritten.followed_by(self._recent), RecentPages()
+                    self._alone = None
 
     def close(self) -> None:
         """As the interface; a power loss afterwards takes nothing.

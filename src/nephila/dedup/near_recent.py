@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from nephila.model.likeness import Likeness
+from nephila.model.noun import quick
 
 from .near_run import pack_entry, scan_entries
 
 
+@quick
 class RecentPage(NamedTuple):
     """One page."""
 
@@ -47,12 +48,10 @@ class RecentPages:
         if place is not None:
             self._pages[place] = None
 
-    def near(self, simhash: int, distance: int) -> Iterator[tuple[RecentPage, int]]:
+    def near(self, simhash: int, distance: int) -> list[tuple[RecentPage, int]]:
         """Those within that distance, the earliest first."""
-        for place, apart in scan_entries(self._packed, simhash, distance) if self._packed else ():
-            page = self._pages[place]
-            if page is not None:
-                yield page, apart
+        found = scan_entries(self._packed, simhash, distance) if self._packed else []
+        return [(page, apart) for place, apart in found if (page := self._pages[place]) is not None] if found else []
 
     def pages(self) -> list[RecentPage]:
         """All of them."""

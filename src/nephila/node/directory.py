@@ -34,6 +34,7 @@ from pathlib import Path
 
 from nephila.config import CONFIG_NAME
 from nephila.model.errors import CrawlDirectoryError, NephilaError, StorageError
+from nephila.native import AVAILABLE, native
 
 FORMAT = "nephila crawl directory, format 1\n"
 
@@ -46,6 +47,17 @@ NETWORK_FILE_SYSTEMS = frozenset(
 LOCK_TRIES, LOCK_PAUSE_S = 4, 0.05
 
 MOUNTS = Path("/proc/self/mounts")
+
+
+def plain_file_size(name: bytes) -> int:
+    """How many bytes a file has; 0 where there is none."""
+    try:
+        return os.stat(name).st_size  # noqa: PTH116 - for every page: a path would be spelled anew
+    except FileNotFoundError:
+        return 0
+
+
+file_size = native.file_size if AVAILABLE else plain_file_size
 
 
 class CrawlDirectory:
@@ -62,7 +74,7 @@ class CrawlDirectory:
         """The marker, while we hold it."""
         self.marker = root / "nephila-crawl"
         self.scope = root / "scope"
-        self._scope_name = os.fspath(self.scope)
+        self._scope_name = os.fsencode(self.scope)
         self.frontier = root / "frontier"
         self.warc = root / "warc"
         self.spool = root / "spool"
@@ -135,10 +147,7 @@ class CrawlDirectory:
 
     def scope_size(self) -> int:
         """How many bytes of it were saved: changes whenever somebody adds to it."""
-        try:
-            return os.stat(self._scope_name).st_size  # noqa: PTH116 - for every page: a path would be spelled anew
-        except FileNotFoundError:
-            return 0
+        return file_size(self._scope_name)
 
     def add_to_scope(self, unsaved: Callable[[], bytes]) -> None:
         """Append what was let in; durable when it returns. What a full disk or a kill left torn is cut off first."""

@@ -66,3 +66,32 @@ def test_a_directory_of_an_earlier_version_has_none(tmp_path: Path) -> None:
     assert LmdbListings(environment).totals() == ListTotals()
     assert LmdbListings(environment).list_of(ONE) is None
     environment.close()
+
+
+def test_what_another_process_has_kept_is_seen_after_the_next_flush(tmp_path: Path) -> None:
+    """X3: what was looked for in vain is not looked for again at once, but soon."""
+    environment = LearnedEnvironment(tmp_path / "learned", sync=False)
+    one, two = LmdbListings(environment, 1), LmdbListings(environment, 2)
+    assert (one.list_of(ONE), one.listed(ONE)) == (None, None)
+    two.keep(ONE, ListNote("sitemap", 5))
+    two.keep(ONE, ListedNote(10, 9, b"text", TWO, 4))
+    two.flush()
+    one.flush()
+    assert one.list_of(ONE) == ListNote("sitemap", 5)
+    assert one.listed(ONE) == ListedNote(10, 9, b"text", TWO, 4)
+    environment.close()
+
+
+def test_what_was_looked_for_in_vain_takes_no_more_than_its_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X3, Q3: of any number of URLs that no list names, the first few are remembered."""
+    monkeypatch.setattr("nephila.dedup.listings.MISSED", 3)
+    environment = LearnedEnvironment(tmp_path / "learned", sync=False)
+    kept = LmdbListings(environment)
+    for number in range(9):
+        assert kept.listed(Fingerprint(number.to_bytes(16, "big"))) is None
+    kept.keep(Fingerprint(bytes(16)), ListedNote(10, 9, b"text", TWO, 4))
+    assert kept.listed(Fingerprint(bytes(16))) == ListedNote(10, 9, b"text", TWO, 4)
+    assert len(kept._missed) == 2
+    environment.close()

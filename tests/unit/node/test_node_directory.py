@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from nephila.model.errors import CrawlDirectoryError, StorageError
-from nephila.node.directory import FORMAT, CrawlDirectory, file_system_of
+from nephila.node.directory import FORMAT, CrawlDirectory, file_size, file_system_of, plain_file_size
 
 
 def hold(root: Path, **more: Path) -> None:
@@ -157,3 +158,15 @@ def test_a_scope_that_cannot_be_saved_is_told(tmp_path: Path) -> None:
     directory = CrawlDirectory(tmp_path / "none")
     with pytest.raises(StorageError, match="scope"):
         directory.add_to_scope(lambda: b"domain a.test\n")
+
+
+def test_a_file_is_as_long_in_c_as_in_python(tmp_path: Path) -> None:
+    """Q1, S2: the size of the scope is told the same; a file that is not there has none."""
+    file = tmp_path / "scope"
+    for text in (None, b"", b"a line\n"):
+        if text is not None:
+            file.write_bytes(text)
+        assert file_size(os.fsencode(file)) == plain_file_size(os.fsencode(file)) == len(text or b"")
+    for ask in (file_size, plain_file_size):
+        with pytest.raises(NotADirectoryError):
+            ask(os.fsencode(file / "below"))
