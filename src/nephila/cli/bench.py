@@ -23,6 +23,7 @@ NAMES = (
     "frontier",
     "pages",
     "polite",
+    "sentence",
     "sitemaps",
     "slo",
     "streams",

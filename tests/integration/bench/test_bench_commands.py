@@ -6,6 +6,13 @@ import pytest
 from bench_commands import bench, document
 
 
+def test_the_sentence_alone_tells_what_it_takes() -> None:
+    """Q1: pages of both sizes are worked off, and the larger ones cost more."""
+    small, large = document("sentence", "--quick", "--json")["rows"]
+    assert (small["kilobytes"], large["kilobytes"]) == (3, 30)
+    assert 0 < small["us_per_page"] < large["us_per_page"]
+
+
 def test_the_api_tells_what_it_takes() -> None:
     """C1, O2: every endpoint, on a small crawl; none breaks."""
     report = document("api", "--json", "--size", "3000:300:600", "--times", "3", "--no-busy")
