@@ -12,7 +12,11 @@ and minute (`store_us`), and what a plain Python call costs there (`call_ns`; ab
 Memory is anonymous memory; what is mapped of the store is page cache, and reported apart. Bytes on disk are blocks of
 the whole directory, free pages of the store included.
 
+With `--calls` nothing is timed: the Python functions are counted that a page calls in the frontier, which is the same
+on every machine, however busy.
+
     nephila bench frontier [--json] [--quick] [--sizes URLS:HOSTS,...]
+    nephila bench frontier --calls
 """
 
 from __future__ import annotations
@@ -27,9 +31,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import lmdb
@@ -70,7 +76,7 @@ def address(host: int, number: int) -> Address:
 class World:
     """A frontier on disk, and how many URLs of each host have been met."""
 
-    def __init__(self, path: Path, hosts: int, *, sync: bool) -> None:
+    def __init__(self, path: Path, hosts: int, *, sync: bool, threaded: bool = True) -> None:
         self.hosts = hosts
         self.path = path
         self.clock = VirtualClock()
@@ -83,7 +89,7 @@ class World:
             recrawl=SimpleRecrawl(RecrawlSettings()),
             budget=replace(BudgetSettings(), first_urls=100_000),
         )
-        self.frontier = LmdbFrontier(path / "frontier", self.clock, policy)
+        self.frontier = LmdbFrontier(path / "frontier", self.clock, policy, threaded=threaded)
         self.random = random.Random(hosts)
         self.offset = int(time.time() * 1e6)
 
@@ -190,6 +196,40 @@ async def measure(path: Path, hosts: int, groups: int) -> dict[str, Any]:
         "anonymous_bytes": memory["RssAnon"],
         "mapped_bytes": memory["RssFile"],
     }
+
+
+async def count_calls(path: Path, hosts: int, groups: int) -> dict[str, float]:
+    """The calls of the frontier's own functions a page, by name; those of its thread among them, as it has none."""
+    world = World(path, hosts, sync=False, threaded=False)
+    frontier, calls, pages = world.frontier, Counter[str](), 0
+
+    def notice(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and "/nephila/frontier/" in frame.f_code.co_filename:
+            calls[f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_name}"] += 1
+
+    await world.fill(hosts * 10)
+    leases = await frontier.claim(GROUP, 3600)
+    for _ in range(groups):
+        work = [(lease, *world.page(lease)) for lease in leases]
+        pages += len(work)
+        world.clock.advance(1.1)
+        sys.setprofile(notice)
+        *_, leases = await asyncio.gather(
+            *(frontier.settle(lease.token, [settlement], release) for lease, settlement, release in work),
+            frontier.claim(GROUP, 3600),
+        )
+        sys.setprofile(None)
+    await frontier.close()
+    return {name: count / pages for name, count in calls.most_common()}
+
+
+def show_calls(most: int = 30) -> None:
+    """Count in a small store, and tell."""
+    with tempfile.TemporaryDirectory(prefix="nephila-bench-") as directory:
+        calls = asyncio.run(count_calls(Path(directory), 1_000, 3))
+    print(f"{sum(calls.values()):.1f} calls of Python functions of the frontier a page with 60 links, half of them new")
+    for name, count in list(calls.items())[:most]:
+        print(f"{count:8.2f} {name}")
 
 
 def store_us(directory: Path) -> float:
@@ -305,9 +345,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="small sizes only; ends within 45 s")
     parser.add_argument("--sizes", default="", metavar="URLS:HOSTS,...", help="other sizes than the usual ones")
+    parser.add_argument("--calls", action="store_true", help="count the calls of Python functions a page instead")
     parser.add_argument("--fill", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.calls:
+        show_calls()
+        return
     if given.fill:
         print(json.dumps(asyncio.run(fill(Path(given.fill[0]), int(given.fill[1]), int(given.fill[2])))))
         return

@@ -12,6 +12,7 @@ enum {
     FINGERPRINT = 16,
     AFTER_TAIL = FINGERPRINT + 2,
     HEAD = 9,         /* of a bundle, without the key of the page it came from; its last byte is the length of that */
+    LONGEST_VIA = 255,
     QUEUED = 0,
     PARKED = 1,
     PLACE_END = 10,   /* of a mark: its first byte and the nine of the place; the rank follows */
@@ -136,14 +137,13 @@ static PyObject *link_keys(PyObject *self, PyObject *const *arguments, Py_ssize_
         memcpy(bytes, PyBytes_AS_STRING(last_key), HOST_KEY);
         bytes[HOST_KEY] = URL_MARK;
         memcpy(bytes + HOST_KEY + 1, PyBytes_AS_STRING(read.fingerprint), 8);
-        known = PyDict_GetItemWithError(keyed, key);
-        int failed = known == NULL && PyErr_Occurred();
-        if (known != NULL) {
+        Py_ssize_t before = PyDict_GET_SIZE(keyed);
+        known = PyDict_SetDefault(keyed, key, candidate);
+        int failed = known == NULL;
+        if (!failed && PyDict_GET_SIZE(keyed) == before) { /* a second link to the same URL */
             PyObject *better = PyObject_CallFunctionObjArgs(arguments[3], known, candidate, NULL);
             failed = better == NULL || PyDict_SetItem(keyed, key, better) < 0;
             Py_XDECREF(better);
-        } else if (!failed) {
-            failed = PyDict_SetItem(keyed, key, candidate) < 0;
         }
         Py_DECREF(key);
         if (failed)
@@ -353,24 +353,63 @@ static int read_entry(const Candidate *read, const char *name, Py_ssize_t name_l
 
 /* What the bundles of one call share. */
 typedef struct {
-    PyObject *head, *prefix, *writes;
+    PyObject *prefix, *writes;
     const char *name;
-    Py_ssize_t name_length;
+    Py_ssize_t name_length, head_length;
     uint32_t seed;
-    char rank;
+    unsigned char rank;
+    unsigned char head[HEAD + LONGEST_VIA];
 } Packing;
+
+/* Packs what the URLs share: (admitted, cycle, rank, hops, via). Of a page on the same host only the fingerprint is
+ * kept of its key. */
+static int pack_head(Packing *packing, PyObject *head) {
+    long long fields[4];
+    if (!PyTuple_Check(head) || PyTuple_GET_SIZE(head) != 5 || !PyBytes_Check(PyTuple_GET_ITEM(head, 4))) {
+        PyErr_SetString(PyExc_TypeError, "a head is (admitted, cycle, rank, hops, via)");
+        return -1;
+    }
+    for (int at = 0; at < 4; at++) {
+        fields[at] = PyLong_AsLongLong(PyTuple_GET_ITEM(head, at));
+        if (fields[at] == -1 && PyErr_Occurred())
+            return -1;
+    }
+    const char *via = PyBytes_AS_STRING(PyTuple_GET_ITEM(head, 4));
+    Py_ssize_t length = PyBytes_GET_SIZE(PyTuple_GET_ITEM(head, 4));
+    if (length >= HOST_KEY && memcmp(via, PyBytes_AS_STRING(packing->prefix), HOST_KEY) == 0) {
+        Py_ssize_t known = length > HOST_KEY ? HOST_KEY + 1 : HOST_KEY;
+        via += known;
+        length -= known;
+    }
+    if (fields[0] < 0 || fields[0] > UINT32_MAX || fields[1] < 0 || fields[2] < 0 || fields[2] > UINT8_MAX ||
+        fields[3] < 0 || length > LONGEST_VIA) {
+        PyErr_SetString(PyExc_ValueError, "a head does not fit into its bytes");
+        return -1;
+    }
+    long long cycle = fields[1] > UINT16_MAX ? UINT16_MAX : fields[1];
+    for (int at = 0; at < 4; at++)
+        packing->head[at] = (unsigned char)(fields[0] >> (24 - 8 * at));
+    packing->head[4] = (unsigned char)(cycle >> 8);
+    packing->head[5] = (unsigned char)cycle;
+    packing->head[6] = packing->rank = (unsigned char)fields[2];
+    packing->head[7] = (unsigned char)(fields[3] > UINT8_MAX ? UINT8_MAX : fields[3]);
+    packing->head[HEAD - 1] = (unsigned char)length;
+    memcpy(packing->head + HEAD, via, (size_t)length);
+    packing->head_length = HEAD + length;
+    return 0;
+}
 
 /* The bytes of one bundle: the head, then the entries, the first of them last. */
 static PyObject *bundle_value(const Packing *packing, const Entry *entries, Py_ssize_t from, Py_ssize_t to) {
-    Py_ssize_t size = PyBytes_GET_SIZE(packing->head);
+    Py_ssize_t size = packing->head_length;
     for (Py_ssize_t at = from; at < to; at++)
         size += 1 + entries[at].length + AFTER_TAIL;
     PyObject *value = PyBytes_FromStringAndSize(NULL, size);
     if (value == NULL)
         return NULL;
     char *put = PyBytes_AS_STRING(value);
-    memcpy(put, PyBytes_AS_STRING(packing->head), (size_t)PyBytes_GET_SIZE(packing->head));
-    put += PyBytes_GET_SIZE(packing->head);
+    memcpy(put, packing->head, (size_t)packing->head_length);
+    put += packing->head_length;
     for (Py_ssize_t at = to - 1; at >= from; at--) {
         const Entry *entry = &entries[at];
         Py_ssize_t tail = entry->length + 1;
@@ -409,7 +448,7 @@ static PyObject *bundle_key(const Packing *packing, const Entry *first) {
 static int mark_urls(const Packing *packing, PyObject *key, PyObject *const *url_keys, Py_ssize_t from, Py_ssize_t to) {
     char mark[PLACE_END + 1] = {QUEUED};
     memcpy(mark + 1, PyBytes_AS_STRING(key) + HOST_KEY + 1, PLACE_END - 1);
-    mark[PLACE_END] = packing->rank;
+    mark[PLACE_END] = (char)packing->rank;
     PyObject *marked = PyBytes_FromStringAndSize(mark, sizeof mark);
     int failed = marked == NULL;
     for (Py_ssize_t at = from; !failed && at < to; at++) {
@@ -434,18 +473,18 @@ static int add_bundle(PyObject *bundles, const Packing *packing, const Entry *en
 }
 
 static PyObject *pack_bundles(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-    if (count != 8 || !PyBytes_Check(arguments[0]) || !PyUnicode_Check(arguments[1]) || !PyDict_Check(arguments[2]) ||
-        !PyBytes_Check(arguments[5]) || PyBytes_GET_SIZE(arguments[5]) != HOST_KEY + PLACE_END - TIE ||
-        !PyList_Check(arguments[7])) {
-        PyErr_SetString(PyExc_TypeError, "pack_bundles(head, host, urls, room, seed, prefix, rank, writes)");
+    if (count != 7 || !PyUnicode_Check(arguments[1]) || !PyDict_Check(arguments[2]) || !PyBytes_Check(arguments[5]) ||
+        PyBytes_GET_SIZE(arguments[5]) != HOST_KEY + PLACE_END - TIE || !PyList_Check(arguments[6])) {
+        PyErr_SetString(PyExc_TypeError, "pack_bundles(head, host, urls, most, seed, prefix, writes)");
         return NULL;
     }
-    Py_ssize_t room = PyLong_AsSsize_t(arguments[3]);
-    Packing packing = {arguments[0], arguments[5], arguments[7], NULL, 0,
-                       (uint32_t)PyLong_AsUnsignedLongMask(arguments[4]), (char)PyLong_AsLong(arguments[6])};
+    Packing packing = {.prefix = arguments[5], .writes = arguments[6]};
+    packing.seed = (uint32_t)PyLong_AsUnsignedLongMask(arguments[4]);
+    Py_ssize_t most = PyLong_AsSsize_t(arguments[3]);
     packing.name = PyUnicode_AsUTF8AndSize(arguments[1], &packing.name_length);
-    if (packing.name == NULL || PyErr_Occurred())
+    if (packing.name == NULL || PyErr_Occurred() || pack_head(&packing, arguments[0]) < 0)
         return NULL;
+    Py_ssize_t room = most - packing.head_length;
     Py_ssize_t urls = PyDict_GET_SIZE(arguments[2]), at = 0, position = 0;
     Entry *entries = PyMem_Malloc((size_t)(urls ? urls : 1) * sizeof *entries);
     PyObject **url_keys = PyMem_Malloc((size_t)(urls ? urls : 1) * sizeof *url_keys);
@@ -475,42 +514,6 @@ static PyObject *pack_bundles(PyObject *self, PyObject *const *arguments, Py_ssi
     return bundles;
 }
 
-/* Takes the entry of one URL, by the whole of its fingerprint or the first half, out of a bundle. */
-static PyObject *take_entry(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-    if (count != 2 || !PyBytes_Check(arguments[0]) || !PyBytes_Check(arguments[1]) ||
-        PyBytes_GET_SIZE(arguments[1]) > FINGERPRINT) {
-        PyErr_SetString(PyExc_TypeError, "take_entry(bundle, fingerprint)");
-        return NULL;
-    }
-    const unsigned char *bundle = (const unsigned char *)PyBytes_AS_STRING(arguments[0]);
-    Py_ssize_t size = PyBytes_GET_SIZE(arguments[0]), wanted = PyBytes_GET_SIZE(arguments[1]), end = size;
-    Py_ssize_t start = size < HEAD ? size : HEAD + bundle[HEAD - 1];
-    while (end > start) {
-        Py_ssize_t from = end < start + AFTER_TAIL ? -1 : end - AFTER_TAIL - (bundle[end - 2] << 8 | bundle[end - 1]);
-        if (from < start) {
-            PyErr_SetString(PyExc_ValueError, "a bundle is damaged");
-            return NULL;
-        }
-        if (memcmp(bundle + end - AFTER_TAIL, PyBytes_AS_STRING(arguments[1]), (size_t)wanted) == 0) {
-            PyObject *entry = PyBytes_FromStringAndSize((const char *)bundle + from, end - from), *rest;
-            if (size - (end - from) == start)
-                rest = Py_NewRef(Py_None);
-            else if ((rest = PyBytes_FromStringAndSize(NULL, size - (end - from))) != NULL) {
-                memcpy(PyBytes_AS_STRING(rest), bundle, (size_t)from);
-                memcpy(PyBytes_AS_STRING(rest) + from, bundle + end, (size_t)(size - end));
-            }
-            if (entry == NULL || rest == NULL) {
-                Py_XDECREF(entry);
-                Py_XDECREF(rest);
-                return NULL;
-            }
-            return Py_BuildValue("(NN)", entry, rest);
-        }
-        end = from;
-    }
-    Py_RETURN_NONE;
-}
-
 static PyObject *xxh32_of(PyObject *self, PyObject *arguments) {
     Py_buffer text;
     unsigned long seed;
@@ -528,8 +531,6 @@ PyMethodDef nephila_frontier_methods[] = {
      "New URLs by host, and the known ones that need a closer look."},
     {"pack_bundles", (PyCFunction)(void (*)(void))pack_bundles, METH_FASTCALL,
      "New URLs of a host as bundles by key; what goes under the keys of the URLs is added to the writes."},
-    {"take_entry", (PyCFunction)(void (*)(void))take_entry, METH_FASTCALL,
-     "The entry of a URL in a bundle and what is left without it; None where it is not in there."},
     {"xxh32", xxh32_of, METH_VARARGS, "XXH32 of bytes under a seed, for the tests."},
     {NULL, NULL, 0, NULL},
 };

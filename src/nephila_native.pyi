@@ -41,16 +41,14 @@ def sort_links(
     list[tuple[bytes, bytes, Candidate]],
 ]: ...
 def pack_bundles(
-    head: bytes,
+    head: tuple[int, int, int, int, bytes],
     host: str,
     urls: dict[bytes, Candidate],
-    room: int,
+    most: int,
     seed: int,
     prefix: bytes,
-    rank: int,
     writes: list[tuple[bytes, bytes]],
 ) -> list[tuple[bytes, bytes, int]]: ...
-def take_entry(bundle: bytes, fingerprint: bytes) -> tuple[bytes, bytes | None] | None: ...
 def xxh32(text: bytes, seed: int) -> int: ...
 
 # head.c; twin in nephila/fetch/head.py
@@ -60,6 +58,14 @@ def open_answer(data: bytes, head: type[Head]) -> Opening | None: ...
 # nouns.c; its twin is what a class does anyway (nephila/model/noun.py)
 
 def quicken(cls: type, fields: tuple[tuple[str, int, object, bool], ...]) -> bool: ...
+
+# bundles.c; twins in nephila/frontier/embedded/unpacking.py
+
+def split_off(bundle: bytes, fingerprint: bytes, rank: int) -> tuple[bytes, bytes, int, bytes | None] | None: ...
+def take_url(
+    bundle: bytes, fingerprint: bytes, host_key: bytes
+) -> tuple[str, int, int, int, bytes, bytes | None] | None: ...
+def next_url(bundle: bytes, end: int, host_key: bytes) -> tuple[int, str, bytes, int, int, bytes] | None: ...
 
 # near.c; twins in nephila/dedup/near_twin.py
 

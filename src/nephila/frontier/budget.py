@@ -26,8 +26,8 @@ BITS = 64
 _WORD = (1 << BITS) - 1
 _LAST = 0.5
 """Taken for the number of unset bits when there is none: the estimate would be infinite."""
-_ESTIMATES = tuple(BITS * log(BITS / max(BITS - count, _LAST)) for count in range(BITS + 1))
-"""By the number of bits that are set."""
+ESTIMATES = tuple(BITS * log(BITS / max(BITS - count, _LAST)) for count in range(BITS + 1))
+"""How many domains were marked, about, by the number of bits that are set."""
 
 
 def mark_referrer(bitmap: int, domain_hash: int) -> int:
@@ -37,7 +37,7 @@ def mark_referrer(bitmap: int, domain_hash: int) -> int:
 
 def referrers(bitmap: int) -> float:
     """How many different registrable domains were marked, about."""
-    return _ESTIMATES[(bitmap & _WORD).bit_count()]
+    return ESTIMATES[(bitmap & _WORD).bit_count()]
 
 
 def url_allowance(settings: BudgetSettings, fresh_pages: int, bitmap: int, quality: float) -> int:

@@ -48,6 +48,7 @@ _PLACE = struct.Struct(">IB4s")
 _STANDING = struct.Struct(">IB")
 """The same without the tie."""
 _READY = struct.Struct(">BIIQ4s")
+_SINCE = struct.Struct(">BQ4s")
 _MAX_COUNT = 0xFFFF_FFFF
 _MAX_STEP = 0xFF_FFFF
 _LANE_SHIFT = 24
@@ -76,12 +77,13 @@ def lane_of(supply: Supply, level: Level) -> int:
     return 0 if level is Level.IMMEDIATE else 3 * supply + level
 
 
-_LEVELS = (Level.IMMEDIATE, *(Level.HIGH, Level.MEDIUM, Level.LOW) * 2)
+LEVELS = (Level.IMMEDIATE, *(Level.HIGH, Level.MEDIUM, Level.LOW) * 2)
+"""The classes by lane, for whoever asks for each page."""
 
 
 def level_of_lane(lane: int) -> Level:
     """The class that a lane belongs to."""
-    return _LEVELS[lane]
+    return LEVELS[lane]
 
 
 def supply_of_lane(lane: int) -> Supply:
@@ -101,7 +103,16 @@ def step_for(now_step: int, score: int) -> int:
 
 def score_at(step: int, now_step: int) -> int:
     """The score that a URL has by now, waiting included."""
-    return max(0, min(TOP_SCORE, now_step + TOP_SCORE - step))
+    score = now_step + TOP_SCORE - step
+    if 0 <= score <= TOP_SCORE:
+        return score
+    return TOP_SCORE if score > 0 else 0
+
+
+_LIFTED = tuple(
+    tuple((3 if lane > 3 else 0) + min(level, (lane - 1) % 3 + 1) for level in range(4)) for lane in range(LANES)
+)
+"""By lane and by the level of the present score: the lane that a URL is in, where nothing holds it down."""
 
 
 def effective_lane(lane: int, step: int, now_step: int, settings: PrioritySettings, lowered: int = 0) -> int:
@@ -110,6 +121,8 @@ def effective_lane(lane: int, step: int, now_step: int, settings: PrioritySettin
         return 0
     score = score_at(step, now_step)
     level = 1 if score >= settings.high_from else 2 if score >= settings.medium_from else 3
+    if not lowered:
+        return _LIFTED[lane][level]
     level = min(3, min(level, (lane - 1) % 3 + 1) + lowered)
     return (3 if lane > 3 else 0) + level
 
@@ -122,6 +135,12 @@ def pack_place(lane: int, step: int, depth: int, tie: bytes) -> bytes:
 def pack_standing(lane: int, step: int, depth: int) -> bytes:
     """How a place begins: all of it but the tie-break."""
     return _STANDING.pack(lane << _LANE_SHIFT | step, min(depth, 255))
+
+
+def standing_of_new(settings: PrioritySettings, now_step: int, score: int, depth: int) -> bytes:
+    """How the place begins of a URL that was never fetched and has its class by its score."""
+    lane = 1 if score >= settings.high_from else 2 if score >= settings.medium_from else 3
+    return _STANDING.pack(lane << _LANE_SHIFT | min(now_step + TOP_SCORE - score, _MAX_STEP), min(depth, 255))
 
 
 def read_place(place: bytes) -> Place:
@@ -148,7 +167,7 @@ def ready_key(lane: int, domain_count: int, place: bytes, work_since: int) -> by
 
 def since_key(work_since: int, name: str, seed: int) -> bytes:
     """The place of a ready host by how long it has had work (F7)."""
-    return bytes((STARVING_LANE,)) + max(work_since, 0).to_bytes(8, "big") + tie_of(name.encode(), seed)
+    return _SINCE.pack(STARVING_LANE, max(work_since, 0), xxh32_digest(name.encode(), seed & 0xFFFF_FFFF))
 
 
 def count_in_ready_key(key: bytes) -> int:

@@ -59,6 +59,7 @@ _FINE = 4
 
 _STEPS_PER_DOUBLING = _PER_DOUBLING * _FINE
 _LAST_STEP = (RANKS - 1) * _FINE
+_STEP_OF_ONE = _OF_ONE * _FINE
 
 _ABROAD = 4.0
 """Times the base for a link to another domain. On the webs of the tests 4 holds 0.01 to 0.03 more of the PageRank than
@@ -115,10 +116,12 @@ def share(rank: int, outlinks: int, domain_pages: int, weight: float = 1.0) -> S
     page's first visit, and `weight_of` the gap at any other.
     """
     handed_on = _HANDED_ON * _CASH[rank]
-    base = 1.0 / sqrt(max(1, domain_pages))
-    inside = _step_of((handed_on + base) / max(1, outlinks))
-    abroad = _step_of((handed_on + _ABROAD * base) / max(1, outlinks))
-    less = 0 if weight >= 1.0 else round(log2(max(weight, 1e-9)) * _STEPS_PER_DOUBLING)
+    base, links = 1.0 / sqrt(domain_pages or 1), outlinks or 1
+    inside = round(log2((handed_on + base) / links) * _STEPS_PER_DOUBLING) + _STEP_OF_ONE
+    abroad = round(log2((handed_on + _ABROAD * base) / links) * _STEPS_PER_DOUBLING) + _STEP_OF_ONE
+    if weight >= 1.0:
+        return Share(_tables(inside), _tables(abroad))
+    less = round(log2(max(weight, 1e-9)) * _STEPS_PER_DOUBLING)
     return Share(_part(inside, inside + less), _part(abroad, abroad + less))
 
 
@@ -160,11 +163,6 @@ def authority(rank: int, mean: int, referring_domains: float) -> float:
     return whole
 
 
-def _step_of(cash: float) -> int:
-    """The nearest step of a part."""
-    return round(log2(cash) * _STEPS_PER_DOUBLING) + _OF_ONE * _FINE
-
-
 def _entry(cash: float) -> int:
     """The rank whose cash is just below, and in the 32 lower bits the probability of the next one."""
     if cash <= _CASH[0]:
@@ -180,12 +178,13 @@ def _entry(cash: float) -> int:
 
 def _part(new: int, known: int) -> Part:
     """By the steps of what a new target gets and of what a known one gets."""
-    table = _tables(min(max(known, 0), _LAST_STEP))
-    return table if new == known else Part(_tables(min(max(new, 0), _LAST_STEP)).new, table.known)
+    return Part(_tables(new).new, _tables(known).known)
 
 
-@cache  # at most 509 steps, 2.5 MB
+@cache  # at most 509 steps, 2.5 MB; those beyond the ends share the tables of the ends
 def _tables(step: int) -> Part:
     """For a new target and for each rank of a known one the entry after the part was added."""
+    if not 0 <= step <= _LAST_STEP:
+        return _tables(min(max(step, 0), _LAST_STEP))
     cash = float(2.0 ** ((step / _FINE - _OF_ONE) / _PER_DOUBLING))
     return Part(_entry(cash), tuple(_entry(before + cash) for before in _CASH))

@@ -216,11 +216,14 @@ def judge(
     """Count a fetch in the tallies of its patterns, which are changed; what it brought is returned."""
     result = assess(tallies, seen)
     tallies[-1].hopes = 0 if result is Yield.FRESH else tallies[-1].hopes + 1
-    undone = round((1 - fresh_share) / fresh_share)
+    undone, hour = round((1 - fresh_share) / fresh_share), now_s // _HOUR_S
+    shape = _shape(seen)
     for tally, patience in zip(tallies, _PATIENCE[-len(tallies) :], strict=True):
         speaks_for_itself = tally.fetched >= settings.stop_after * patience
-        _count(tally, seen, result, undone)
-        _pour(tally, seen.inside, now_s)
+        _count(tally, seen, shape, result, undone)
+        if hour != tally.poured_hour:
+            tally.poured, tally.poured_hour = 0, hour
+        tally.poured += seen.inside
         _move(tally, result, settings, patience, now_s)
         if speaks_for_itself:
             break
@@ -294,21 +297,19 @@ def _day(at_s: int) -> str:
 def _says_nothing_new(tallies: Sequence[SkeletonTally], seen: Observation) -> bool:
     """Whether the text is known, or known but for its numbers or a few words where only those are varied."""
     text = seen.text[:_HASH_BYTES]
-    if text and any(_knows(tally.texts, text) for tally in tallies):
-        return True
-    shape = _shape(seen)
+    if text:
+        for tally in tallies:
+            if text in tally.texts and _place(tally.texts, text) >= 0:
+                return True
     kind = tallies[0] if len(tallies) == 3 and tallies[0].fetched >= _ESTABLISHED else tallies[-2]
     if not (kind.pattern in seen.found_on or dated(tallies[0].pattern)):
         return False
-    return seen.near or (bool(shape) and _knows(kind.shapes, shape))
+    shape = _shape(seen)
+    return seen.near or (bool(shape) and _place(kind.shapes, shape) >= 0)
 
 
 def _shape(seen: Observation) -> bytes:
     return seen.shape[:_HASH_BYTES] or (_NO_TEXT if seen.outlinks else b"")
-
-
-def _knows(ring: bytes, found: bytes) -> bool:
-    return _place(ring, found) >= 0
 
 
 def _place(ring: bytes, found: bytes) -> int:
@@ -323,13 +324,12 @@ def _remembering(ring: bytes, found: bytes) -> bytes:
     """The ring with a hash as the most recent one, once."""
     if not found:
         return ring
-    at = _place(ring, found)
-    if at >= 0:
+    if found in ring and (at := _place(ring, found)) >= 0:
         ring = ring[:at] + ring[at + _HASH_BYTES :]
     return (ring + found)[-RING * _HASH_BYTES :]
 
 
-def _count(tally: SkeletonTally, seen: Observation, result: Yield, undone: int) -> None:
+def _count(tally: SkeletonTally, seen: Observation, shape: bytes, result: Yield, undone: int) -> None:
     tally.fetched += 1
     tally.errors += seen.error
     tally.duplicates += seen.duplicate and not seen.error
@@ -342,21 +342,15 @@ def _count(tally: SkeletonTally, seen: Observation, result: Yield, undone: int) 
         tally.example = seen.url[:_MAX_EXAMPLE]
     if not seen.error:
         tally.texts = _remembering(tally.texts, seen.text[:_HASH_BYTES])
-        tally.shapes = _remembering(tally.shapes, _shape(seen))
-
-
-def _pour(tally: SkeletonTally, inside: int, now_s: int) -> None:
-    hour = now_s // _HOUR_S
-    if hour != tally.poured_hour:
-        tally.poured, tally.poured_hour = 0, hour
-    tally.poured += inside
+        tally.shapes = _remembering(tally.shapes, shape)
 
 
 def _move(tally: SkeletonTally, result: Yield, settings: TrapSettings, patience: float, now_s: int) -> None:
     """Bring a tally into the state that its figures ask for."""
     slow, stop = settings.slow_after * patience, settings.stop_after * patience
-    limit = settings.poured_per_hour * (_PROVEN_FACTOR if has_merit(tally, settings) else 1)
-    pours = tally.poured > limit
+    pours = tally.poured > settings.poured_per_hour and (
+        tally.poured > settings.poured_per_hour * _PROVEN_FACTOR or not has_merit(tally, settings)
+    )
     if pours:
         tally.flagged_s = now_s
     state = tally.state

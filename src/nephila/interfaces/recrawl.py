@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from nephila.model.noun import noun
 from nephila.model.policy import Tier
 
 
@@ -23,7 +23,7 @@ class History(NamedTuple):
     gone_since_s: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Visit:
     """One answer."""
 

@@ -6,8 +6,8 @@ from xxhash import xxh3_128_digest, xxh32_intdigest
 
 from nephila.dedup import near_twin
 from nephila.dedup.near_run import run_bytes
-from nephila.frontier.embedded import links
-from nephila.frontier.embedded.bundle import BUNDLE_BYTES, Head, pack_head
+from nephila.frontier.embedded import links, unpacking
+from nephila.frontier.embedded.bundle import BUNDLE_BYTES
 from nephila.model.page import Link
 from nephila.model.task import Candidate, Level
 from nephila.native import AVAILABLE, native
@@ -76,17 +76,24 @@ def check_bundles(data: bytes) -> None:
     urls: dict[bytes, Candidate] = {one.address.fingerprint: one for one in page}
     if not urls:
         return
-    head = pack_head(Head(1, 2, 3, 4, bytes(room % 30)), bytes(12))
     marks: tuple[links.Writes, links.Writes] = ([], [])
     prefix, rank = bytes(range(_PREFIX_BYTES)), choices.number(128)
-    told = (head, _HOSTS[0], urls, BUNDLE_BYTES - room, 7, prefix, rank)
+    head = (1, 2, rank, 4, bytes(room % 30))
+    told = (head, _HOSTS[0], urls, BUNDLE_BYTES - room, 7, prefix)
     bundles = links.plain_pack_bundles(*told, marks[0])
     assert native.pack_bundles(*told, marks[1]) == bundles
     assert marks[0] == marks[1]
     for fingerprint in urls:
         for size in (8, 16):
             wanted = fingerprint[:size]
-            assert native.take_entry(bundles[0][1], wanted) == links.plain_take_entry(bundles[0][1], wanted)
+            moved = native.split_off(bundles[0][1], wanted, rank)
+            assert moved == unpacking.plain_split_off(bundles[0][1], wanted, rank)
+            told_of = native.take_url(bundles[0][1], wanted, bytes(12))
+            assert told_of == unpacking.plain_take_url(bundles[0][1], wanted, bytes(12))
+    end: int = len(bundles[0][1])
+    while (found := native.next_url(bundles[0][1], end, bytes(12))) is not None:
+        assert found == unpacking.plain_next_url(bundles[0][1], end, bytes(12))
+        end = found[0]
 
 
 def check_near(data: bytes) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh3_128_digest, xxh32_intdigest
 
-from nephila.frontier.embedded import links
-from nephila.frontier.embedded.bundle import BUNDLE_BYTES, Head, pack_head
+from nephila.frontier.embedded import links, unpacking
+from nephila.frontier.embedded.bundle import BUNDLE_BYTES, Fields
 from nephila.frontier.lifecycle import State
 from nephila.model.task import Candidate, Level
 from nephila.native import AVAILABLE, native
@@ -91,15 +92,23 @@ def test_keys_new_and_known_links_are_told_apart_alike(page: list[Candidate], da
     assert native_writes == plain_writes
 
 
-@given(st.lists(candidates(), max_size=60), st.binary(max_size=40), st.integers(0, 2**40), st.integers(0, 127))
-def test_bundles_are_packed_alike(page: list[Candidate], head: bytes, seed: int, rank: int) -> None:
+heads = st.tuples(
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 70_000),
+    st.integers(0, 127),
+    st.integers(0, 300),
+    st.sampled_from((b"", PREFIX[:12] + b"\1" + bytes(8), b"\7" * 21)),
+)
+
+
+@given(st.lists(candidates(), max_size=60), heads, st.integers(0, 2**40))
+def test_bundles_are_packed_alike(page: list[Candidate], head: Fields, seed: int) -> None:
     """F8: bundles from C are those from Python, byte for byte, however many there are, and so are the marks of URLs."""
     urls = {one.address.fingerprint: one for one in page}
-    room = BUNDLE_BYTES - len(head)
     plain_writes: links.Writes = [(b"before", b"")]
     native_writes: links.Writes = [(b"before", b"")]
-    expected = links.plain_pack_bundles(head, HOSTS[0], urls, room, seed, PREFIX, rank, plain_writes)
-    assert native.pack_bundles(head, HOSTS[0], urls, room, seed, PREFIX, rank, native_writes) == expected
+    expected = links.plain_pack_bundles(head, HOSTS[0], urls, BUNDLE_BYTES, seed, PREFIX, plain_writes)
+    assert native.pack_bundles(head, HOSTS[0], urls, BUNDLE_BYTES, seed, PREFIX, native_writes) == expected
     assert native_writes == plain_writes
     assert [key for key, _ in native_writes] == [b"before", *urls]
 
@@ -110,10 +119,48 @@ def test_the_hash_is_xxh32(text: bytes, seed: int) -> None:
 
 
 @given(st.lists(candidates(), min_size=1, max_size=20), st.integers(0, 30), st.sampled_from((8, 16)))
-def test_entries_are_taken_out_alike(page: list[Candidate], at: int, size: int) -> None:
+def test_entries_are_split_off_alike(page: list[Candidate], at: int, size: int) -> None:
     """F3: a URL leaves its bundle, and nothing else does."""
-    head = pack_head(Head(1, 2, 3, 4, bytes(21)), bytes(12))
+    head = (1, 2, 3, 4, bytes(21))
     urls = {one.address.fingerprint: one for one in page}
-    ((_, bundle, _),) = native.pack_bundles(head, HOSTS[0], urls, 100_000, 0, PREFIX, 0, [])
+    ((_, bundle, _),) = native.pack_bundles(head, HOSTS[0], urls, 100_000, 0, PREFIX, [])
     wanted = [*urls, bytes(16)][at % (len(urls) + 1)][:size]
-    assert native.take_entry(bundle, wanted) == links.plain_take_entry(bundle, wanted)
+    assert native.split_off(bundle, wanted, 127) == unpacking.plain_split_off(bundle, wanted, 127)
+
+
+@given(
+    st.lists(candidates(), min_size=1, max_size=20),
+    st.integers(0, 30),
+    st.sampled_from((8, 16)),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from((b"", PREFIX[:12] + b"\1" + bytes(8), b"\7" * 21)),
+)
+def test_urls_are_taken_out_alike(page: list[Candidate], at: int, size: int, admitted_s: int, via: bytes) -> None:
+    """F3: what a bundle knows of a URL is the same in C and in Python, whichever page it was found on."""
+    head = (admitted_s, 65_535, 3, 255, via)
+    urls = {one.address.fingerprint: one for one in page}
+    ((_, bundle, _),) = native.pack_bundles(head, HOSTS[0], urls, 100_000, 0, PREFIX, [])
+    wanted = [*urls, bytes(16)][at % (len(urls) + 1)][:size]
+    taken = native.take_url(bundle, wanted, PREFIX[:12])
+    assert taken == unpacking.plain_take_url(bundle, wanted, PREFIX[:12])
+    if taken is not None:
+        assert taken[1:5] == (admitted_s, 65_535, 255, via)
+    met, end = list[bytes](), len(bundle)
+    while (found := native.next_url(bundle, end, PREFIX[:12])) is not None:
+        assert found == unpacking.plain_next_url(bundle, end, PREFIX[:12])
+        end = found[0]
+        met.append(found[2])
+    assert met == list(urls)
+    assert unpacking.plain_next_url(bundle, end, PREFIX[:12]) is None
+
+
+@pytest.mark.parametrize("bundle", [b"", bytes(8), bytes(8) + b"\5", bytes(9) + bytes(17), bytes(9) + b"\xff" * 20])
+def test_a_damaged_bundle_is_told(bundle: bytes) -> None:
+    """F8: nothing is read beyond the bytes that are there."""
+    for call in (
+        lambda: native.split_off(bundle, bytes(16), 0),
+        lambda: native.take_url(bundle, bytes(16), bytes(12)),
+        lambda: native.next_url(bundle, len(bundle), bytes(12)),
+    ):
+        with pytest.raises(ValueError, match="damaged"):
+            call()

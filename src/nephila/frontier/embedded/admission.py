@@ -23,8 +23,8 @@ from nephila.urls import registrable_domain
 
 from . import shelving
 from .book import Book, pack
-from .bundle import Head, fingerprint_of, pack_entry, pack_head
-from .links import Kind, New, Writes, link_keys, sort_links
+from .bundle import Head, fingerprint_of, pack_entry
+from .links import Group, Kind, New, Writes, link_keys, sort_links
 from .marks import queued_mark
 from .queueing import Standing, enqueue, enqueue_new
 from .records import HostState, RefusalNote
@@ -57,6 +57,7 @@ class Source(NamedTuple):
 
 
 SEEDS = Source()
+_NOTHING = Admission()
 
 REFERRED_REMEMBERED = 10_000
 """Hosts of which it is known which referrers are counted: some two megabytes. What is forgotten is marked once more, in
@@ -70,28 +71,29 @@ def admit(
     book: Book, candidates: Sequence[Candidate], source: Source = SEEDS, met: list[Candidate] | None = None
 ) -> Admission:
     """Add the candidates that are new; those are told in `met`, where it is given."""
-    tables = book.tables
+    if not candidates:
+        return _NOTHING
+    tables, totals, cursor = book.tables, book.totals, book.cursor
+    url_key, share, salt, domain, _ = source
     keyed, hosts = link_keys(candidates, tables.host_keys, tables.host_key, _nearer)
-    found = book.cursor.getmulti(keyed)
+    found = cursor.getmulti(keyed)
     inside = abroad = None
-    if source.share is not None:
-        inside, abroad = source.share.inside.known, source.share.abroad.known
+    if share is not None:
+        (_, inside), (_, abroad) = share
     writes: Writes = []
-    later = book.totals.cycle > 1
-    new, again = sort_links(keyed, found, source.url_key, inside, abroad, source.salt, later, writes)
-    cooling = added = 0
-    for url_key, raw, candidate in again:
-        part = inside if source.is_inside(url_key) else abroad
-        cooling += meet_again(book, url_key, raw, candidate, part, source.salt, writes)
-    if source.domain:
+    new, again = sort_links(keyed, found, url_key, inside, abroad, salt, totals.cycle > 1, writes)
+    cooling = 0
+    for known_key, raw, candidate in again:
+        part = inside if source.is_inside(known_key) else abroad
+        cooling += meet_again(book, known_key, raw, candidate, part, salt, writes)
+    if domain:
         _count_referrers(book, hosts, source)
-    restricted = bool(book.totals.policies or book.blocklist())
-    for name, (urls, kind) in new.items():
-        added += _admit_new(book, hosts[name], name, urls, None if restricted else kind, source, writes)
-        if met is not None:
+    added = _admit_new(book, new, hosts, source, writes) if new else 0
+    if met is not None:
+        for urls, _ in new.values():
             met += urls.values()
-    book.cursor.putmulti(writes)
-    book.totals.urls += added
+    cursor.putmulti(writes)
+    totals.urls += added
     return Admission(added, len(candidates) - len(keyed) + len(found), cooling)
 
 
@@ -120,31 +122,63 @@ def _nearer(one: Candidate, other: Candidate) -> Candidate:
     return one._replace(depth=min(one.depth, other.depth), level=min(levels, default=None))
 
 
-def _admit_new(book: Book, key: bytes, name: str, new: New, kind: Kind | None, source: Source, writes: Writes) -> int:
-    """Queue or park the new URLs of one host; how many. `kind` is None where they differ or may be forbidden."""
-    host = book.host(key) or take_on(book, key, name)
-    rank = _first_rank(book, key, source)
-    if kind is not None and kind[1] is None and _lets_all_in(book, host, len(new)):
-        places = _queue_all(book, key, host, new, kind, rank, source, writes)
+def _admit_new(book: Book, new: dict[str, Group], hosts: dict[str, bytes], source: Source, writes: Writes) -> int:
+    """Queue or park the new URLs of a page, host by host; how many.
+
+    A page brings something new to five hosts. So what holds for most of them, that all of it is queued, is written out
+    here; whatever needs a closer look goes to `_look_closer`.
+    """
+    totals, policy, share = book.totals, book.policy, source.share
+    most = min(policy.budget.first_urls, policy.budget.queued_per_host)
+    unsectioned = policy.budget.queued_per_prefix // 2
+    ordinary = not (totals.policies or book.blocks or (policy.target_domains and not totals.covered))
+    inside = abroad = source.first_rank
+    if share is not None:
+        inside, abroad = (share.inside.new + source.salt) >> 32, (share.abroad.new + source.salt) >> 32
+    own = source.url_key[:DOMAIN_KEY_BYTES]
+    added = 0
+    for name, (urls, kind) in new.items():
+        key, count = hosts[name], len(urls)
+        host = book.host(key) or take_on(book, key, name)
+        rank = inside if key.startswith(own) else abroad
+        if share is not None:
+            totals.mean_rank = ranks.next_mean(totals.mean_rank, rank)
+        if (
+            not ordinary
+            or kind is None
+            or kind[1] is not None
+            or host.flagged
+            or host.over
+            or host.sections
+            or host.admitted + count > most
+            or sum(host.queued) + count > unsectioned
+        ):
+            added += _look_closer(book, key, host, urls, kind, rank, source, writes)
+            continue
+        places = _queue_all(book, key, host, urls, kind, rank, source, writes)
         if not is_behind(book, host, places):
             wake(book, key, host, places)
-        return len(new)
-    if book.totals.policies or book.blocklist():
+        added += count
+    return added
+
+
+def _look_closer(
+    book: Book, key: bytes, host: HostState, new: New, kind: Kind | None, rank: int, source: Source, writes: Writes
+) -> int:
+    """Queue or park the new URLs of one host, which may be of several kinds, or not all wanted; how many."""
+    restricted = bool(book.totals.policies or book.blocks)
+    if restricted:
         new = _without_forbidden(book, key, host, new, source)
-    places = []
+    places: list[bytes] = []
     for one_kind, urls in _by_kind(new).items():
-        if _lets_all_in(book, host, len(urls)):
+        if shelving.lets_in(book, host, len(urls)) and not counts_sections(book, host, len(urls)):
             places += _queue_all(book, key, host, urls, one_kind, rank, source, writes)
         else:
             places += _sort_out(book, key, host, one_kind, rank, source, urls, writes)
-    if (places or host.trap_at) and not (kind and kind[1] is None and is_behind(book, host, places)):
+    scored = not restricted and kind is not None and kind[1] is None
+    if (places or host.trap_at) and not (scored and is_behind(book, host, places)):
         wake(book, key, host, places)
     return len(new)
-
-
-def _lets_all_in(book: Book, host: HostState, count: int) -> bool:
-    """Whether so many URLs are queued without looking at each."""
-    return shelving.lets_in(book, host, count) and not counts_sections(book, host, count)
 
 
 def _queue_all(
@@ -156,12 +190,14 @@ def _queue_all(
         like = (rank, depth, bonus, host.referrers.bit_count())
         standing = book.standings.get(like)
         if standing is None:
-            standing = book.standings[like] = order.pack_standing(*_standing(book, key, host, kind, rank))
+            points = score_of(book, key, host, rank, depth, bonus)
+            standing = order.standing_of_new(book.policy.priority, book.step, points, depth)
+            book.standings[like] = standing
     else:
         standing = order.pack_standing(*_standing(book, key, host, kind, rank))
     host.admitted += len(urls)
-    head = pack_head(Head(book.wall_s, book.totals.cycle, rank, hops, source.url_key), key)
-    return enqueue_new(book, key, host, standing, head, rank, urls, writes)
+    head = (book.wall_s, book.totals.cycle, rank, hops, source.url_key)
+    return enqueue_new(book, key, host, standing, head, urls, writes)
 
 
 def _standing(book: Book, key: bytes, host: HostState, kind: Kind, rank: int) -> Standing:
@@ -245,26 +281,16 @@ def _count_referrers(book: Book, hosts: dict[str, bytes], source: Source) -> Non
         book.count_referrers(REFERRED_HOSTS // 10)
 
 
-def _first_rank(book: Book, key: bytes, source: Source) -> int:
-    """The rank of what a page brings to a host."""
-    share = source.share
-    if share is None:
-        return source.first_rank
-    rank = ranks.first(share.inside if source.is_inside(key) else share.abroad, source.salt)
-    totals = book.totals
-    totals.mean_rank = ranks.next_mean(totals.mean_rank, rank)
-    return rank
-
-
 def _without_forbidden(book: Book, key: bytes, host: HostState, new: New, source: Source) -> New:
     """The new URLs without those that a person's word keeps out: blocked (T7), or deeper than a policy allows (R4)."""
     domain = book.domain(key)
-    blocks, deepest = book.blocklist(), book.policy_of(domain).max_depth
+    blocks, deepest = book.blocks, book.policy_of(domain).max_depth
     allowed: New = {}
     refused: list[Refusal] = []
     for url_key, candidate in new.items():
-        block = blocks.find(host.name, candidate.address.url, candidate.address.fingerprint)
-        if block is not None:
+        address = candidate.address
+        block = blocks and blocks.find(host.name, address.url, address.fingerprint)
+        if block:
             refused.append(Refusal(candidate.address, "blocked", f"{block.pattern}: {block.reason}"))
         elif deepest is not None and candidate.depth > deepest:
             detail = f"depth {candidate.depth}, the policy of {domain.name} allows {deepest}"

@@ -35,6 +35,7 @@ from .records import (
     Place,
     RefusalNote,
     RobotsEntry,
+    Spelling,
     Totals,
     UrlRecord,
 )
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 pack = msgspec.msgpack.Encoder().encode
 read_url = msgspec.msgpack.Decoder(UrlRecord).decode
+read_spelling = msgspec.msgpack.Decoder(Spelling).decode
 read_host = msgspec.msgpack.Decoder(HostState).decode
 read_domain = msgspec.msgpack.Decoder(DomainState).decode
 read_lease = msgspec.msgpack.Decoder(LeaseRecord).decode
@@ -66,7 +68,10 @@ AGE_STEP_S = 4 * 3600
 
 NO_QUOTA = 1 << 62
 
-_ORDINARY = DomainPolicy()
+ORDINARY = DomainPolicy()
+"""Of a domain of which nobody has said anything."""
+_IDLE, _WAITING, _READY, _PARKED = Place
+"""Looked up once: until Python 3.12 a member of an enumeration costs as much as a call each time."""
 
 
 def time_key(moment: int) -> bytes:
@@ -105,12 +110,15 @@ class Policy:
 
 
 class Book:
-    """A write transaction and its context."""
+    """A write transaction and its context.
+
+    The transaction's own database is `web`: a look-up or a write that names none means that one.
+    """
 
     __slots__ = (
-        "_domain_states", "_domains_read", "_hosts_read", "_leased", "_policies", "ages", "covered", "cursor", "db",
-        "hosts", "now", "page_quota", "policy", "scores", "standings", "step", "tables", "timeline", "totals", "txn",
-        "wall_s", "web",
+        "_domain_states", "_domains_read", "_hosts_read", "_leased", "_policies", "ages", "blocks", "covered", "cursor",
+        "db", "hosts", "now", "page_quota", "policy", "ready", "scores", "standings", "step", "tables", "timeline",
+        "totals", "txn", "wall_s", "web",
     )  # fmt: skip
 
     def __init__(self, txn: Txn, tables: Tables, timeline: Timeline, policy: Policy, wall_s: int) -> None:
@@ -120,6 +128,8 @@ class Book:
         self.web = tables.web
         self.cursor = txn.cursor(db=tables.web)
         """For looking up and writing many at once."""
+        self.ready = txn.cursor(db=tables.db["ready"])
+        """For choosing the next host, once for each lease."""
         self.timeline = timeline
         self.policy = policy
         self.now = timeline.now()
@@ -143,6 +153,9 @@ class Book:
         self.covered: dict[int, tuple[bytes, ...]] = {}
         """Fingerprints that leases cover, by token, as far as they were asked for; of late, or a few too many."""
         self._policies: dict[str, DomainPolicy] = {}
+        self.blocks: Blocklist | None = None
+        """What may not be asked for (T7); None where nothing is."""
+        self.read_blocks()
 
     def write_back(self) -> None:
         """Write what changed of hosts and domains, the totals and the timeline's anchor."""
@@ -168,13 +181,14 @@ class Book:
         """The state of a host, shared by all verbs of this book."""
         host = self.hosts.get(key)
         if host is None:
-            raw = self.txn.get(key + STATE, db=self.web)
+            raw = self.txn.get(key + STATE)
             if raw is None:
                 return None
             host = self.hosts[key] = read_host(raw)
             self._hosts_read[key] = raw
-        if self.tables.referrers:
-            host.referrers |= self.tables.referrers.pop(key, 0)
+        referrers = self.tables.referrers
+        if key in referrers:
+            host.referrers |= referrers.pop(key)
         return host
 
     def count_referrers(self, hosts: int | None = None) -> None:
@@ -185,9 +199,11 @@ class Book:
 
     def known_host(self, key: bytes) -> HostState:
         """The state of a host that must exist."""
-        host = self.host(key)
-        if host is None:
-            raise KeyError(key)
+        host = self.hosts.get(key)
+        if host is None or key in self.tables.referrers:
+            host = self.host(key)
+            if host is None:
+                raise KeyError(key)
         return host
 
     def host_or_new(self, key: bytes, name: str) -> HostState:
@@ -204,7 +220,7 @@ class Book:
         key = key[:DOMAIN_KEY_BYTES]
         domain = self._domain_states.get(key)
         if domain is None:
-            raw = self.txn.get(key + NO_HOST + STATE, db=self.web)
+            raw = self.txn.get(key + NO_HOST + STATE)
             if raw is None:
                 domain = DomainState(name)
                 self.totals.domains_met += 1
@@ -221,35 +237,35 @@ class Book:
     def policy_of(self, domain: DomainState) -> DomainPolicy:
         """What holds for a domain by a person's word (R4)."""
         if not domain.policed:
-            return _ORDINARY
+            return ORDINARY
         policy = self._policies.get(domain.name)
         if policy is None:
             raw = self.txn.get(domain.name.encode(), db=self.db["policies"])
-            policy = self._policies[domain.name] = _ORDINARY if raw is None else read_policy(raw)
+            policy = self._policies[domain.name] = ORDINARY if raw is None else read_policy(raw)
         return policy
 
     def forget_policies(self) -> None:
         """A policy was changed in this book."""
         self._policies.clear()
 
-    def blocklist(self) -> Blocklist:
-        """What may not be asked for (T7); read again when it was changed, by whomever."""
+    def read_blocks(self) -> None:
+        """Read what may not be asked for, where it was changed since, by whomever."""
         version, blocks = self.tables.blocklist
         if version != self.totals.orders:
             with self.txn.cursor(db=self.db["blocks"]) as cursor:
                 blocks = Blocklist(read_block(raw) for _, raw in cursor)
             self.tables.blocklist = (self.totals.orders, blocks)
-        return blocks
+        self.blocks = blocks or None
 
-    def base_delay_ms(self, key: bytes) -> int:
-        """The base delay of a host."""
-        wanted = self.policy_of(self.domain(key)).delay_s
+    def base_delay_ms(self, domain: DomainState) -> int:
+        """The base delay of the hosts of a domain."""
+        wanted = self.policy_of(domain).delay_s if domain.policed else None
         return self.policy.base_delay_ms if wanted is None else int(wanted * 1000)
 
     def delay_of(self, key: bytes, host: HostState) -> int:
         """The delay that a host is owed now, milliseconds."""
-        base = self.base_delay_ms(key)
-        return max(base if host.delay_ms < 0 else host.delay_ms, host.crawl_delay_ms)
+        base = self.base_delay_ms(self.domain(key)) if host.delay_ms < 0 else host.delay_ms
+        return max(base, host.crawl_delay_ms)
 
     # Places of hosts: every move takes the host out of where it was
 
@@ -274,39 +290,39 @@ class Book:
         self.txn.delete(key, db=self.db["leased"])
         self._leased[key] = 0
         self.totals.hosts_leased -= 1
-        host.place, host.ready = Place.IDLE, []
+        host.place, host.ready = _IDLE, []
 
     def leave(self, key: bytes, host: HostState) -> None:
         """Take a host that is not leased out of the index it is in."""
-        match host.place:
-            case Place.WAITING:
-                self.txn.delete(time_key(host.next_at) + key, db=self.db["waiting"])
-                self.totals.hosts_waiting -= 1
-            case Place.READY:
-                self._unready(key, host)
-                host.ready = []
-                self.totals.hosts_ready -= 1
-            case Place.PARKED:
-                self.txn.delete(key, db=self.db["parked"])
-            case Place.IDLE:
-                pass
+        place = host.place
+        if place is _WAITING:
+            self.txn.delete(host.next_at.to_bytes(8, "big") + key, db=self.db["waiting"])
+            self.totals.hosts_waiting -= 1
+        elif place is _READY:
+            self._unready(key, host)
+            host.ready = []
+            self.totals.hosts_ready -= 1
+        elif place is _PARKED:
+            self.txn.delete(key, db=self.db["parked"])
         if host.reason:
             self._count_put_off(host, -1)
             host.reason = ""
-        host.place = Place.IDLE
+        host.place = _IDLE
 
     def wait(self, key: bytes, host: HostState, until: int, reason: str = "") -> None:
         """Put a host among the waiting ones."""
-        self.leave(key, host)
-        host.place, host.next_at, host.reason = Place.WAITING, max(until, 0), reason
-        self.txn.put(time_key(until) + key, b"", db=self.db["waiting"])
+        if host.place is not _IDLE or host.reason:
+            self.leave(key, host)
+        host.place, host.next_at, host.reason = _WAITING, max(until, 0), reason
+        self.txn.put(host.next_at.to_bytes(8, "big") + key, b"", db=self.db["waiting"])
         self.totals.hosts_waiting += 1
-        self._count_put_off(host, 1)
+        if reason:
+            self._count_put_off(host, 1)
 
     def park(self, key: bytes, host: HostState, reason: str) -> None:
         """Put a host aside until something else changes."""
         self.leave(key, host)
-        host.place, host.reason = Place.PARKED, reason
+        host.place, host.reason = _PARKED, reason
         self.txn.put(key, reason.encode(), db=self.db["parked"])
         self._count_put_off(host, 1)
 
@@ -319,23 +335,26 @@ class Book:
         if not heads:
             self._rest_without_work(key, host)
             return
-        self.leave(key, host)
-        domain = self.domain(key)
+        if host.place is not _IDLE or host.reason:
+            self.leave(key, host)
+        pages, policy, counts = self.domain(key).pages, self.policy, self.totals.ready
         host.work_since = host.work_since or max(1, self.now)
-        since = 0 if self.policy.ordered else host.work_since
-        host.ready = [order.ready_key(lane, domain.pages, place, since) for lane, place in heads.items()]
-        host.ready.append(order.since_key(host.work_since, host.name, self.policy.random_seed))
+        since = 0 if policy.ordered else host.work_since
+        host.ready = [order.ready_key(lane, pages, place, since) for lane, place in heads.items()]
+        host.ready.append(order.since_key(host.work_since, host.name, policy.random_seed))
+        put = self.ready.put
         for place in host.ready:
-            self.txn.put(place + key, b"", db=self.db["ready"])
-            self.totals.ready[place[0]] += 1
-        host.place = Place.READY
+            put(place + key, b"")
+            counts[place[0]] += 1
+        host.place = _READY
         self.totals.hosts_ready += 1
 
     def _unready(self, key: bytes, host: HostState) -> None:
         """Take a host out of the ready index."""
+        delete, ready, counts = self.txn.delete, self.db["ready"], self.totals.ready
         for place in host.ready:
-            self.txn.delete(place + key, db=self.db["ready"])
-            self.totals.ready[place[0]] -= 1
+            delete(place + key, db=ready)
+            counts[place[0]] -= 1
 
     def rest(self, key: bytes, host: HostState) -> None:
         """Put a free host where it belongs: waiting until it may be asked, or idle when it has no work."""
@@ -365,17 +384,17 @@ class Book:
         """The best place of each lane that a host has work in by now; robots.txt counts as immediate work."""
         if host.robots:
             return {0: order.pack_place(0, 0, 0, order.tie_of(host.name.encode(), self.policy.random_seed))}
-        lowered = self.lowered(key)
+        lowered = self.lowered(key) if self.totals.lowered else 0
         heads: dict[int, bytes] = {}
-        cursor = self.cursor
+        cursor, prefix = self.cursor, key + QUEUE
         for lane, count in enumerate(host.queued):
-            if count and cursor.set_range(key + QUEUE + bytes((lane,))):
+            if count and cursor.set_range(prefix + bytes((lane,))):
                 found = cursor.key()
-                if found[: HOST_KEY_BYTES + 1] != key + QUEUE:
+                if not found.startswith(prefix):
                     break
                 place = found[HOST_KEY_BYTES + 1 :]
-                stored, step, _, _ = order.read_place(place)
-                now_lane = order.effective_lane(stored, step, self.step, self.policy.priority, lowered)
+                step = int.from_bytes(place[1:4], "big")
+                now_lane = order.effective_lane(place[0], step, self.step, self.policy.priority, lowered)
                 if now_lane not in heads or place[1:] < heads[now_lane][1:]:
                     heads[now_lane] = place
         return heads
@@ -390,14 +409,14 @@ class Book:
     def count_queued(self, host: HostState, lane: int, by: int, admitted_s: int) -> None:
         """URLs came into a host's queue, or left it."""
         if host.reason:
-            self._count_put_off(host, -1)
+            self._count_put_off(host, -1)  # it is counted with all that it has queued
         host.queued[lane] += by
         self.totals.queued[lane] += by
         age = admitted_s // AGE_STEP_S
         counts = self.ages.get(age)
         if counts is None:
             counts = self.ages[age] = [0, 0, 0, 0]
-        counts[order.level_of_lane(lane)] += by
+        counts[order.LEVELS[lane]] += by
         if host.reason:
             self._count_put_off(host, 1)
         if by > 0 and not host.work_since:
@@ -408,7 +427,7 @@ class Book:
     def delay(self, url_key: bytes, record: UrlRecord, until: int, reason: str) -> None:
         """Put a URL into the time index."""
         record.due_at = max(1, until)
-        self.txn.put(time_key(record.due_at) + url_key, reason.encode(), db=self.db["due"])
+        self.txn.put(record.due_at.to_bytes(8, "big") + url_key, reason.encode(), db=self.db["due"])
         self.totals.delayed[reason] = self.totals.delayed.get(reason, 0) + 1
 
     def end_delay(self, url_key: bytes, record: UrlRecord) -> None:
@@ -425,4 +444,4 @@ class Book:
 
     def put_url(self, url_key: bytes, record: UrlRecord) -> None:
         """Write a URL's record."""
-        self.txn.put(url_key, pack(record), db=self.web)
+        self.txn.put(url_key, pack(record))

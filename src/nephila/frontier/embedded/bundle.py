@@ -45,6 +45,10 @@ class Head(NamedTuple):
     """Key of the page they were found on; empty for seeds."""
 
 
+Fields = tuple[int, int, int, int, bytes]
+"""A head as a plain tuple, for who makes five a page."""
+
+
 def pack_entry(tail: bytes, fingerprint: bytes) -> Entry:
     """A URL as it lies in a bundle."""
     length = len(tail)
@@ -61,12 +65,12 @@ def fingerprint_of(entry: Entry) -> bytes:
     return entry[-_AFTER_TAIL:-2]
 
 
-def pack_head(head: Head, host_key: bytes) -> bytes:
+def pack_head(head: Fields, host_key: bytes) -> bytes:
     """A head as bytes; of a page on the same host only the fingerprint is kept."""
-    via = head.via
+    admitted_s, cycle, rank, hops, via = head
     if via.startswith(host_key):
         via = via[len(host_key) + 1 :]
-    return _HEAD.pack(head.admitted_s, min(head.cycle, _MAX_CYCLE), head.rank, min(head.hops, 255), len(via)) + via
+    return _HEAD.pack(admitted_s, min(cycle, _MAX_CYCLE), rank, min(hops, 255), len(via)) + via
 
 
 def read_head(value: bytes, host_key: bytes, url_mark: bytes) -> Head:
@@ -78,9 +82,14 @@ def read_head(value: bytes, host_key: bytes, url_mark: bytes) -> Head:
     return Head(admitted_s, cycle, rank, hops, via)
 
 
+def head_end(value: bytes) -> int:
+    """Where the head of a bundle ends, and its entries begin."""
+    return _HEAD.size + value[_HEAD.size - 1]
+
+
 def head_of(value: bytes) -> bytes:
     """The head of a bundle, as it is packed."""
-    return value[: _HEAD.size + value[_HEAD.size - 1]]
+    return value[: head_end(value)]
 
 
 def with_rank(head: bytes, rank: int) -> bytes:
@@ -109,11 +118,17 @@ def split(entries: Sequence[Entry], head_bytes: int) -> list[Sequence[Entry]]:
     return pieces
 
 
+def entry_before(value: bytes, end: int) -> int:
+    """Where the entry begins that ends there."""
+    length: int = _LENGTH.unpack_from(value, end - 2)[0]
+    return end - _AFTER_TAIL - length
+
+
 def entries_of(value: bytes) -> Iterator[Entry]:
     """The URLs of a bundle, first to last."""
-    end, start = len(value), _HEAD.size + value[_HEAD.size - 1]
+    end, start = len(value), head_end(value)
     while end > start:
-        at = end - _AFTER_TAIL - _LENGTH.unpack_from(value, end - 2)[0]
+        at = entry_before(value, end)
         yield value[at:end]
         end = at
 
@@ -128,4 +143,4 @@ def without(value: bytes, entry: Entry) -> bytes | None:
     """The bundle without one of its URLs: None when that was its last one."""
     at = value.rindex(entry)
     left = value[:at] + value[at + len(entry) :]
-    return left if len(left) > _HEAD.size + value[_HEAD.size - 1] else None
+    return left if len(left) > head_end(value) else None

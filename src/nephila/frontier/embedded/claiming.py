@@ -10,27 +10,29 @@ there are none, the lease is on the robots.txt instead, and the pages come later
 
 from __future__ import annotations
 
-from itertools import islice
-
-from xxhash import xxh3_64_digest
+from itertools import compress, islice
 
 from nephila.frontier import order
 from nephila.frontier.lifecycle import State
-from nephila.model.outcome import DeferReason, RulesKind
+from nephila.model.outcome import DeferReason
 from nephila.model.task import Lease, Pace, PageTask, RobotsTask, Task, Token, Validators
 from nephila.urls import Fingerprint, origin_of
 
 from . import shelving, trapping
-from .book import Book, pack, read_origin, read_url
+from .book import ORDINARY, Book, pack, read_spelling, read_url
 from .endings import drop
 from .holding_off import pages_left, reason_to_wait
+from .marks import DEPTH_IN_PLACE, PARKED
+from .origins import put_robots, rules_of
 from .queueing import Work, work_of
-from .records import HostState, LeaseRecord, OriginNote, RobotsEntry
+from .records import DomainState, HostState, LeaseRecord, OriginNote, RobotsEntry
 from .returning import put_back, requeue
 from .sharing import entitled, familiar
-from .tables import HOST_KEY_BYTES, ROBOTS, lengthen
+from .tables import HOST_KEY_BYTES, lengthen
 from .upkeep import sweep
 from .waking import wake
+
+_LANES = tuple(range(order.LANES))
 
 PROMOTIONS_PER_CLAIM = 2_000
 """Bound on the work of one claim: what is left over is promoted by the next."""
@@ -51,13 +53,6 @@ REFRESHED_PER_CLAIM = 64
 SHELVES_PER_CLAIM = 50
 """Hosts whose coverage shelf is emptied by one claim, once the wanted number of domains is reached."""
 
-_NO_RULES = OriginNote(RulesKind.ALLOW_ALL, 0, 0)
-"""Stands for the rules of every origin where robots.txt is not obeyed."""
-
-MOVED_POLL_MS = 2_000
-MOVED_LIMIT_MS = 600_000
-"""A robots.txt that was redirected to another host is waited for so long, then asked for anew."""
-
 
 def claim(book: Book, hosts: int, lease_ms: int, promotions: int = PROMOTIONS_PER_CLAIM) -> list[Lease]:
     """Lease up to `hosts` hosts, best first by the comparator of `order`."""
@@ -67,12 +62,12 @@ def claim(book: Book, hosts: int, lease_ms: int, promotions: int = PROMOTIONS_PE
     _refresh_classes(book)
     if book.policy.sharing is not None:
         hosts = entitled(book, book.policy.sharing, hosts)
-    leases: list[Lease] = []
+    leases, ahead_ms = list[Lease](), _ahead_ms(book)
     while len(leases) < hosts and book.page_quota > 0:
         picked = _pick(book)
         if picked is None:
             break
-        lease = _lease(book, *picked, lease_ms)
+        lease = _lease(book, *picked, lease_ms, ahead_ms)
         if lease is not None:
             leases.append(lease)
     return leases
@@ -111,13 +106,15 @@ def promote_waiting(book: Book, ahead_ms: int, most: int, *, waiting_for_rules: 
             found = cursor.next()
     for key in due:
         host = book.known_host(key)
-        _rest_after_reboot(book, key, host)
+        if book.timeline.rebooted_at:
+            _rest_after_reboot(book, key, host)
         if host.free_at > horizon:
             book.wait(key, host, host.free_at)
         elif host.reason == DeferReason.ROBOTS and not waiting_for_rules:
             continue
         else:
-            trapping.take_probe(book, key, host)
+            if host.trap_at:
+                trapping.take_probe(book, key, host)
             if any(host.queued) or host.robots:
                 book.make_ready(key, host)
             else:
@@ -146,7 +143,7 @@ def promote_due(book: Book, ahead_ms: int, most: int) -> None:
             due.append(cursor.key()[8:])
             found = cursor.next()
     for url_key in due:
-        raw = book.txn.get(url_key, db=book.web)
+        raw = book.txn.get(url_key)
         if raw is None:
             raise KeyError(url_key)
         record = read_url(raw)
@@ -204,8 +201,8 @@ def _empty_coverage_shelves(book: Book) -> None:
 
 def _pick(book: Book) -> tuple[bytes, HostState, int] | None:
     """The next host by the comparator of `order`, with the lane it was picked for."""
-    policy, totals = book.policy, book.totals
-    present = [lane for lane in range(order.LANES) if totals.ready[lane]]
+    policy, totals, ready = book.policy, book.totals, book.ready
+    present = list(compress(_LANES, totals.ready))
     if not present:
         return None
     totals.draws += 1
@@ -216,11 +213,10 @@ def _pick(book: Book) -> tuple[bytes, HostState, int] | None:
     lane = order.draw_lane(present, totals.draws, policy.random_seed, policy.priority)
     for recounts in range(RECOUNTS_PER_PICK + 1):
         if not totals.ready[lane]:  # a host that was put back has left the lane empty: the others are drawn from
-            present = [other for other in range(order.LANES) if totals.ready[other]]
+            present = list(compress(_LANES, totals.ready))
             lane = order.draw_lane(present, totals.draws, policy.random_seed, policy.priority)
-        with book.txn.cursor(db=book.db["ready"]) as cursor:
-            cursor.set_range(bytes((lane,)))
-            entry = cursor.key() if policy.sharing is None else familiar(cursor, policy.sharing)
+        ready.set_range(bytes((lane,)))
+        entry = ready.key() if policy.sharing is None else familiar(ready, policy.sharing)
         key = entry[order.READY_KEY_BYTES :]
         host = book.known_host(key)
         if recounts == RECOUNTS_PER_PICK or order.count_in_ready_key(entry) >= book.domain(key).pages:
@@ -233,10 +229,9 @@ def _pick(book: Book) -> tuple[bytes, HostState, int] | None:
 
 def _starving(book: Book) -> tuple[bytes, HostState, int] | None:
     """The ready host that has had work for longest, if that is too long (F7)."""
-    with book.txn.cursor(db=book.db["ready"]) as cursor:
-        if not cursor.set_range(bytes((order.STARVING_LANE,))):
-            return None
-        entry = cursor.key()
+    if not book.ready.set_range(bytes((order.STARVING_LANE,))):
+        return None
+    entry = book.ready.key()
     if int.from_bytes(entry[1:9], "big") > book.now - book.policy.priority.starving_s * 1000:
         return None
     key = entry[order.SINCE_KEY_BYTES :]
@@ -245,10 +240,12 @@ def _starving(book: Book) -> tuple[bytes, HostState, int] | None:
     return key, host, min(ready[0] for ready in host.ready)
 
 
-def _lease(book: Book, key: bytes, host: HostState, lane: int, lease_ms: int) -> Lease | None:
+def _lease(book: Book, key: bytes, host: HostState, lane: int, lease_ms: int, ahead_ms: int) -> Lease | None:
     """Lease a ready host, or put it off and return None."""
-    _rest_after_reboot(book, key, host)
-    held = reason_to_wait(book, key, host, _ahead_ms(book))
+    if book.timeline.rebooted_at:
+        _rest_after_reboot(book, key, host)
+    domain, left = book.domain(key), pages_left(book, host) if book.policy.max_pages_per_host else None
+    held = reason_to_wait(book, key, host, domain, left, ahead_ms)
     if held is not None:
         if held.until is None:
             book.park(key, host, held.reason)
@@ -257,8 +254,10 @@ def _lease(book: Book, key: bytes, host: HostState, lane: int, lease_ms: int) ->
         return None
     robots = book.first_robots(key) if host.robots else None
     if robots is not None:
-        return _robots_lease(book, key, host, robots[1], lease_ms)
-    found = _first_unblocked(book, key, host, lane)
+        return _robots_lease(book, key, host, domain, robots[1], lease_ms)
+    if host.trap_at:
+        trapping.take_probe(book, key, host)
+    found = _first_unblocked(book, key, host, domain, lane, left)
     if found is None:
         book.rest(key, host)
         return None
@@ -269,41 +268,43 @@ def _lease(book: Book, key: bytes, host: HostState, lane: int, lease_ms: int) ->
     if note is None:
         entry = RobotsEntry(origin, f"{origin}/robots.txt", 0)
         put_robots(book, key, host, entry)
-        return _robots_lease(book, key, host, entry, lease_ms)
-    tasks = tuple(page_task(book, host, one) for one in work)
-    places = [one.entry for one in work]
-    return _make(book, key, host, tasks, LeaseRecord(key, book.now + lease_ms, places), note.stored_at)
+        return _robots_lease(book, key, host, domain, entry, lease_ms)
+    tasks, places = list[PageTask](), list[bytes]()
+    for one, url in work:
+        tasks.append(page_task(book, host, one, url))
+        places.append(one.place + one.fingerprint)
+    record = LeaseRecord(key, book.now + lease_ms, places)
+    return _make(book, key, host, domain, tuple(tasks), record, note.stored_at)
 
 
 def _first_unblocked(
-    book: Book, key: bytes, host: HostState, lane: int
-) -> int | tuple[str, OriginNote | None, list[Work]] | None:
-    """The next pages of one origin whose rules are known or may be fetched; else the time when that may change.
+    book: Book, key: bytes, host: HostState, domain: DomainState, lane: int, left: int | None
+) -> int | tuple[str, OriginNote | None, list[tuple[Work, str]]] | None:
+    """The next pages of one origin whose rules are known or may be fetched, `left` at most; each with its URL.
 
-    None when the host has no work left: all of it was put on shelves or ended on the way.
+    Else the time when that may change; None when the host has no work left: all of it was put on shelves or ended on
+    the way.
     """
-    several = book.delay_of(key, host) < SHORT_DELAY_MS and not book.policy.ordered
-    wanted = book.policy.settings.urls_per_lease if several else 1
-    wanted = min(wanted, pages_left(book, host) or wanted, book.page_quota)
+    wanted = _urls_wanted(book, host, domain, left)
+    watched = host.flagged or book.blocks is not None or book.totals.policies
     blocked: dict[str, int] = {}
-    origin, note, work = "", None, list[Work]()
-    trapping.take_probe(book, key, host)
+    origin, note, work = "", None, list[tuple[Work, str]]()
     for one in islice(work_of(book, key, host, lane), LOOKED_AT):
-        url = lengthen(one.tail.decode(), host.name)
+        url = lengthen(one.tail, host.name)
         its_origin = origin_of(url)
-        if its_origin in blocked or _ends_here(book, key, host, one, url):
+        if its_origin in blocked or (watched and _ends_here(book, key, host, one, url)):
             continue
         if work and its_origin != origin:
             break
         if not work:
-            note, until = _rules_of(book, its_origin)
+            note, until = rules_of(book, its_origin)
             if until is not None:
                 blocked[its_origin] = until
                 continue
             if note is None:
                 return its_origin, None, []
             origin = its_origin
-        work.append(one)
+        work.append((one, url))
         if len(work) >= wanted:
             break
     if work:
@@ -313,19 +314,17 @@ def _first_unblocked(
     return None
 
 
-def _rules_of(book: Book, origin: str) -> tuple[OriginNote | None, int | None]:
-    """What is in force of an origin's robots.txt, None when it must be asked for; and until when it is blocked."""
-    if not book.policy.robots:
-        return _NO_RULES, None
-    note = origin_note(book, origin)
-    until = _blocked_until(book, note)
-    fresh = note is not None and note.fresh_until > book.now
-    return note if fresh else None, until
+def _urls_wanted(book: Book, host: HostState, domain: DomainState, left: int | None) -> int:
+    """How many URLs a lease on a host is for."""
+    delay = max(book.base_delay_ms(domain) if host.delay_ms < 0 else host.delay_ms, host.crawl_delay_ms)
+    several = delay < SHORT_DELAY_MS and not book.policy.ordered
+    wanted = book.policy.settings.urls_per_lease if several else 1
+    return min(wanted, left or wanted, book.page_quota)
 
 
 def _ends_here(book: Book, key: bytes, host: HostState, one: Work, url: str) -> bool:
     """Whether a queued URL is not fetched after all: blocked or too deep by a person's word, or in a trap by now."""
-    if (blocks := book.blocklist()) and (block := blocks.of_url(url, one.fingerprint)) is not None:
+    if book.blocks is not None and (block := book.blocks.of_url(url, one.fingerprint)) is not None:
         drop(book, key, host, one, "blocked", f"{block.pattern}: {block.reason}")
         return True
     if not book.totals.policies:
@@ -339,72 +338,44 @@ def _ends_here(book: Book, key: bytes, host: HostState, one: Work, url: str) -> 
     return bool(host.flagged) and trapping.catch(book, key, host, one, url)
 
 
-def _blocked_until(book: Book, note: OriginNote | None) -> int | None:
-    """When an origin whose pages may not be claimed is worth another look; None when it is not blocked."""
-    if note is None:
-        return None
-    if note.moved_at and book.now - note.moved_at < MOVED_LIMIT_MS:
-        return book.now + MOVED_POLL_MS
-    if note.kind is RulesKind.UNAVAILABLE and note.fresh_until > book.now:
-        return note.fresh_until
-    return None
-
-
-def origin_note(book: Book, origin: str) -> OriginNote | None:
-    """What is known of an origin's robots.txt."""
-    raw = book.txn.get(origin.encode(), db=book.db["origins"])
-    return None if raw is None else read_origin(raw)
-
-
-def put_robots(book: Book, key: bytes, host: HostState, entry: RobotsEntry) -> None:
-    """Put a robots.txt first into a host's queue."""
-    if book.txn.get(robots_key(key, entry.origin), db=book.web) is None:
-        host.robots += 1
-    book.txn.put(robots_key(key, entry.origin), pack(entry), db=book.web)
-
-
-def remove_robots(book: Book, key: bytes, host: HostState, origin: str) -> None:
-    """Take a robots.txt out of a host's queue."""
-    if book.txn.delete(robots_key(key, origin), db=book.web):
-        host.robots -= 1
-
-
-def robots_key(key: bytes, origin: str) -> bytes:
-    """The key of a robots.txt in a host's queue."""
-    return key + ROBOTS + xxh3_64_digest(origin.encode())
-
-
-def _robots_lease(book: Book, key: bytes, host: HostState, entry: RobotsEntry, lease_ms: int) -> Lease:
+def _robots_lease(
+    book: Book, key: bytes, host: HostState, domain: DomainState, entry: RobotsEntry, lease_ms: int
+) -> Lease:
     task = RobotsTask(entry.origin, entry.url, entry.hops)
-    return _make(book, key, host, (task,), LeaseRecord(key, book.now + lease_ms, [], entry.origin), 0)
+    return _make(book, key, host, domain, (task,), LeaseRecord(key, book.now + lease_ms, [], entry.origin), 0)
 
 
 def _make(
-    book: Book, key: bytes, host: HostState, tasks: tuple[Task, ...], record: LeaseRecord, rules_at: int
+    book: Book,
+    key: bytes,
+    host: HostState,
+    domain: DomainState,
+    tasks: tuple[Task, ...],
+    record: LeaseRecord,
+    rules_at: int,
 ) -> Lease:
-    token = book.totals.next_token
+    token, now = book.totals.next_token, book.now
     book.totals.next_token += 1
     if book.policy.sharing is not None:
         record.holder = book.policy.sharing.number
         book.page_quota -= len(record.entries)
     book.lease(key, host, token)
     book.txn.put(token.to_bytes(8, "big"), pack(record), db=book.db["leases"])
-    domain = book.domain(key)
-    policy = book.policy_of(domain)
+    policy = book.policy_of(domain) if domain.policed else ORDINARY
     base = -1 if policy.delay_s is None else int(policy.delay_s * 1000)
-    delay = book.base_delay_ms(key) if host.delay_ms < 0 else host.delay_ms
+    delay = book.base_delay_ms(domain) if host.delay_ms < 0 else host.delay_ms
     return Lease(
-        token=Token(token),
-        host=host.name,
-        domain=domain.name,
-        tasks=tasks,
-        not_before=max(book.now, host.free_at),
-        expires_at=record.expires_at,
-        pace=Pace(delay, host.crawl_delay_ms, base),
-        claimed_at=book.now,
-        rules_at=rules_at,
-        user_agent=policy.user_agent,
-        render=policy.render,
+        Token(token),
+        host.name,
+        domain.name,
+        tasks,
+        max(now, host.free_at),
+        record.expires_at,
+        Pace(delay, host.crawl_delay_ms, base),
+        now,
+        rules_at,
+        policy.user_agent,
+        policy.render,
     )
 
 
@@ -421,32 +392,33 @@ def _verifies(book: Book, host: HostState, tail: str) -> bool:
     return caught or order.is_sample(f"{host.name} {tail}", cycle, every, book.policy.random_seed)
 
 
-def page_task(book: Book, host: HostState, one: Work) -> PageTask:
+def page_task(book: Book, host: HostState, one: Work, url: str) -> PageTask:
     """A queued URL as a task."""
-    tail, record, head = one.tail.decode(), one.record, one.head
-    fate = record.fate if record else None
+    record, fingerprint, depth = one.record, Fingerprint(one.fingerprint), one.place[DEPTH_IN_PLACE]
+    if record is None:
+        level, via = order.LEVELS[one.place[0]], url_at(book, one.via)
+        return PageTask(fingerprint, url, depth, level, one.hops, 0, one.cycle, via=via)
+    fate = record.fate
     capture = fate.capture if fate else None
     return PageTask(
-        fingerprint=Fingerprint(one.fingerprint),
-        url=lengthen(tail, host.name),
-        depth=one.place[4],
-        level=record.level if record else order.level_of_lane(one.place[0]),
-        hops=record.hops if record else head.hops,
-        retries=record.retries if record else 0,
-        cycle=record.cycle if record else head.cycle,
-        validators=Validators(capture.etag, capture.last_modified) if capture else Validators(),
+        fingerprint,
+        url,
+        depth,
+        record.level,
+        record.hops,
+        record.retries,
+        record.cycle,
+        Validators(capture.etag, capture.last_modified) if capture else Validators(),
         digest=capture.digest if capture else b"",
-        via=url_at(book, record.via if record else head.via),
-        verify=capture is not None and _verifies(book, host, tail),
+        via=url_at(book, record.via),
+        verify=capture is not None and _verifies(book, host, one.tail),
         trail=fate.trail if fate else (),
     )
 
 
 def url_at(book: Book, url_key: bytes) -> str:
     """The URL with that key; empty when there is none, or when nothing but its key is known."""
-    if not url_key:
+    raw = book.txn.get(url_key) if url_key else None
+    if raw is None or raw[0] <= PARKED:
         return ""
-    raw = book.txn.get(url_key, db=book.web)
-    if raw is None or raw[0] < 2:
-        return ""
-    return lengthen(read_url(raw).tail, book.known_host(url_key[:HOST_KEY_BYTES]).name)
+    return lengthen(read_spelling(raw).tail, book.known_host(url_key[:HOST_KEY_BYTES]).name)

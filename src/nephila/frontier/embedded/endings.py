@@ -6,43 +6,41 @@ from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 
 from .book import Book, read_url
-from .marks import PARKED
-from .queueing import Work, take, uncount
+from .marks import DEPTH_IN_PLACE, PARKED, PLACE_END
+from .queueing import Work, uncount
 from .records import Fate, HostState, UrlRecord
 from .sections import count_out
-from .tables import PREFIX_BYTES, URL
+from .tables import PREFIX_BYTES, QUEUE, URL
+from .unpacking import take_url
 from .waking import look_further
+
+_QUEUED = State.QUEUED
 
 
 def take_out(book: Book, key: bytes, host: HostState, place: bytes, fingerprint: bytes) -> tuple[bytes, UrlRecord]:
     """Take a URL out of its queue; returns its key and its record, which the caller changes and writes."""
-    url_key = key + URL + fingerprint[:PREFIX_BYTES]
-    bundle = take(book, key, place, fingerprint)
-    raw = book.txn.get(url_key, db=book.web)
-    lane, _, depth, _ = order.read_place(place)
+    url_key, bundle_key = key + URL + fingerprint[:PREFIX_BYTES], key + QUEUE + place
+    bundle = book.txn.get(bundle_key)
+    taken = None if bundle is None else take_url(bundle, fingerprint, key)
+    if taken is not None and taken[5] is not None:
+        book.txn.put(bundle_key, taken[5])
+    elif taken is not None:
+        book.txn.delete(bundle_key)
+    raw = book.txn.get(url_key)
+    lane = place[0]
     if raw is not None and raw[0] > PARKED:
         record = read_url(raw)
+        record.place = b""
     else:
-        if bundle is None or raw is None:
+        if taken is None or raw is None:
             raise KeyError(url_key)
-        head, tail = bundle
-        record = UrlRecord(
-            State.QUEUED,
-            head.rank,
-            order.level_of_lane(lane),
-            depth,
-            head.hops,
-            0,
-            head.cycle,
-            head.admitted_s,
-            tail.decode(),
-            fingerprint[PREFIX_BYTES:],
-            head.via,
-        )
-        record.rank = raw[1 + order.PLACE_BYTES]
+        tail, admitted_s, cycle, hops, via, _ = taken
+        suffix = fingerprint[PREFIX_BYTES:]
+        level, depth = order.LEVELS[lane], place[DEPTH_IN_PLACE]
+        record = UrlRecord(_QUEUED, raw[PLACE_END], level, depth, hops, 0, cycle, admitted_s, tail, suffix, via)
     uncount(book, key, host, lane, record.admitted_s)
-    count_out(book, key, host, record.tail.encode())
-    record.place = b""
+    if host.sections:
+        count_out(book, key, host, record.tail.encode())
     return url_key, record
 
 

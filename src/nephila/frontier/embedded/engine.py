@@ -75,28 +75,19 @@ class LmdbFrontier:
         """Lease up to `hosts` hosts that may be asked now, best first. Where none may, nothing is written."""
         if self._group.is_idle and not self._is_due():
             return []
-        return await self._group.run(lambda book: claiming.claim(book, hosts, int(lease_s * 1000)))
+        return await self._group.run(claiming.claim, hosts, int(lease_s * 1000))
 
     async def renew(self, tokens: Sequence[Token], lease_s: float) -> set[Token]:
         """Extend leases."""
-        return await self._group.run(lambda book: upkeep.renew(book, tokens, int(lease_s * 1000)))
+        return await self._group.run(upkeep.renew, tokens, int(lease_s * 1000))
 
     async def settle(self, token: Token, settlements: Sequence[Settlement], release: Release | None) -> Settled:
         """End tasks of a lease. The host's rest counts from this call, not from the commit."""
-        called_at = self.timeline.now()
-
-        def verb(book: Book) -> Settled:
-            late = max(0, book.now - called_at)
-            counted = release and Release(
-                max(0, release.wait_ms - late), release.pace, release.elapsed_ms, release.reason
-            )
-            return settling.settle(book, token, settlements, counted)
-
-        return await self._group.run(verb)
+        return await self._group.run(settling.settle, token, settlements, release, self.timeline.now())
 
     async def confirm(self, segment: SegmentId, upto: int) -> int:
         """Complete the pages that were pending on the bytes before `upto`."""
-        return await self._group.run(lambda book: upkeep.confirm(book, segment, upto))
+        return await self._group.run(upkeep.confirm, segment, upto)
 
     async def reap(self) -> int:
         """Return the hosts of leases that have expired when it is called.
@@ -117,7 +108,7 @@ class LmdbFrontier:
     def refresh(self) -> FrontierSnapshot:
         """Counters as of the last commit of any process: a look at the store, some forty microseconds."""
         commits = self._commits
-        with self._tables.env.begin() as txn:
+        with self._tables.env.begin(db=self._tables.web) as txn:
             if txn.id() == self._seen:
                 return self.snapshot()
             observed = _observe(Book(txn, self._tables, self.timeline, self._group.policy, 0))
@@ -170,7 +161,7 @@ class LmdbFrontier:
 
     async def lose(self, segment: SegmentId, valid_end: int) -> int:
         """Queue again the pages whose bytes are gone."""
-        return await self._group.run(lambda book: upkeep.lose(book, segment, valid_end))
+        return await self._group.run(upkeep.lose, segment, valid_end)
 
     async def disown(self, segment: SegmentId, offset: int) -> None:
         """A capture that was stored, but whose settle was refused: it belongs to nobody and is listed nowhere."""
@@ -188,7 +179,7 @@ class LmdbFrontier:
             for story in stories:
                 key = book.tables.host_key(story.host)
                 url_key = book.tables.url_key(story.host, story.fingerprint)
-                raw = book.txn.get(url_key, db=book.web)
+                raw = book.txn.get(url_key)
                 if raw is None or raw[0] <= PARKED or (record := read_url(raw)).state is not State.DEAD:
                     continue
                 host = book.known_host(key)
@@ -206,7 +197,7 @@ class LmdbFrontier:
             for story in stories:
                 key = book.tables.host_key(story.host)
                 url_key = book.tables.url_key(story.host, story.fingerprint)
-                raw = book.txn.get(url_key, db=book.web)
+                raw = book.txn.get(url_key)
                 if raw is None or raw[0] <= PARKED or (record := read_url(raw)).state is State.QUEUED:
                     continue
                 host = book.known_host(key)
@@ -218,21 +209,21 @@ class LmdbFrontier:
 
     async def lease_again(self, token: Token, candidate: Candidate, via: Address | None, ref: RecordRef) -> bool:
         """Give the lease that a page in the archive was fetched under (N8); see `replaying`."""
-        return await self._group.run(lambda book: replaying.lease_page(book, token, candidate, via, ref))
+        return await self._group.run(replaying.lease_page, token, candidate, via, ref)
 
     async def lease_robots_again(self, token: Token, task: RobotsTask, host: str) -> None:
         """The same for a robots.txt."""
-        await self._group.run(lambda book: replaying.lease_robots(book, token, task, host))
+        await self._group.run(replaying.lease_robots, token, task, host)
 
     # Workers outside
 
     async def lend(self, hosts: int, lease_s: float) -> lending.Lent:
         """Lease up to `hosts` hosts, one URL each, to a worker outside."""
-        return await self._group.run(lambda book: lending.lend(book, hosts, int(lease_s * 1000)))
+        return await self._group.run(lending.lend, hosts, int(lease_s * 1000))
 
     async def take_back(self, token: Token, settlement: Settlement, release: Release) -> Settled:
         """Settle what was lent; refused where the lease was lost, or never was lent."""
-        return await self._group.run(lambda book: lending.take_back(book, token, settlement, release))
+        return await self._group.run(lending.take_back, token, settlement, release)
 
     async def reap_lent(self) -> int:
         """Return the hosts of leases that were lent and have expired."""
@@ -242,15 +233,15 @@ class LmdbFrontier:
 
     async def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
         """Let a policy hold for a registrable domain from the next claim on; None takes it back (R4)."""
-        await self._group.run(lambda book: orders.set_policy(book, domain, policy))
+        await self._group.run(orders.set_policy, domain, policy)
 
     async def block(self, block: Block) -> None:
         """Ask no more for a domain, a host or a part of it (T7)."""
-        await self._group.run(lambda book: orders.block(book, block))
+        await self._group.run(orders.block, block)
 
     async def unblock(self, pattern: str) -> bool:
         """Take a block back; False when there was none."""
-        return await self._group.run(lambda book: orders.unblock(book, pattern))
+        return await self._group.run(orders.unblock, pattern)
 
     async def forget(
         self,
@@ -259,7 +250,7 @@ class LmdbFrontier:
         origins: Sequence[str],
     ) -> None:
         """Forget what captures left behind that were taken out of the archive (K2); see `forgetting`."""
-        await self._group.run(lambda book: forgetting.forget(book, gone, emptied, origins))
+        await self._group.run(forgetting.forget, gone, emptied, origins)
 
     async def release_trap(self, host: str, skeleton_key: bytes) -> int:
         """Let a quarantined or slowed skeleton start anew; how many URLs come back (T2)."""

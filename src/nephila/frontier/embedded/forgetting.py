@@ -35,7 +35,7 @@ def forget(book: Book, gone: Named, emptied: Named, origins: Sequence[str]) -> N
 
 def _change(book: Book, host: str, fingerprint: bytes, *, taken_down: bool) -> None:
     url_key = book.tables.url_key(host, fingerprint)
-    raw = book.txn.get(url_key, db=book.web)
+    raw = book.txn.get(url_key)
     if raw is None or raw[0] <= PARKED:
         return
     record = read_url(raw)
@@ -47,4 +47,4 @@ def _change(book: Book, host: str, fingerprint: bytes, *, taken_down: bool) -> N
         fate.reason, fate.detail, fate.trail = TAKEN_DOWN, "", ()
     else:
         fate.capture = replace(fate.capture, digest=b"", etag="", last_modified="")
-    book.txn.put(url_key, pack(record), db=book.web)
+    book.txn.put(url_key, pack(record))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 import lmdb
 
@@ -26,7 +26,9 @@ from .book import Book, Policy
 from .tables import Tables, refused
 
 T = TypeVar("T")
-Verb = Callable[[Book], Any]
+Given = TypeVarTuple("Given")
+Act = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A verb, and what it is called with after the book."""
 
 MAX_GROUP = 512
 
@@ -39,7 +41,7 @@ class GroupCommitter:
         self._timeline = timeline
         self._clock = clock
         self.policy = policy
-        self._waiting: list[tuple[Verb, asyncio.Future[Any]]] = []
+        self._waiting: list[tuple[Act, asyncio.Future[Any]]] = []
         self._runner: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "nephila-frontier") if threaded else None
         self.observe: Callable[[Book], Any] = lambda _: None
@@ -52,19 +54,22 @@ class GroupCommitter:
         """Whether no verb waits or runs: what the store says now is what a verb that comes now would find."""
         return not self._waiting and (self._runner is None or self._runner.done())
 
-    async def run(self, verb: Callable[[Book], T]) -> T:
-        """Run one verb durably."""
+    def run(self, verb: Callable[[Book, *Given], T], *given: *Given) -> asyncio.Future[T]:
+        """Run one verb durably, with what it takes besides the book.
+
+        Whoever waits for the answer and is cancelled cancels its own future; the verb runs all the same.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._waiting.append((verb, future))
+        self._waiting.append(((verb, given), future))
         if self._runner is None or self._runner.done():
             self._runner = loop.create_task(self._drain(), name="frontier-commit")
             self._runner.add_done_callback(self._abandon)
-        return await future  # a caller that is cancelled cancels its own future; the verb runs all the same
+        return future
 
     def run_now(self, verb: Callable[[Book], T]) -> T:
         """Run one verb in a transaction of its own, in place. For opening and closing, when no loop runs."""
-        answer: T | Exception = self._attempt([verb])[0]
+        answer: T | Exception = self._attempt([(verb, ())])[0]
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -78,17 +83,17 @@ class GroupCommitter:
 
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
-        group: list[tuple[Verb, asyncio.Future[Any]]] = []
+        group: list[tuple[Act, asyncio.Future[Any]]] = []
         try:
             while self._waiting:
                 if self.policy.settings.linger_ms:
                     await asyncio.sleep(self.policy.settings.linger_ms / 1000)
                 group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
-                verbs = [verb for verb, _ in group]
+                acts = [act for act, _ in group]
                 if self._thread is None:
-                    answers = self._attempt(verbs)
+                    answers = self._attempt(acts)
                 else:
-                    answers = await loop.run_in_executor(self._thread, self._attempt, verbs)
+                    answers = await loop.run_in_executor(self._thread, self._attempt, acts)
                 for (_, future), answer in zip(group, answers, strict=True):
                     if future.done():
                         continue
@@ -108,19 +113,19 @@ class GroupCommitter:
             for _, future in abandoned:
                 future.cancel()
 
-    def _attempt(self, verbs: list[Verb]) -> list[Any]:
+    def _attempt(self, acts: list[Act]) -> list[Any]:
         """Commit the group; where that fails, each verb alone, its exception as its answer."""
         try:
-            return self._commit(verbs)
+            return self._commit(acts)
         except Exception as error:  # noqa: BLE001 - every exception is handed to the caller whose verb it was
-            if len(verbs) == 1:
+            if len(acts) == 1:
                 return [_told(error)]
-        return [self._attempt([verb])[0] for verb in verbs]
+        return [self._attempt([act])[0] for act in acts]
 
-    def _commit(self, verbs: list[Verb]) -> list[Any]:
-        with self._tables.env.begin(write=True) as txn:
+    def _commit(self, acts: list[Act]) -> list[Any]:
+        with self._tables.env.begin(db=self._tables.web, write=True) as txn:
             book = Book(txn, self._tables, self._timeline, self.policy, self._clock.wall_ms() // 1000)
-            answers = [verb(book) for verb in verbs]
+            answers = [verb(book, *given) for verb, given in acts]
             book.write_back()
             observed = self.observe(book)
         self.after_commit(observed)

@@ -9,7 +9,7 @@ from nephila.model.outcome import DeferReason
 from nephila.model.policy import DomainPolicy
 
 from .book import Book
-from .records import HostState
+from .records import DomainState, HostState
 
 
 class PutOff(NamedTuple):
@@ -20,27 +20,30 @@ class PutOff(NamedTuple):
     """On the timeline; None until something else changes."""
 
 
-def reason_to_wait(book: Book, key: bytes, host: HostState, ahead_ms: int) -> PutOff | None:
-    """Why a host may not be asked now, None when it may."""
+def reason_to_wait(
+    book: Book, key: bytes, host: HostState, domain: DomainState, left: int | None, ahead_ms: int
+) -> PutOff | None:
+    """Why a host may not be asked now, None when it may; `left` is what `pages_left` says."""
     if host.free_at > book.now + ahead_ms:
         return PutOff("", host.free_at)
-    domain = book.domain(key)
     if domain.paused_until > book.now:
         return PutOff(DeferReason.ERRORS, max(host.free_at, domain.paused_until))
-    if (blocks := book.blocklist()) and blocks.of_host(host.name) is not None:
+    if book.blocks is not None and book.blocks.of_host(host.name) is not None:
         return PutOff(DeferReason.BLOCKED, None)
     if domain.policed:
         found = _by_policy(book, key, host, book.policy_of(domain), ahead_ms)
         if found is not None:
             return found
-    return PutOff(DeferReason.HOST_LIMIT, None) if pages_left(book, host) == 0 and not host.robots else None
+    return PutOff(DeferReason.HOST_LIMIT, None) if left == 0 and not host.robots else None
 
 
 def pages_left(book: Book, host: HostState) -> int | None:
     """How many pages of a host may still be fetched in this cycle; None when there is no limit."""
     limit = book.policy.max_pages_per_host
+    if not limit:
+        return None
     fetched = host.fetched_in_cycle if host.cycle == book.totals.cycle else 0
-    return max(0, limit - fetched) if limit else None
+    return max(0, limit - fetched)
 
 
 def _by_policy(book: Book, key: bytes, host: HostState, policy: DomainPolicy, ahead_ms: int) -> PutOff | None:

@@ -49,9 +49,9 @@ from nephila.urls import Address, registrable_domain
 from . import orders
 from .book import Book, Policy, pack
 from .bundle import Entry, Head, fingerprint_of, pack_entry, tail_of
-from .claiming import robots_key
 from .group import GroupCommitter
 from .marks import queued_mark
+from .origins import robots_key
 from .queueing import Standing, enqueue
 from .records import CaptureNote, Fate, HostState, OriginNote, RefusalNote, RobotsEntry, UrlRecord
 from .sections import section_of
@@ -162,7 +162,7 @@ class _Arrival:
                 self._end_host(book)
                 self._domain(book, row)
             case RobotsRow(origin, url, hops):
-                book.txn.put(robots_key(self._key, origin), pack(RobotsEntry(origin, url, hops)), db=book.web)
+                book.txn.put(robots_key(self._key, origin), pack(RobotsEntry(origin, url, hops)))
                 book.known_host(self._key).robots += 1
             case TallyRow():
                 put_tally(book, self._key, book.known_host(self._key), tally_in(row), TrapState.NORMAL)

@@ -15,7 +15,7 @@ from nephila.frontier.lifecycle import State
 from nephila.model.task import Candidate, Level
 from nephila.native import AVAILABLE, native
 
-from .bundle import BUNDLE_BYTES, Entry, find, pack_bundle, pack_entry, split, tail_of, without
+from .bundle import BUNDLE_BYTES, Fields, pack_bundle, pack_entry, pack_head, split, tail_of
 from .marks import DEPTH_AT, PARKED, PLACE_END, QUEUED, queued_mark
 from .records import RANK_AT
 from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, URL, shorten
@@ -108,30 +108,24 @@ def _kind_of(urls: New) -> Kind | None:
 
 
 def plain_pack_bundles(
-    head: bytes, host: str, urls: New, room: int, seed: int, prefix: bytes, rank: int, writes: Writes
+    head: Fields, host: str, urls: New, most: int, seed: int, prefix: bytes, writes: Writes
 ) -> list[Bundle]:
     """New URLs of a host as bundles with their keys; the marks that go under the URLs' own keys are in `writes`.
 
-    `room` is what a bundle has besides its head; `prefix` begins the keys: the host, the queue, lane, step and depth.
+    `most` is how many bytes a bundle may have; `prefix` begins the keys: the host, the queue, lane, step and depth.
     """
     bundles: list[Bundle] = []
+    packed = pack_head(head, prefix[:HOST_KEY_BYTES])
     entries = [pack_entry(shorten(url, host).encode(), fingerprint) for (url, _, _, fingerprint), *_ in urls.values()]
     url_keys = iter(urls)
-    for chunk in split(entries, BUNDLE_BYTES - room) if entries else ():
+    for chunk in split(entries, BUNDLE_BYTES - most + len(packed)) if entries else ():
         key = prefix + xxh32_digest(host.encode() + tail_of(chunk[0]), seed & 0xFFFF_FFFF)
-        bundles.append((key, pack_bundle(head, chunk), len(chunk)))
-        mark = queued_mark(key[HOST_KEY_BYTES + 1 :], rank)
+        bundles.append((key, pack_bundle(packed, chunk), len(chunk)))
+        mark = queued_mark(key[HOST_KEY_BYTES + 1 :], head[2])
         writes += [(url_key, mark) for url_key in islice(url_keys, len(chunk))]
     return bundles
-
-
-def plain_take_entry(bundle: bytes, fingerprint: bytes) -> tuple[Entry, bytes | None] | None:
-    """The entry of a URL in a bundle, and what is left without it; None where it is not in there."""
-    entry = find(bundle, fingerprint)
-    return None if entry is None else (entry, without(bundle, entry))
 
 
 link_keys = native.link_keys if AVAILABLE else plain_link_keys
 sort_links = native.sort_links if AVAILABLE else plain_sort_links
 pack_bundles = native.pack_bundles if AVAILABLE else plain_pack_bundles
-take_entry = native.take_entry if AVAILABLE else plain_take_entry

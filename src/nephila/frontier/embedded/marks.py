@@ -14,7 +14,8 @@ QUEUED, PARKED = 0, 1
 """The first byte of a mark."""
 PLACE_END = 1 + order.PLACE_BYTES
 """Where the rank stands in it."""
-DEPTH_AT = 5
+DEPTH_IN_PLACE = 4
+DEPTH_AT = 1 + DEPTH_IN_PLACE
 """Where the depth stands in it: a part of the place."""
 RANK_BYTES = tuple(bytes((rank,)) for rank in range(256))
 _QUEUED_MARK = bytes((QUEUED,))

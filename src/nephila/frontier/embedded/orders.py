@@ -36,6 +36,7 @@ def block(book: Book, entry: Block) -> None:
     """Ask no more for what an entry names."""
     book.txn.put(entry.pattern.encode(), pack(entry), db=book.db["blocks"])
     book.totals.orders += 1
+    book.read_blocks()
 
 
 def unblock(book: Book, pattern: str) -> bool:
@@ -43,6 +44,7 @@ def unblock(book: Book, pattern: str) -> bool:
     if not book.txn.delete(pattern.encode(), db=book.db["blocks"]):
         return False
     book.totals.orders += 1
+    book.read_blocks()
     with book.txn.cursor(db=book.db["parked"]) as cursor:
         keys = [key for key, reason in cursor if reason == DeferReason.BLOCKED.encode()]
     for key in keys:

@@ -8,32 +8,23 @@ stands elsewhere by now is passed over.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, compress
 from typing import NamedTuple
 
 from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 
 from .book import Book, read_url
-from .bundle import (
-    BUNDLE_BYTES,
-    Entry,
-    Head,
-    entries_of,
-    fingerprint_of,
-    head_of,
-    pack_bundle,
-    pack_entry,
-    pack_head,
-    read_head,
-    split,
-    tail_of,
-)
-from .links import New, Writes, pack_bundles, take_entry
-from .marks import PARKED, QUEUED, place_in, queued_mark
+from .bundle import BUNDLE_BYTES, Entry, Fields, Head, pack_bundle, pack_entry, pack_head, split, tail_of
+from .links import New, Writes, pack_bundles
+from .marks import PARKED, PLACE_END, QUEUED, queued_mark
 from .records import HostState, UrlRecord
 from .sections import count_in
 from .tables import HOST_KEY_BYTES, PREFIX_BYTES, QUEUE, URL
+from .unpacking import next_url, split_off, take_url
 
+_QUEUED = State.QUEUED
+_LANES = tuple(range(order.LANES))
 PROBE_MARK = bytes(3)
 """How the tie-break of a URL begins that a trap lets go: it is not caught again on its way."""
 
@@ -42,16 +33,16 @@ class Work(NamedTuple):
     """A queued URL."""
 
     place: bytes
-    tail: bytes
+    tail: str
     fingerprint: bytes
-    head: Head
+    cycle: int
+    hops: int
+    via: bytes
+    """Key of the page it was found on; like cycle and hops, as its bundle knows it."""
     record: UrlRecord | None
     """Where it has one."""
-
-    @property
-    def entry(self) -> bytes:
-        """How a lease names it."""
-        return self.place + self.fingerprint
+    bundle: bytes
+    """The bundle it lies in, as it was found."""
 
 
 class Standing(NamedTuple):
@@ -86,24 +77,24 @@ def enqueue(
 
 
 def enqueue_new(
-    book: Book, key: bytes, host: HostState, standing: bytes, head: bytes, rank: int, urls: New, writes: Writes
+    book: Book, key: bytes, host: HostState, standing: bytes, head: Fields, urls: New, writes: Writes
 ) -> list[bytes]:
     """`enqueue` for URLs that were just met, without a step for each; what goes under their keys is in `writes`.
 
-    `standing` (see `order.pack_standing`) and `head` are packed. Only for hosts that are not counted by section, and
-    stay so with these URLs: see `counts_sections`.
+    `standing` is packed (see `order.pack_standing`). Only for hosts that are not counted by section, and stay so with
+    these URLs: see `counts_sections`.
     """
     places: list[bytes] = []
-    put, web, first = book.txn.put, book.web, len(writes)
-    room, seed = BUNDLE_BYTES - len(head), book.policy.random_seed
+    first = len(writes)
+    prefix = key + QUEUE + standing
     for bundle_key, value, count in pack_bundles(
-        head, host.name, urls, room, seed, key + QUEUE + standing, rank, writes
+        head, host.name, urls, BUNDLE_BYTES, book.policy.random_seed, prefix, writes
     ):
         place = bundle_key[HOST_KEY_BYTES + 1 :]
-        if not put(bundle_key, value, overwrite=False, db=web):
+        if not book.cursor.put(bundle_key, value, overwrite=False):
             lane, step, depth, tie = order.read_place(place)
             place = _put_beside(book, key + QUEUE, Standing(lane, step, depth), value, tie)
-            mark = queued_mark(place, rank)
+            mark = queued_mark(place, head[2])
             writes[first : first + count] = [(url_key, mark) for url_key, _ in writes[first : first + count]]
         places.append(place)
         first += count
@@ -124,7 +115,7 @@ def put_bundle(
     tie = tie or order.tie_of(host.name.encode() + tail_of(entries[0]), book.policy.random_seed)
     value = pack_bundle(head, entries)
     place = order.pack_place(*standing, tie)
-    if book.txn.put(prefix + place, value, overwrite=False, db=book.web):
+    if book.txn.put(prefix + place, value, overwrite=False):
         return place
     return _put_beside(book, prefix, standing, value, tie)
 
@@ -135,7 +126,7 @@ def _put_beside(book: Book, prefix: bytes, standing: Standing, value: bytes, tie
         probe = tie.startswith(PROBE_MARK)
         tie = PROBE_MARK + bytes((tie[3] + 1 & 0xFF,)) if probe else order.tie_of(tie, book.policy.random_seed)
         place = order.pack_place(*standing, tie)
-        if book.txn.put(prefix + place, value, overwrite=False, db=book.web):
+        if book.txn.put(prefix + place, value, overwrite=False):
             return place
 
 
@@ -151,33 +142,39 @@ def enqueue_record(book: Book, key: bytes, host: HostState, url_key: bytes, reco
     return place
 
 
-def take(book: Book, key: bytes, place: bytes, fingerprint: bytes) -> tuple[Head, bytes] | None:
-    """Take a URL out of its bundle: what the bundle knew of it, None when it is not in there. Nothing is counted."""
-    moved = move_out(book, key, place, fingerprint)
-    if moved is None:
-        return None
-    head, entry = moved
-    return read_head(head, key, URL), tail_of(entry)
-
-
-def move_out(book: Book, key: bytes, place: bytes, fingerprint: bytes) -> tuple[bytes, Entry] | None:
-    """The same with all as it is packed, for whoever puts it back elsewhere."""
+def take_away(book: Book, key: bytes, place: bytes, fingerprint: bytes) -> None:
+    """Take a URL out of its bundle, if it is in there. Nothing is counted."""
     bundle_key = key + QUEUE + place
-    value = book.txn.get(bundle_key, db=book.web)
-    found = None if value is None else take_entry(value, fingerprint)
-    if value is None or found is None:
-        return None
-    entry, rest = found
+    bundle = book.txn.get(bundle_key)
+    taken = None if bundle is None else take_url(bundle, fingerprint, key)
+    if taken is not None:
+        put_or_delete(book, bundle_key, taken[5])
+
+
+def move(
+    book: Book, key: bytes, host: HostState, place: bytes, fingerprint: bytes, standing: Standing, rank: int
+) -> tuple[bytes, int]:
+    """Let a URL stand elsewhere, in a bundle of its own; its place, and when it was admitted. Nothing is counted."""
+    bundle_key = key + QUEUE + place
+    bundle = book.txn.get(bundle_key)
+    moved = None if bundle is None else split_off(bundle, fingerprint, rank)
+    if moved is None:
+        raise KeyError(bundle_key)
+    value, tail, admitted_s, rest = moved
     put_or_delete(book, bundle_key, rest)
-    return head_of(value), entry
+    tie = order.tie_of(host.name.encode() + tail, book.policy.random_seed)
+    found = order.pack_place(*standing, tie)
+    if not book.txn.put(key + QUEUE + found, value, overwrite=False):
+        found = _put_beside(book, key + QUEUE, standing, value, tie)
+    return found, admitted_s
 
 
 def put_or_delete(book: Book, bundle_key: bytes, value: bytes | None) -> None:
     """Write what is left of a bundle."""
     if value is None:
-        book.txn.delete(bundle_key, db=book.web)
+        book.txn.delete(bundle_key)
     else:
-        book.txn.put(bundle_key, value, db=book.web)
+        book.txn.put(bundle_key, value)
 
 
 def uncount(book: Book, key: bytes, host: HostState, lane: int, admitted_s: int) -> None:
@@ -195,11 +192,10 @@ def work_of(book: Book, key: bytes, host: HostState, lane: int) -> Iterator[Work
 
     The caller may take away, park or settle what it was given before it asks for the next.
     """
-    lanes = [lane for lane, count in enumerate(host.queued) if count]
-    if len(lanes) > 1:
-        lanes = _in_order(book, key, lanes, lane)
-    for stored in lanes:
-        yield from _lane_work(book, key, bytes((stored,)))
+    lanes = list(compress(_LANES, host.queued))
+    if len(lanes) == 1:
+        return _lane_work(book, key, lanes[0])
+    return chain.from_iterable(_lane_work(book, key, stored) for stored in _in_order(book, key, lanes, lane))
 
 
 def _in_order(book: Book, key: bytes, lanes: list[int], wanted: int) -> list[int]:
@@ -210,30 +206,29 @@ def _in_order(book: Book, key: bytes, lanes: list[int], wanted: int) -> list[int
         prefix = key + QUEUE + bytes((stored,))
         if book.cursor.set_range(prefix) and book.cursor.key().startswith(prefix):
             place = book.cursor.key()[HOST_KEY_BYTES + 1 :]
-            _, step, _, _ = order.read_place(place)
+            step = order.read_place(place).step
             lane = order.effective_lane(stored, step, book.step, book.policy.priority, lowered)
             firsts.append((lane != wanted, place[1:], stored))
     return [stored for _, _, stored in sorted(firsts)]
 
 
-def _lane_work(book: Book, key: bytes, lane: bytes) -> Iterator[Work]:
-    prefix = key + QUEUE
-    place = lane
-    while book.cursor.set_range(prefix + place) and book.cursor.key().startswith(prefix + lane):
-        place = book.cursor.key()[HOST_KEY_BYTES + 1 :]
-        value = book.cursor.value()
-        head = read_head(value, key, URL)
-        for entry in entries_of(value):
-            fingerprint = fingerprint_of(entry)
-            raw = book.txn.get(key + URL + fingerprint[:PREFIX_BYTES], db=book.web)
+def _lane_work(book: Book, key: bytes, lane: int) -> Iterator[Work]:
+    prefix, cursor = key + QUEUE, book.cursor
+    after = of_lane = prefix + bytes((lane,))
+    while cursor.set_range(after) and (bundle_key := cursor.key()).startswith(of_lane):
+        place, bundle = bundle_key[HOST_KEY_BYTES + 1 :], cursor.value()
+        end = len(bundle)
+        while (found := next_url(bundle, end, key)) is not None:
+            end, tail, fingerprint, cycle, hops, via = found
+            raw = book.txn.get(key + URL + fingerprint[:PREFIX_BYTES])
             record = None
             if raw is not None and raw[0] > PARKED:
                 record = read_url(raw)
-                current = record.place if record.state is State.QUEUED else b""
+                current = record.place if record.state is _QUEUED else b""
             else:
-                current = b"" if raw is None or raw[0] != QUEUED else place_in(raw)
+                current = b"" if raw is None or raw[0] != QUEUED else raw[1:PLACE_END]
             if current == place:
-                yield Work(place, tail_of(entry), fingerprint, head, record)
+                yield Work(place, tail, fingerprint, cycle, hops, via, record, bundle)
             else:
-                take(book, key, place, fingerprint)
-        place += b"\0"
+                take_away(book, key, place, fingerprint)
+        after = bundle_key + b"\0"

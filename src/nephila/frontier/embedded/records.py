@@ -1,7 +1,8 @@
 """The packed nouns of the store: MessagePack arrays, a record costs its content and a few bytes.
 
 Field order is the format. A field is only ever added at the end, with a default; anything else is a new number in
-`tables.FORMAT`.
+`tables.FORMAT`. Those that are made for every page are left out of garbage collection (`gc=False`): nothing in them can
+lead back to them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from nephila.model.outcome import RulesKind
 from nephila.model.task import Level
 
 
-class CaptureNote(msgspec.Struct, array_like=True, frozen=True):
+class CaptureNote(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """What the last capture of a URL left behind."""
 
     status: int
@@ -35,7 +36,7 @@ class CaptureNote(msgspec.Struct, array_like=True, frozen=True):
     page: bool = True
 
 
-class Fate(msgspec.Struct, array_like=True):
+class Fate(msgspec.Struct, array_like=True, gc=False):
     """What came of asking for a URL."""
 
     settled_s: int = 0
@@ -50,7 +51,7 @@ class Fate(msgspec.Struct, array_like=True):
     """Proven gone (R5)."""
 
 
-class UrlRecord(msgspec.Struct, array_like=True):
+class UrlRecord(msgspec.Struct, array_like=True, gc=False):
     """One URL that has been asked for at least once, or that was put back into its queue one by one.
 
     A URL that only waits in its queue has no record: its host's bundles hold all there is to know of it.
@@ -79,6 +80,20 @@ class UrlRecord(msgspec.Struct, array_like=True):
     fate: Fate | None = None
 
 
+class Spelling(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """How a packed UrlRecord begins: as much of it as who asks for its spelling alone has to read."""
+
+    state: int
+    rank: int
+    level: int
+    depth: int
+    hops: int
+    retries: int
+    cycle: int
+    admitted_s: int
+    tail: str
+
+
 RANK_AT = 2
 """Where the rank stands in a packed UrlRecord: after the array's mark and the state."""
 
@@ -95,7 +110,7 @@ class Place(IntEnum):
     """It has work, but nothing of it may be done until something else changes."""
 
 
-class HostState(msgspec.Struct, array_like=True):
+class HostState(msgspec.Struct, array_like=True, gc=False):
     """One host: its queue's figures, its politeness, where it stands.
 
     While a host is leased nothing of this is written: that it is leased stands in the table `leased` alone.
@@ -155,7 +170,7 @@ class HostState(msgspec.Struct, array_like=True):
         return sum(self.queued)
 
 
-class DomainState(msgspec.Struct, array_like=True):
+class DomainState(msgspec.Struct, array_like=True, gc=False):
     """One registrable domain."""
 
     name: str
@@ -176,7 +191,7 @@ class DomainState(msgspec.Struct, array_like=True):
     """Whether there is a policy for it (R4)."""
 
 
-class LeaseRecord(msgspec.Struct, array_like=True):
+class LeaseRecord(msgspec.Struct, array_like=True, gc=False):
     """One lease, keyed by its token."""
 
     host_key: bytes
@@ -197,7 +212,7 @@ class RobotsEntry(msgspec.Struct, array_like=True, frozen=True):
     hops: int
 
 
-class OriginNote(msgspec.Struct, array_like=True, frozen=True):
+class OriginNote(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """What is known of an origin's robots.txt; its text lies apart."""
 
     kind: RulesKind

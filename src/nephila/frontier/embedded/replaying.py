@@ -15,8 +15,8 @@ from nephila.urls import Address
 
 from . import admission, upkeep
 from .book import Book, pack, read_url
-from .claiming import put_robots
 from .marks import PARKED, QUEUED, place_in
+from .origins import put_robots
 from .records import HostState, LeaseRecord, RobotsEntry
 from .returning import put_back, requeue
 from .shelving import fetch_from_shelf
@@ -32,10 +32,10 @@ def lease_page(book: Book, token: Token, candidate: Candidate, via: Address | No
     upkeep.confirm(book, ref.segment, ref.offset)
     address = candidate.address
     key, url_key = book.tables.host_key(address.host), book.tables.url_key(address.host, address.fingerprint)
-    if book.txn.get(url_key, db=book.web) is None:
+    if book.txn.get(url_key) is None:
         via_key = b"" if via is None else book.tables.url_key(via.host, via.fingerprint)
         admission.admit(book, [candidate], admission.Source(via_key))
-    raw = book.txn.get(url_key, db=book.web)
+    raw = book.txn.get(url_key)
     if raw is None:
         return False
     host = book.known_host(key)

@@ -10,15 +10,17 @@ from nephila.urls import Address
 
 from . import shelving
 from .book import Book, read_lease, read_url
-from .bundle import read_head, with_rank
 from .links import Writes, risen
-from .marks import PARKED, QUEUED, place_in, queued_mark, rank_in
-from .queueing import Standing, enqueue_record, move_out, put_bundle, take, uncount
+from .marks import DEPTH_IN_PLACE, PARKED, PLACE_END, QUEUED, queued_mark, rank_in
+from .queueing import Standing, enqueue_record, move, take_away, uncount
 from .records import RANK_AT, HostState, Place, UrlRecord
 from .scoring import NOMINAL, score_of
 from .sections import count_out
-from .tables import HOST_KEY_BYTES, QUEUE, URL, pending_key
+from .tables import HOST_KEY_BYTES, pending_key
 from .waking import is_behind, wake
+
+_NEW = order.Supply.NEW
+"""Looked up once: until Python 3.12 a member of an enumeration costs as much as a call each time."""
 
 
 def meet_again(
@@ -64,29 +66,23 @@ def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: in
     What a lease covers stays where it was claimed. The rest of a leased host's queue moves like any other: most links
     of a page lead to its own host, and they are settled under its lease.
     """
-    key, place = url_key[:HOST_KEY_BYTES], place_in(raw)
-    lane, step, depth, _ = order.read_place(place)
-    host = book.known_host(key)
-    depth = min(depth, candidate.depth)
+    key, place = url_key[:HOST_KEY_BYTES], raw[1:PLACE_END]
+    lane, step, depth = place[0], int.from_bytes(place[1:4], "big"), min(place[DEPTH_IN_PLACE], candidate.depth)
+    host, fingerprint = book.known_host(key), candidate.address.fingerprint
     points = score_of(book, key, host, rank, depth, candidate.bonus)
     level = level_of(book.policy.priority, points)
     if candidate.level is not None:
         level, points = candidate.level, NOMINAL[candidate.level]
     fresh = order.step_for(book.step, points)
-    better = Standing(min(lane, order.lane_of(order.Supply.NEW, level)), min(step, fresh), depth)
-    if better == (lane, step, place[4]) or _is_leased(book, key, candidate.address.fingerprint):
-        if rank != rank_in(raw):
+    better = Standing(min(lane, order.lane_of(_NEW, level)), min(step, fresh), depth)
+    if better == (lane, step, place[DEPTH_IN_PLACE]) or _is_leased(book, key, fingerprint):
+        if rank != raw[PLACE_END]:
             writes.append((url_key, queued_mark(place, rank)))
         return
-    moved = move_out(book, key, place, candidate.address.fingerprint)
-    if moved is None:
-        raise KeyError(url_key)
-    head, entry = moved
+    found, admitted_s = move(book, key, host, place, fingerprint, better, rank)
     if better.lane != lane:  # else it is counted where it was
-        admitted_s = read_head(head, key, URL).admitted_s
         uncount(book, key, host, lane, admitted_s)
         book.count_queued(host, better.lane, 1, admitted_s)
-    found = put_bundle(book, key + QUEUE, host, better, with_rank(head, rank), [entry])
     writes.append((url_key, queued_mark(found, rank)))
     if candidate.level is not None or better.step != fresh or not is_behind(book, host, (found,)):
         wake(book, key, host, (found,))
@@ -117,7 +113,7 @@ def _meet_record(
         return 0
     better = candidate.depth < record.depth or (candidate.level is not None and candidate.level < record.level)
     if record.state is State.QUEUED and better and not book.token_of(key):
-        take(book, key, record.place, url_key[HOST_KEY_BYTES + 1 :] + record.suffix)
+        take_away(book, key, record.place, url_key[HOST_KEY_BYTES + 1 :] + record.suffix)
         uncount(book, key, host, order.read_place(record.place).lane, record.admitted_s)
         count_out(book, key, host, record.tail.encode())
         record.depth = min(record.depth, candidate.depth)
@@ -134,7 +130,7 @@ def _meet_record(
 def renew(book: Book, address: Address, said_s: int) -> bool:
     """Queue a fetched URL that is said to have changed after its last visit, unless it cools; whether it was."""
     url_key = book.tables.url_key(address.host, address.fingerprint)
-    raw = book.txn.get(url_key, db=book.web)
+    raw = book.txn.get(url_key)
     if raw is None or raw[0] in {PARKED, QUEUED}:
         return False
     record = read_url(raw)

@@ -18,16 +18,15 @@ def score_of(
     book: Book, key: bytes, host: HostState, rank: int, depth: int, bonus: int = 0, fate: Fate | None = None
 ) -> int:
     """The score of a URL. Of one that was never fetched it depends on little, and is remembered with the book."""
-    if fate is not None or book.totals.policies:
-        freshness = freshness_of(fate.history, book.wall_s) if fate is not None else 0.0
-        tier = book.policy_of(book.domain(key)).tier
-        return score(book.policy.priority, _authority(book, host, rank), depth, bonus, freshness, tier)
     like = (rank, depth, bonus, host.referrers.bit_count())
-    points = book.scores.get(like)
-    if points is None:
-        points = book.scores[like] = score(book.policy.priority, _authority(book, host, rank), depth, bonus)
-    return points
-
-
-def _authority(book: Book, host: HostState, rank: int) -> float:
-    return ranks.authority(rank, book.totals.mean_rank, budget.referrers(host.referrers))
+    never_fetched = fate is None and not book.totals.policies
+    points = book.scores.get(like) if never_fetched else None
+    if points is not None:
+        return points
+    authority = ranks.authority(rank, book.totals.mean_rank, budget.ESTIMATES[like[3]])
+    if never_fetched:
+        points = book.scores[like] = score(book.policy.priority, authority, depth, bonus)
+        return points
+    freshness = freshness_of(fate.history, book.wall_s) if fate is not None else 0.0
+    tier = book.policy_of(book.domain(key)).tier
+    return score(book.policy.priority, authority, depth, bonus, freshness, tier)

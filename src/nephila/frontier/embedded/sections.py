@@ -25,7 +25,7 @@ def section_of(tail: bytes) -> bytes:
 
 def in_section(book: Book, key: bytes, section: bytes) -> int:
     """URLs of a section that wait in the queue of a host that is counted so."""
-    raw = book.txn.get(key + SECTION + section, db=book.web)
+    raw = book.txn.get(key + SECTION + section)
     return 0 if raw is None else int.from_bytes(raw, "big")
 
 
@@ -64,4 +64,4 @@ def _count_queue(book: Book, key: bytes) -> None:
 
 
 def _put(book: Book, key: bytes, section: bytes, count: int) -> None:
-    book.txn.put(key + SECTION + section, count.to_bytes(4, "big"), db=book.web)
+    book.txn.put(key + SECTION + section, count.to_bytes(4, "big"))

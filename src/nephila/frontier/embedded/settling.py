@@ -12,37 +12,32 @@ from typing import assert_never
 
 from xxhash import xxh3_64_intdigest
 
-from nephila.frontier import health
 from nephila.frontier import rank as ranks
 from nephila.frontier.lifecycle import after
 from nephila.interfaces.frontier import Admission, Settled
-from nephila.interfaces.recrawl import Visit
+from nephila.interfaces.recrawl import RecrawlPolicy, Visit
 from nephila.model.errors import FrontierError
-from nephila.model.exchange import FailureKind
 from nephila.model.outcome import (
     Dead,
     DeferReason,
     Deferred,
     Done,
     Dropped,
-    OriginRules,
-    Outcome,
     Release,
     Respelled,
     Retry,
-    RulesKind,
     RulesLearned,
     RulesMoved,
     Settlement,
 )
-from nephila.model.task import Candidate, PageTask, RobotsTask, Token
+from nephila.model.task import Candidate, RobotsTask, Token
 
 from . import trapping
-from .admission import SEEDS, Source, admit, note_refused, take_on
-from .book import Book, pack, read_lease
-from .claiming import origin_note, put_robots, remove_robots
-from .endings import fate_of, take_out
-from .records import CaptureNote, DomainState, HostState, LeaseRecord, OriginNote, Place, RobotsEntry, UrlRecord
+from .admission import SEEDS, Source, admit, note_refused
+from .book import ORDINARY, Book, pack, read_lease
+from .endings import take_out
+from .learning import check_health, end_robots
+from .records import CaptureNote, DomainState, Fate, HostState, LeaseRecord, Place, UrlRecord
 from .returning import put_back
 from .shelving import refill, take_on_hosts
 from .tables import pending_key, shorten
@@ -58,80 +53,94 @@ LONGEST_GAP_S = 30 * 86_400
 """The gap between two visits that makes the second a whole vote again (see `rank.weight_of`); R2's longest interval."""
 
 GONE = "gone"
-_STRAINED = frozenset({FailureKind.TIMEOUT, FailureKind.RESET, FailureKind.CONNECT, "http_429"})
+FINGERPRINT_BYTES = 16
+_DUE = DeferReason.DUE
 
 
-def settle(book: Book, token: Token, settlements: Sequence[Settlement], release: Release | None) -> Settled:
-    """End tasks of a lease; with `release`, end the lease and let the host rest."""
+def settle(
+    book: Book,
+    token: Token,
+    settlements: Sequence[Settlement],
+    release: Release | None,
+    called_at: int | None = None,
+) -> Settled:
+    """End tasks of a lease; with `release`, end the lease and let the host rest, from `called_at` on or from now."""
+    txn, leases = book.txn, book.db["leases"]
     token_key = token.to_bytes(8, "big")
-    raw = book.txn.get(token_key, db=book.db["leases"])
+    raw = txn.get(token_key, db=leases)
     if raw is None:
         return Settled(accepted=False)
     lease = read_lease(raw)
     key = lease.host_key
     host = book.known_host(key)
     entries = _entries(lease, settlements)
-    if book.token_of(key) != token or entries is None:
+    if entries is None or book.token_of(key) != token:
         return Settled(accepted=False)
-    added = known = cooling = 0
+    brought: Admission | None = None
     for settlement, entry in zip(settlements, entries, strict=True):
-        admission = _end(book, lease, host, settlement, entry)
-        added, known, cooling = added + admission.added, known + admission.known, cooling + admission.cooling
+        if entry:
+            lease.entries.remove(entry)
+            one = _end_page(book, key, host, settlement, entry)
+        else:
+            end_robots(book, key, host, lease.origin, settlement.outcome)
+            lease.origin = ""
+            one = admit(book, settlement.links, SEEDS)
+        brought = one if brought is None else _sum_of(brought, one)
     if release is None:
-        book.txn.put(token_key, pack(lease), db=book.db["leases"])
+        txn.put(token_key, pack(lease), db=leases)
     else:
-        book.txn.delete(token_key, db=book.db["leases"])
-        if any(isinstance(settlement.task, PageTask) for settlement in settlements):
+        txn.delete(token_key, db=leases)
+        if any(entries):
             host.work_since = max(1, book.now)  # it was served; its robots.txt alone is no service
-        _free(book, key, host, release)
-    return Settled(True, Admission(added, known, cooling))
+        _free(book, key, host, release, 0 if called_at is None else max(0, book.now - called_at))
+    return Settled(True, brought or Admission())
+
+
+def _sum_of(one: Admission, other: Admission) -> Admission:
+    return Admission(one.added + other.added, one.known + other.known, one.cooling + other.cooling)
 
 
 def _entries(lease: LeaseRecord, settlements: Sequence[Settlement]) -> list[bytes] | None:
-    """How the lease names each task; None when one of them is not (any more) this lease's to settle."""
+    """How the lease names each task, empty for a robots.txt; None when one is not (any more) this lease's to settle."""
     entries: list[bytes] = []
     for settlement in settlements:
-        match settlement.task:
-            case PageTask() as task:
-                entry = next((entry for entry in lease.entries if entry[-16:] == task.fingerprint), None)
-                if entry is None or entry in entries:
-                    return None
+        task = settlement.task
+        if isinstance(task, RobotsTask):
+            if lease.origin != task.origin:
+                return None
+            entries.append(b"")
+            continue
+        for entry in lease.entries:
+            if entry.endswith(task.fingerprint) and entry not in entries:
                 entries.append(entry)
-            case RobotsTask() as task:
-                if lease.origin != task.origin:
-                    return None
-                entries.append(b"")
+                break
+        else:
+            return None
     return entries
 
 
-def _end(book: Book, lease: LeaseRecord, host: HostState, settlement: Settlement, entry: bytes) -> Admission:
-    """Apply one outcome and admit the links that it brought."""
-    key = lease.host_key
-    match settlement.task:
-        case PageTask() as task:
-            lease.entries.remove(entry)
-            url_key, record = take_out(book, key, host, entry[:-16], task.fingerprint)
-            domain = book.domain(key)
-            source = _end_page(book, key, host, domain, url_key, record, settlement)
-            new: list[Candidate] = []
-            admission = admit(book, settlement.links, source, new)
-            note_refused(book, settlement.refused, url_key)
-            _check_health(book, domain, settlement.outcome)
-            first = record.fate is not None and record.fate.fetched == 1
-            if trapping.observe(book, key, host, settlement, new, first=first):
-                _earn(book, key, host, domain)
-            if not isinstance(settlement.outcome, Retry | Deferred | Respelled):
-                look_further(book, key)
-            if host.shelved:
-                refill(book, key, host)
-            return admission
-        case RobotsTask() as task:
-            lease.origin = ""
-            _end_robots(book, key, host, task, settlement)
-            return admit(book, settlement.links, SEEDS)
+def _end_page(book: Book, key: bytes, host: HostState, settlement: Settlement, entry: bytes) -> Admission:
+    """Apply the outcome of a page and admit the links that it brought."""
+    outcome = settlement.outcome
+    url_key, record = take_out(book, key, host, entry[:-FINGERPRINT_BYTES], entry[-FINGERPRINT_BYTES:])
+    domain = book.domain(key)
+    source = _write_end(book, key, host, domain, url_key, record, settlement)
+    new: list[Candidate] = []
+    admission = admit(book, settlement.links, source, new)
+    if settlement.refused:
+        note_refused(book, settlement.refused, url_key)
+    check_health(book, domain, outcome)
+    first = record.fate is not None and record.fate.fetched == 1
+    if trapping.observe(book, key, host, settlement, new, first=first):
+        _earn(book, key, host, domain)
+    if book.policy.target_domains and not isinstance(outcome, Retry | Deferred | Respelled):
+        look_further(book, key)
+    if host.shelved:
+        refill(book, key, host)
+    return admission
 
 
-def _end_page(
+def _write_end(
     book: Book,
     key: bytes,
     host: HostState,
@@ -142,17 +151,22 @@ def _end_page(
 ) -> Source:
     """Write what became of a page; returns it as the source of its links."""
     outcome, totals = settlement.outcome, book.totals
-    source = Source(url_key)
     record.state = after(record.state, outcome)
     record.cycle = totals.cycle  # it may have been queued in an earlier one; this is the cycle that it was asked in
-    fate = fate_of(record)
-    fate.settled_s, fate.reason, fate.detail = book.wall_s, "", ""
+    fate = record.fate
+    if fate is None:
+        fate = record.fate = Fate(book.wall_s)
+    else:
+        fate.settled_s, fate.reason, fate.detail = book.wall_s, "", ""
     match outcome:
         case Done():
-            source = _share_out(book, domain, url_key, record, settlement, outcome)
-            _store(book, url_key, record, outcome)
+            source = _share_out(book, domain, url_key, record, fate, settlement, outcome)
+            _store(book, url_key, fate, outcome)
             _count(book, host, domain, outcome)
-            _plan(book, domain, url_key, record, outcome)
+            if book.policy.recrawl is not None:
+                _plan(book, book.policy.recrawl, domain, url_key, record, fate, outcome)
+            book.txn.put(url_key, pack(record))
+            return source
         case Retry():
             record.retries += 1
             fate.reason = DeferReason.RETRY
@@ -173,20 +187,25 @@ def _end_page(
             record.hops += 1
             record.tail = shorten(outcome.address.url, host.name)
             put_back(book, key, host, url_key, record, record.level)
-            return source
+            return Source(url_key)
         case RulesLearned() | RulesMoved():
             raise FrontierError("a page cannot end with the rules of an origin")
         case _:
             assert_never(outcome)
     book.put_url(url_key, record)
-    return source
+    return Source(url_key)
 
 
 def _share_out(
-    book: Book, domain: DomainState, url_key: bytes, record: UrlRecord, settlement: Settlement, done: Done
+    book: Book,
+    domain: DomainState,
+    url_key: bytes,
+    record: UrlRecord,
+    fate: Fate,
+    settlement: Settlement,
+    done: Done,
 ) -> Source:
     """What the links of a page bring their targets, and what is left to the page (R1)."""
-    fate = fate_of(record)
     visits, weight = fate.fetched, 1.0
     salt = ranks.salt_of(settlement.task.url.encode(), visits)
     outlinks = max(done.outlinks, len(settlement.links))
@@ -219,33 +238,22 @@ def _count(book: Book, host: HostState, domain: DomainState, done: Done) -> None
         totals.covered = True
 
 
-def _plan(book: Book, domain: DomainState, url_key: bytes, record: UrlRecord, done: Done) -> None:
+def _plan(
+    book: Book, recrawl: RecrawlPolicy, domain: DomainState, url_key: bytes, record: UrlRecord, fate: Fate, done: Done
+) -> None:
     """Plan the next visit (R2), and tell what is gone (R5)."""
-    if book.policy.recrawl is None:
-        return
-    policy, fate = book.policy_of(domain), fate_of(record)
+    policy = book.policy_of(domain) if domain.policed else ORDINARY
     home = record.tail in {"s/", "h/"}
     visit = Visit(
         book.wall_s, done.status, done.changed, home, policy.tier, policy.recrawl_s, done.listing, done.expected_s
     )
-    planned = book.policy.recrawl.plan(fate.history, visit)
+    planned = recrawl.plan(fate.history, visit)
     fate.history = planned.history
     book.totals.gone += planned.gone - fate.gone
     fate.gone = planned.gone
     if fate.gone:
         fate.reason = GONE
-    book.delay(url_key, record, book.now + planned.wait_s * 1000, DeferReason.DUE)
-
-
-def _check_health(book: Book, domain: DomainState, outcome: Outcome) -> None:
-    """What an answer shows of its domain: too many errors pause it (P4)."""
-    seen = _seen(outcome)
-    if seen is not None:
-        before = domain.health
-        domain.health, pause = health.after(before, seen, book.policy.politeness)
-        book.totals.lowered += (domain.health.lowered > 0) - (before.lowered > 0)
-        if pause:
-            domain.paused_until = book.now + int(book.policy.politeness.pause_s * 1000)
+    book.delay(url_key, record, book.now + planned.wait_s * 1000, _DUE)
 
 
 def _earn(book: Book, key: bytes, host: HostState, domain: DomainState) -> None:
@@ -257,97 +265,38 @@ def _earn(book: Book, key: bytes, host: HostState, domain: DomainState) -> None:
             take_on_hosts(book, key, lambda other_key, other: wake(book, other_key, other))
 
 
-def _seen(outcome: Outcome) -> health.Seen | None:
-    """What an outcome says of a server's health; None when the server was not asked."""
-    match outcome:
-        case Done() | Respelled():
-            return health.Seen.OK
-        case Retry(kind=kind) | Dead(kind=kind):
-            if kind == "http_5xx":
-                return health.Seen.SERVER_ERROR
-            return health.Seen.ERROR if kind in _STRAINED else None
-        case RulesLearned(rules=rules):
-            return health.Seen.ERROR if rules.kind is RulesKind.UNAVAILABLE else health.Seen.OK
-        case _:
-            return None
-
-
-def _store(book: Book, url_key: bytes, record: UrlRecord, done: Done) -> None:
-    fate = fate_of(record)
-    old = fate.capture
+def _store(book: Book, url_key: bytes, fate: Fate, done: Done) -> None:
+    """Note the capture of a page, and that it waits for its segment."""
+    old, ref, validators = fate.capture, done.ref, done.validators
     kept = done.digest or (old.digest if old and not done.changed else b"")
+    changed_at = book.wall_s if done.changed or old is None else old.changed_at
+    count = old.count + 1 if old else 1
     fate.fetched += 1
     fate.capture = CaptureNote(
-        status=done.status,
-        segment=done.ref.segment,
-        offset=done.ref.offset,
-        end=done.ref.end,
-        digest=kept,
-        etag=done.validators.etag,
-        last_modified=done.validators.last_modified,
-        changed_at=book.wall_s if done.changed or old is None else old.changed_at,
-        count=old.count + 1 if old else 1,
-        page=done.page,
+        done.status,
+        ref.segment,
+        ref.offset,
+        ref.end,
+        kept,
+        validators.etag,
+        validators.last_modified,
+        changed_at,
+        count,
+        done.page,
     )
-    book.txn.put(pending_key(done.ref.segment, done.ref.end), url_key, db=book.db["pending"])
+    book.txn.put(pending_key(ref.segment, ref.end), url_key, db=book.db["pending"])
     book.totals.pending += 1
 
 
-def _end_robots(book: Book, key: bytes, host: HostState, task: RobotsTask, settlement: Settlement) -> None:
-    match settlement.outcome:
-        case RulesLearned(rules, crawl_delay_ms):
-            remove_robots(book, key, host, task.origin)
-            _put_rules(book, rules)
-            _wake_origin(book, task.origin, crawl_delay_ms)
-            _check_health(book, book.domain(key), settlement.outcome)
-        case RulesMoved(origin, address, hops):
-            remove_robots(book, key, host, origin)
-            note = origin_note(book, origin) or OriginNote(RulesKind.UNAVAILABLE, 0, 0)
-            moved = OriginNote(
-                note.kind, note.stored_at, 0, note.status, note.failing_since, note.detail, max(1, book.now)
-            )
-            book.txn.put(origin.encode(), pack(moved), db=book.db["origins"])
-            target_key = book.tables.host_key(address.host)
-            target = book.host(target_key) or take_on(book, target_key, address.host)
-            put_robots(book, target_key, target, RobotsEntry(origin, address.url, hops))
-            at_limit = target.reason == DeferReason.HOST_LIMIT  # of pages: a robots.txt may still be asked for
-            if not book.token_of(target_key) and (target.place is not Place.PARKED or at_limit):
-                book.rest(target_key, target)
-        case Deferred():
-            pass  # stays first in its host's queue
-        case other:
-            raise FrontierError(f"a robots.txt cannot end as {type(other).__name__}")
-
-
-def _put_rules(book: Book, rules: OriginRules) -> None:
-    note = OriginNote(rules.kind, rules.stored_at, rules.fresh_until, rules.status, rules.failing_since, rules.detail)
-    book.txn.put(rules.origin.encode(), pack(note), db=book.db["origins"])
-    book.txn.put(rules.origin.encode(), rules.body, db=book.db["rules"])
-
-
-def _wake_origin(book: Book, origin: str, crawl_delay_ms: int) -> None:
-    """Let a host go on that waited for rules which were found on another host."""
-    name = origin.split("://", 1)[1].rstrip(".")
-    name = name if name.endswith("]") else name.rsplit(":", 1)[0]
-    key = book.tables.host_key(name)
-    host = book.host(key)
-    if host is None or book.token_of(key):
-        return
-    if crawl_delay_ms:
-        host.crawl_delay_ms = crawl_delay_ms
-        host.free_at = max(host.free_at, host.released_at + crawl_delay_ms + 1)
-    if host.place is Place.WAITING and host.reason == DeferReason.ROBOTS:
-        book.wait(key, host, host.free_at)
-
-
-def _free(book: Book, key: bytes, host: HostState, release: Release) -> None:
-    """Let the host rest."""
+def _free(book: Book, key: bytes, host: HostState, release: Release, late_ms: int) -> None:
+    """Let the host rest. What has passed since the answer (`late_ms`) is a part of its rest."""
     book.free(key, host)
-    host.delay_ms = release.pace.delay_ms
-    host.crawl_delay_ms = release.pace.crawl_delay_ms
+    now, pace, wait_ms = book.now, release.pace, max(0, release.wait_ms - late_ms)
+    host.delay_ms = pace.delay_ms
+    host.crawl_delay_ms = pace.crawl_delay_ms
     # The answer ended within this millisecond, not at its beginning: round up.
-    host.free_at = book.now + release.wait_ms + (release.wait_ms > 0)
-    host.released_at, host.slept_ms = book.now, book.timeline.slept_ms
+    host.free_at = now + wait_ms + (wait_ms > 0)
+    host.released_at, host.slept_ms = now, book.timeline.slept_ms
     if release.elapsed_ms:
         host.mean_ms += (release.elapsed_ms - host.mean_ms) // MEAN_WEIGHT if host.mean_ms else release.elapsed_ms
     book.rest(key, host)

@@ -239,7 +239,7 @@ def take_bundle(
     book: Book, key: bytes, host: HostState, reason: DeferReason, group: bytes, place: bytes, count: int
 ) -> None:
     """Take a whole bundle off a shelf."""
-    book.txn.delete(key + SHELF + _CODES[reason] + group + place, db=book.web)
+    book.txn.delete(key + SHELF + _CODES[reason] + group + place)
     _unlist(book, key, host, reason, count)
 
 
@@ -367,7 +367,7 @@ def fetch_from_shelf(book: Book, key: bytes, url_key: bytes, raw: bytes, candida
     """Take one URL off its shelf because somebody wants it now; returns its place."""
     reason, host = reason_in(raw), book.known_host(key)
     bundle_key = key + SHELF + raw[11:12] + raw[12:20] + raw[1:10]
-    value = book.txn.get(bundle_key, db=book.web)
+    value = book.txn.get(bundle_key)
     if value is None:
         return None
     entry = find(value, candidate.address.fingerprint)
@@ -379,5 +379,5 @@ def fetch_from_shelf(book: Book, key: bytes, url_key: bytes, raw: bytes, candida
     lane = order.lane_of(order.Supply.NEW, candidate.level or Level.IMMEDIATE)
     standing = Standing(lane, order.step_for(book.step, order.TOP_SCORE), candidate.depth)
     ((place, _),) = enqueue(book, key, host, standing, head, [entry])
-    book.txn.put(url_key, queued_mark(place, rank_in(raw)), db=book.web)
+    book.txn.put(url_key, queued_mark(place, rank_in(raw)))
     return place

@@ -41,21 +41,21 @@ def tallies_of(book: Book, key: bytes, patterns: tuple[str, ...]) -> list[Skelet
     """The tallies of a URL's patterns, new ones where nothing was counted yet."""
     found: list[SkeletonTally] = []
     for pattern in patterns:
-        raw = book.txn.get(key + SKELETON + group_of(pattern), db=book.web)
+        raw = book.txn.get(key + SKELETON + group_of(pattern))
         found.append(SkeletonTally(pattern) if raw is None else read_tally(raw))
     return found
 
 
 def find_tally(book: Book, key: bytes, pattern: str) -> SkeletonTally | None:
     """The tally of one pattern, if anything was counted."""
-    raw = book.txn.get(key + SKELETON + group_of(pattern), db=book.web)
+    raw = book.txn.get(key + SKELETON + group_of(pattern))
     return None if raw is None else read_tally(raw)
 
 
 def put_tally(book: Book, key: bytes, host: HostState, tally: SkeletonTally, before: TrapState) -> None:
     """Write a tally; one that began or ceased to hold URLs back is listed, or no longer."""
     group = group_of(tally.pattern)
-    book.txn.put(key + SKELETON + group, _pack(tally), db=book.web)
+    book.txn.put(key + SKELETON + group, _pack(tally))
     if (before is TrapState.NORMAL) == (tally.state is TrapState.NORMAL):
         return
     if tally.state is TrapState.NORMAL:

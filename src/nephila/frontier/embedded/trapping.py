@@ -13,12 +13,12 @@ from nephila.model.outcome import DeferReason, Done, Settlement
 from nephila.model.task import Candidate, PageTask
 
 from .book import Book
-from .bundle import pack_entry, tail_of
+from .bundle import pack_entry, read_head, tail_of
 from .endings import take_out
 from .queueing import PROBE_MARK, Work
 from .records import HostState
 from .shelving import RELEASED_AT_ONCE, first_bundle, groups_on_shelf, shelve, take_bundle, unshelve
-from .tables import HOST_KEY_BYTES, SKELETON, lengthen
+from .tables import HOST_KEY_BYTES, SKELETON, URL, lengthen
 from .tallies import find_tally, hold_on, put_tally, read_tally, tallies_of
 from .waking import look_further
 
@@ -76,8 +76,9 @@ def catch(book: Book, key: bytes, host: HostState, one: Work, url: str) -> bool:
     if hold is None:
         return False
     _, record = take_out(book, key, host, one.place, one.fingerprint)
-    head = one.head._replace(rank=record.rank)
-    shelve(book, key, host, DeferReason.TRAP, hold.group, one.place, head, [pack_entry(one.tail, one.fingerprint)])
+    head = read_head(one.bundle, key, URL)._replace(rank=record.rank)
+    entry = pack_entry(one.tail.encode(), one.fingerprint)
+    shelve(book, key, host, DeferReason.TRAP, hold.group, one.place, head, [entry])
     look_further(book, key)
     return True
 
@@ -100,7 +101,7 @@ def take_probe(book: Book, key: bytes, host: HostState) -> None:
 
 def _tally_at(book: Book, key: bytes, group: bytes) -> SkeletonTally | None:
     """The tally of a pattern that holds URLs back; None when it does no more."""
-    raw = book.txn.get(key + SKELETON + group, db=book.web)
+    raw = book.txn.get(key + SKELETON + group)
     tally = None if raw is None else read_tally(raw)
     return None if tally is None or tally.state is traps.TrapState.NORMAL else tally
 
@@ -130,7 +131,7 @@ def _next_probe(book: Book, key: bytes) -> int:
 
 def release(book: Book, key: bytes, group: bytes) -> int:
     """Let a pattern start anew, by a person's word; how many URLs come back at once."""
-    raw = book.txn.get(key + SKELETON + group, db=book.web)
+    raw = book.txn.get(key + SKELETON + group)
     if raw is None:
         return 0
     tally, host = read_tally(raw), book.known_host(key)

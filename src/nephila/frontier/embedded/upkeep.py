@@ -15,7 +15,7 @@ from .marks import PARKED
 from .records import LeaseRecord, UrlRecord
 from .returning import cooling_s, end_state, requeue
 from .shelving import covers_no_more
-from .tables import HOST_KEY_BYTES, URL
+from .tables import HOST_KEY_BYTES, URL, pending_key
 from .waking import wake
 
 SWEEP_STEP = 500
@@ -67,13 +67,13 @@ def reap(book: Book, *, everything: bool = False, holder: int = 0, lent: int = 0
 
 def confirm(book: Book, segment: SegmentId, upto: int) -> int:
     """Complete the pages that were pending on the bytes before `upto`."""
-    prefix = segment.encode() + b"\0"
+    first, last = pending_key(segment, 0), pending_key(segment, upto)
     count = 0
     with book.txn.cursor(db=book.db["pending"]) as cursor:
-        found = cursor.set_range(prefix)
-        while found and cursor.key().startswith(prefix) and int.from_bytes(cursor.key()[-8:], "big") <= upto:
+        cursor.set_range(first)
+        while first <= cursor.key() <= last:  # there is no key after the last one, which is before all others
+            cursor.delete()
             count += 1
-            found = cursor.delete() and bool(cursor.key())
     book.txn.put(segment.encode(), upto.to_bytes(8, "big"), db=book.db["marks"])
     book.totals.pending -= count
     book.totals.completed += count
@@ -158,7 +158,7 @@ def sweep(book: Book, step: int = SWEEP_STEP) -> None:
 
 def record_at(book: Book, url_key: bytes) -> UrlRecord:
     """The record of a URL that must have one."""
-    raw = book.txn.get(url_key, db=book.web)
+    raw = book.txn.get(url_key)
     if raw is None or raw[0] <= PARKED:
         raise KeyError(url_key)
     return read_url(raw)
