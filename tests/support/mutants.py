@@ -139,13 +139,13 @@ def new_names_not_synced(patch: pytest.MonkeyPatch) -> None:
 
 def no_deadline_check(patch: pytest.MonkeyPatch) -> None:
     """A worker sends on a lease that has long expired."""
-    turn = Pipeline._turn
+    has_turn = Pipeline._has_turn
 
-    async def whenever(self: Pipeline, lease: Any, not_before: int) -> bool:
-        await turn(self, lease, not_before)
+    async def whenever(self: Pipeline, lease: Any, under_way: Any) -> bool:
+        await has_turn(self, lease, under_way)
         return not self.stopping
 
-    patch.setattr(Pipeline, "_turn", whenever)
+    patch.setattr(Pipeline, "_has_turn", whenever)
 
 
 def refused_not_disowned(patch: pytest.MonkeyPatch) -> None:

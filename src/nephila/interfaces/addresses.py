@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from nephila.model.noun import noun
 
-@dataclass(frozen=True, slots=True)
+
+@noun
 class AddressPermit:
     """The right to send one request to an address; held until the exchange has ended."""
 

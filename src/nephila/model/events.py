@@ -87,6 +87,7 @@ class Event:
 
     def is_page(self) -> bool:
         """Whether this is a page that was stored and is done with: a whole 2xx answer of a wanted type, or a 304."""
+        if self.kind is not EventKind.FETCH_OK or self.reason:
+            return False
         status = self.status or 0
-        answered = self.kind is EventKind.FETCH_OK and (200 <= status < 300 or status == 304)
-        return answered and not self.reason
+        return 200 <= status < 300 or status == 304

@@ -10,6 +10,8 @@ from __future__ import annotations
 from operator import eq, or_
 from typing import NamedTuple
 
+from .noun import quick
+
 MAX_DISTANCE = 6
 """Bits in which the SimHashes of near duplicates differ at most (D3)."""
 LEAST_RESEMBLANCE = 0.6
@@ -17,6 +19,7 @@ LEAST_RESEMBLANCE = 0.6
 0.41; among honest short pages of the simulated web a few come close to 0.55."""
 
 
+@quick
 class Likeness(NamedTuple):
     """What a text is compared by."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .likeness import Likeness
-from .noun import noun
+from .noun import noun, quick
 
 
+@quick
 class Link(NamedTuple):
     """One reference found in a page, already resolved against the document's base. A tuple: there are eighty a page."""
 

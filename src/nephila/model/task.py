@@ -13,7 +13,7 @@ from typing import NamedTuple, NewType
 
 from nephila.urls import Address, Fingerprint
 
-from .noun import noun
+from .noun import noun, quick
 from .rendering import RenderMode
 
 Token = NewType("Token", int)
@@ -29,6 +29,7 @@ class Level(IntEnum):
     LOW = 3
 
 
+@quick
 class Candidate(NamedTuple):
     """A URL that wants to be admitted. A tuple, because a page brings eighty of them."""
 
@@ -42,6 +43,7 @@ class Candidate(NamedTuple):
     """Points of its score for what is known of it: news, listed in a sitemap, no HTML."""
 
 
+@quick
 class Refusal(NamedTuple):
     """A URL that was found but may not be admitted, and the rule that says so. Kept for `why` (T8)."""
 

@@ -54,16 +54,6 @@ def identify_with(identifier: Identifier) -> Callable[[str], Address | None]:
     return identify
 
 
-def resolved_with(identifier: Identifier) -> Callable[[str], Address | None]:
-    """The same for URLs that are WHATWG serialisations already: they are not parsed again."""
-
-    def identify(url: str) -> Address | None:
-        address = identifier.identify_serialised(url)
-        return address if isinstance(address, Address) else None
-
-    return identify
-
-
 def aliases_of(
     environment: LearnedEnvironment, settings: Settings, identifier: Identifier, clock: Clock
 ) -> LearnedAliases:
@@ -71,7 +61,7 @@ def aliases_of(
     wanted = settings.aliases
     storage = LmdbAliasStorage(environment, wanted.votes)
     rules = LearningRules(wanted.votes, wanted.verify_every, wanted.learn)
-    return LearnedAliases(storage, rules, resolved_with(identifier), clock.steady_ms, clock.wall_ms)
+    return LearnedAliases(storage, rules, identifier.address_of, clock.steady_ms, clock.wall_ms)
 
 
 def scope_of(settings: Settings, saved: bytes) -> Scope:

@@ -69,6 +69,8 @@ class Bookkeeper:
         self._refused: list[tuple[SegmentId, int]] = []
         self._rolled: list[SegmentId] = []
         self._work = asyncio.Event()
+        self._is_nudged = False
+        """Whether `_work` is set, without a call: it is asked twice a page."""
         self._room: list[Callable[[], None]] = []
         self._is_awaited = False
         self.most_waiting = MOST_WAITING
@@ -76,8 +78,12 @@ class Bookkeeper:
 
     def appended(self, segment: SegmentId, offset: int) -> None:
         """A capture lies in the archive and is not settled yet."""
-        self._outstanding.setdefault(segment, set()).add(offset)
-        self._work.set()
+        outstanding = self._outstanding.get(segment)
+        if outstanding is None:
+            outstanding = self._outstanding[segment] = set()
+        outstanding.add(offset)
+        if not self._is_nudged:
+            self.nudge()
 
     def first_of_its_kind(self, segment: SegmentId, offset: int, digest: bytes, original: Original) -> None:
         """A capture that others may refer to when it is durable."""
@@ -91,12 +97,13 @@ class Bookkeeper:
         else:
             self._rows.append(row)
             self._outstanding[segment].discard(offset)
-        self._work.set()
+        if not self._is_nudged:
+            self.nudge()
 
     def failed(self, row: ErrorRow) -> None:
         """A task ended without a usable answer."""
         self._errors.append(row)
-        self._work.set()
+        self.nudge()
 
     def has_room(self) -> bool:
         """Whether something new may be fetched: not while too much waits for a catalogue that is away or slow.
@@ -119,10 +126,12 @@ class Bookkeeper:
         if not self._rows and not self._errors and not self._rolled:
             await self._work.wait()
         self._work.clear()
+        self._is_nudged = False
 
     def nudge(self) -> None:
         """End a wait for work."""
         self._work.set()
+        self._is_nudged = True
 
     async def tick(self) -> None:
         """Sync, confirm, disown: what keeps a page's bytes from being lost."""

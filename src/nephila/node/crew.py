@@ -62,7 +62,7 @@ class Crew:
 
     def _start(self, lease: Lease) -> None:
         self._m.expiries[lease.token] = lease.expires_at
-        task = asyncio.create_task(self._m.pipeline.work(lease), name=f"work-{lease.host}")
+        task = asyncio.get_running_loop().create_task(self._m.pipeline.work(lease), name=f"work-{lease.host}")
         self._working[task] = lease
         task.add_done_callback(self._ended)
 

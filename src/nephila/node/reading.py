@@ -29,22 +29,27 @@ _MEDIA, _DOCUMENT = ":media", ":document"
 
 def _media_of(fetched: Fetched) -> str:
     """The type of a body by its header and first bytes."""
-    content_type = fetched.header("content-type")
     found = fetched.memo.get(_MEDIA)
     if found is None:
-        found = fetched.memo[_MEDIA] = media_type(content_type, fetched.body[:SNIFF_BYTES])
+        told = media_type(fetched.header("content-type"), fetched.body[:SNIFF_BYTES])
+        found = fetched.memo[_MEDIA] = told
     return found
 
 
 def _type_of(fetched: Fetched) -> str:
     """The type of a body by its URL, too: documents are often served under a wrong name."""
-    content_type = fetched.header("content-type")
     found = fetched.memo.get(_DOCUMENT)
     if found is None:
+        content_type = fetched.header("content-type")
         promised = promised_type(fetched.url)
         told = document_type(fetched.url, content_type, fetched.body[:SNIFF_BYTES]) if promised else _media_of(fetched)
         found = fetched.memo[_DOCUMENT] = told
     return found
+
+
+def _all_of(fetched: Fetched, name: str) -> Sequence[str]:
+    """Every value of a header that most answers do not have."""
+    return [value for one, value in fetched.headers if one == name] if fetched.header(name) else ()
 
 
 def list_kind_of(fetched: Fetched) -> ListKind | None:
@@ -98,8 +103,8 @@ def page_reader(settings: Settings, others: Sequence[str] = ()) -> Callable[[Fet
             fetched.url,
             fetched.header("content-type"),
             agent=agent,
-            robots_tags=[value for name, value in fetched.headers if name == "x-robots-tag"],
-            link_headers=[value for name, value in fetched.headers if name == "link"],
+            robots_tags=_all_of(fetched, "x-robots-tag"),
+            link_headers=_all_of(fetched, "link"),
             content_language=fetched.header("content-language"),
             images=images,
             max_bytes=max_bytes,

@@ -55,7 +55,7 @@ from nephila.render import FolderShelf
 from nephila.store import LocalDisk
 from nephila.urls import Identifier
 
-from .addressing import aliases_of, identifier_of, identify_with, resolved_with, scope_of
+from .addressing import aliases_of, identifier_of, identify_with, scope_of
 from .allowance import PageAllowance
 from .archiving import Books, Medium, Writer, archiving
 from .cataloguing import warnings_of
@@ -186,11 +186,11 @@ def assemble(
     sifting = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority, aliases)
     sieve: LinkSieve = FollowingSieve(sifting, ScopeFollower(directory, scope))  # seeds may come from another process
     probes = settings.aliases.soft_404
-    missing = MissingPages(absences, frontier.secret, resolved_with(identifier), clock.wall_ms) if probes else None
+    missing = MissingPages(absences, frontier.secret, identifier.address_of, clock.wall_ms) if probes else None
     near_pages = NearPages(near, settings.dedup)
     types = fetched_types(settings, extensions)
     formats = Formats(list_kind_of, list_reader(settings))
-    lists = Lists(settings.sitemaps, listings, politeness, sieve, formats, resolved_with(identifier), types)
+    lists = Lists(settings.sitemaps, listings, politeness, sieve, formats, identifier.address_of, types)
     clause = ListClause(lists, frontier, frontier, events, clock, settings.priority, threaded=ground.threaded)
     judge = Judge(
         page_reader(settings, read_by(extensions)),

@@ -49,12 +49,21 @@ _REFUSALS = {
 
 _NO_LIMITS = LimitSettings()
 
+HOSTS_AT_HAND = 16_384
+"""Hosts that need not be hashed to be known again."""
+
 _LATENCY_BOUNDS_MS = [int(bound * 1000) for bound in LATENCY_BOUNDS_S]
 
 
 @lru_cache(maxsize=4096)
 def _mark(name: str) -> int:
     return xxh3_64_intdigest(name.encode())
+
+
+def _note(lately: set[str], host: str) -> None:
+    if len(lately) >= HOSTS_AT_HAND:
+        lately.clear()
+    lately.add(host)
 
 
 class Tally:
@@ -91,6 +100,9 @@ class Tally:
         self._new_hosts: list[int] = []
         self._new_domains: list[int] = []
         self._distinct = distinct
+        self._met_lately: set[str] = set()
+        self._paged_lately: set[str] = set()
+        """Hosts that are among those that were met, and those that gave a page, for certain."""
         self._counting: dict[EventKind, Callable[[Event], None]] = {
             EventKind.FETCH_OK: self._count_fetch,
             EventKind.ROBOTS_FETCHED: self._count_answer,
@@ -178,12 +190,14 @@ class Tally:
         if event.elapsed_ms is not None:
             self._latencies[bisect_left(_LATENCY_BOUNDS_MS, event.elapsed_ms)] += 1
             self._latency_ms += event.elapsed_ms
-        self._meet(event.host)
+        if event.host not in self._met_lately:
+            self._meet(event.host)
 
     def _meet(self, host: str) -> None:
         mark = _mark(host)
         if self._hosts.add(mark) and self._distinct:
             self._new_hosts.append(mark)
+        _note(self._met_lately, host)
 
     def _count_fetch(self, event: Event) -> None:
         self._count_answer(event)
@@ -191,10 +205,15 @@ class Tally:
             return
         self._pages += 1
         self._rate.add(self._clock.steady_ms())
-        if self._page_hosts.add(_mark(event.host)):
-            domain = _mark(registrable_domain(event.host))
+        if event.host not in self._paged_lately:
+            self._meet_page_of(event.host)
+
+    def _meet_page_of(self, host: str) -> None:
+        if self._page_hosts.add(_mark(host)):
+            domain = _mark(registrable_domain(host))
             if self._domains.add(domain) and self._distinct:
                 self._new_domains.append(domain)
+        _note(self._paged_lately, host)
 
     def _count_error(self, event: Event) -> None:
         self._errors[event.reason or "unknown"] += 1

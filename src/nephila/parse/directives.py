@@ -10,7 +10,8 @@ What must stay true: any text is read; a word that is not understood means nothi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import lru_cache
 
 from nephila.model.page import Directives
 
@@ -23,7 +24,10 @@ _VALUED_RULES = frozenset({"unavailable_after", "max-snippet", "max-image-previe
 _LONGEST_VALUE = 4096
 """Characters of one header or meta content that are read; our own choice."""
 
+_NONE = Directives()
 
+
+@lru_cache(maxsize=16)  # of which a crawl has one
 def agent_token(agent: str) -> str:
     """The product token of a User-Agent, in lower case: what pages call a crawler by."""
     return re.split(r"[/\s]", agent.strip(), maxsplit=1)[0].lower()
@@ -44,8 +48,10 @@ def _words_of_header(value: str, token: str) -> set[str]:
     return words
 
 
-def directives_of(metas: Iterable[tuple[str, str]], robots_tags: Iterable[str], agent: str) -> Directives:
+def directives_of(metas: Sequence[tuple[str, str]], robots_tags: Sequence[str], agent: str) -> Directives:
     """The directives for `agent`, from (name, content) of meta elements and the values of X-Robots-Tag headers."""
+    if not metas and not robots_tags:
+        return _NONE
     token = agent_token(agent)
     words: set[str] = set()
     for name, content in metas:
@@ -53,6 +59,8 @@ def directives_of(metas: Iterable[tuple[str, str]], robots_tags: Iterable[str], 
             words.update(_WORD.findall(_VALUED.sub(" ", content[:_LONGEST_VALUE].lower())))
     for value in robots_tags:
         words |= _words_of_header(value, token)
+    if not words:
+        return _NONE
     none = "none" in words
     return Directives(
         nofollow=none or "nofollow" in words,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
+from itertools import chain
 
 from nephila.model.page import Link, Page
 from nephila.native import AVAILABLE, native
@@ -114,7 +115,7 @@ def parse_html(  # noqa: PLR0913 - the headers are named one by one
     base = _base_of(found, document)
     canonical = "" if found.canonical is None else _web_url(base.join(found.canonical))
     hreflang = [(language, _web_url(base.join(href))) for language, href in found.hreflang]
-    for link in (link for value in link_headers for link in header_links(value)):
+    for link in chain.from_iterable(map(header_links, link_headers)):
         relations = link.rel.split()
         if "canonical" in relations:
             canonical = canonical or _web_url(document.join(link.href))
@@ -129,7 +130,7 @@ def parse_html(  # noqa: PLR0913 - the headers are named one by one
         directives=directives_of(found.metas, robots_tags, agent),
         canonical=canonical,
         language=found.language or found.default_language or _one_language(content_language) or scanned.spoken,
-        hreflang=tuple(dict.fromkeys(pair for pair in hreflang if pair[1])),
+        hreflang=tuple(dict.fromkeys(pair for pair in hreflang if pair[1])) if hreflang else (),
         text_hash=scanned.signature.text,
         shape_hash=scanned.signature.shape,
         simhash=scanned.likeness.simhash,

@@ -18,6 +18,7 @@ PRESCAN_BYTES = 1024
 """How far browsers look for a declaration before they start to parse (HTML standard, 13.2.3.2)."""
 
 _MARKS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xfe\xff", "UTF-16BE"), (b"\xff\xfe", "UTF-16LE"))
+_ANY_MARK = tuple(mark for mark, _ in _MARKS)
 _XML_MARKS = ((b"<\0?\0x\0", "UTF-16LE"), (b"\0<\0?\0x", "UTF-16BE"))
 
 _ATTRIBUTE = rb"""[\t\n\f\r /]*+ ([^\t\n\f\r />][^\t\n\f\r /=>]*+) [\t\n\f\r ]*+
@@ -36,10 +37,9 @@ _XML_ENCODING = re.compile(rb"""encoding [\x00-\x20]*+ = [\x00-\x20]*+ (?: "([^"
 
 def byte_order_mark(body: bytes) -> str | None:
     """The encoding that a byte order mark gives."""
-    for mark, name in _MARKS:
-        if body.startswith(mark):
-            return name
-    return None
+    if not body.startswith(_ANY_MARK):
+        return None
+    return next(name for mark, name in _MARKS if body.startswith(mark))
 
 
 def _declared(label: bytes) -> str | None:

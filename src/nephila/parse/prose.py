@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from nephila.model.likeness import Likeness
+from nephila.model.noun import quick
 
 from .features import likeness_of
 from .language import LOOK_WORDS, language_of_words
@@ -39,6 +40,7 @@ _HIDDEN = frozenset({"noscript", "svg", "option"})
 _LISTS = frozenset({"select", "optgroup", "datalist"})
 
 
+@quick
 class Signature(NamedTuple):
     """Eight bytes each; empty where there is no text at all."""
 

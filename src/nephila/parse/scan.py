@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nephila.model.likeness import Likeness
+from nephila.model.noun import quick
 from nephila.native import AVAILABLE, native
 
 from .attributes import refresh_url, srcset_urls
@@ -40,6 +41,7 @@ _END = -1
 """A place behind the text: there is nothing more to read."""
 
 
+@quick
 class Scan(NamedTuple):
     """What was found."""
 

@@ -150,5 +150,5 @@ def document_type(url: str, content_type_header: str, body_start: bytes) -> str:
 
 def promised_type(url: str) -> str | None:
     """The type of document that a URL ends like; None for most."""
-    path = url.partition("?")[0].partition("#")[0]
+    path = url.partition("?")[0].partition("#")[0] if "?" in url or "#" in url else url
     return _ENDINGS.get(path[-5:].rpartition(".")[2].lower())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nephila.model.exchange import Fetched
 from nephila.model.noun import noun
 from nephila.model.outcome import OriginRules
+from nephila.model.page import Page
 from nephila.model.record import Capture
 from nephila.model.task import Lease, PageTask
 
@@ -39,17 +40,26 @@ class Found:
     """Which visit it began, for the events."""
 
 
+def _said_by(page: Page) -> list[tuple[str, str]]:
+    """What a page says of itself to crawlers; most say nothing."""
+    directives, notes = page.directives, list[tuple[str, str]]()
+    if directives.nofollow or directives.noindex or directives.noarchive:
+        flags = [name for name in ("nofollow", "noindex", "noarchive") if getattr(directives, name)]
+        notes.append(("directives", " ".join(flags)))
+    if page.canonical:
+        notes.append(("canonical", page.canonical))
+    return notes
+
+
 def capture_of(lease: Lease, task: PageTask, attempt: int, found: Found, rules: OriginRules | None) -> Capture:
     """What the archive keeps of it, notes for whoever reads it again included."""
     judged = found.judged
     page = judged.page
     notes = [("robotsRules", f"{rules.kind} {rules.stored_at}")] if rules else []
-    notes += policy_notes(lease)
+    if lease.pace.base_ms >= 0:
+        notes += policy_notes(lease)
     if page is not None:
-        directives = page.directives
-        flags = [name for name in ("nofollow", "noindex", "noarchive") if getattr(directives, name)]
-        notes += [("directives", " ".join(flags))] if flags else []
-        notes += [("canonical", page.canonical)] if page.canonical else []
+        notes += _said_by(page)
     if judged.digest:
         notes.append(("contentDigest", f"sha256:{judged.digest.hex()}"))
     if judged.original is not None and not judged.not_modified:
@@ -60,7 +70,8 @@ def capture_of(lease: Lease, task: PageTask, attempt: int, found: Found, rules: 
         notes.append((NOTE_SIMHASH, f"{page.simhash:016x}"))
     if judged.listing is not None:
         notes.append((NOTE_LISTING, judged.listing))
-    notes += notes_on(judged)
+    if judged.extracts:
+        notes += notes_on(judged)
     notes += found.notes
     if judged.error in {SOFT_404, PROBE}:
         notes.append((NOTES[judged.error], judged.detail or "asked for what cannot exist, to see how the host says so"))

@@ -73,6 +73,7 @@ class Judgement:
     """What its page owes to content extractors."""
 
 
+_UNCOMPARED = Compared()
 _CUT = frozenset({Truncation.TIME, Truncation.DISCONNECT})
 """What was cut by chance, and may come whole another time."""
 
@@ -233,6 +234,8 @@ class Judge:
         if self._missing is None:
             return []
         wanted = self._missing.invited(task, page, target)
+        if not wanted:
+            return []
         return [
             Candidate(one, task.depth, Level.IMMEDIATE if self._missing.is_probe(one.url) else Level.HIGH)
             for one in wanted
@@ -272,16 +275,16 @@ class Judge:
             sifted.candidates.extend(self._invited(task, page))
         digest = digest or hashlib.sha256(fetched.body).digest()
         original = self._duplicates.find(digest)
-        compared = compare(page) if original is None or original.url == task.url else Compared()
+        near, likeness = compare(page) if original is None or original.url == task.url else _UNCOMPARED
         return Judgement(
-            _whole(task, fetched, digest, page, original, compared.original),
+            _whole(task, fetched, digest, page, original, near),
             page=page,
             digest=digest,
             original=original,
-            near=compared.original,
-            likeness=compared.likeness,
-            body_kept=kept and self._near.stores_body(compared.original),
-            sifted=self._near.sift(sifted, compared.original),
+            near=near,
+            likeness=likeness,
+            body_kept=kept and (near is None or self._near.stores_body(near)),
+            sifted=sifted if near is None else self._near.sift(sifted, near),
             extracts=extracts,
         )
 
@@ -354,6 +357,7 @@ def _whole(
     changed = digest != task.digest
     lied = changed and bool(task.digest) and _same(task.validators, validators)
     duplicate = original is not None and original.url != task.url
+    near_own = near is not None and is_of_host(near, task.url)
     text, shape, outlinks = _brought(page)
     return lambda ref: Done(
         ref,
@@ -363,7 +367,7 @@ def _whole(
         changed=changed,
         lied=lied,
         duplicate=duplicate,
-        near=is_of_host(near, task.url),
+        near=near_own,
         text=text,
         shape=shape,
         outlinks=outlinks,

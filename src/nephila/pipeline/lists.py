@@ -7,7 +7,6 @@ answer is read, and of which types. Nothing here waits or sends.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -46,8 +45,8 @@ PACKED_TYPES = (
     "text/plain",
 )
 """Types that lists come in as well, where one is expected."""
-_NAMES = re.compile(r"(?:\.(?:xml|rss|atom|rdf|opml|gz)|sitemap[^/]*\.txt)$", re.IGNORECASE)
-_TEXT = re.compile(r"\.txt$", re.IGNORECASE)
+_ENDINGS = frozenset({"xml", "rss", "atom", "rdf", "opml", "gz"})
+_TEXT = "txt"
 ORIGINS_REMEMBERED = 16_384
 
 
@@ -103,8 +102,7 @@ class Lists:
 
     def is_expected(self, task: PageTask, rules: OriginRules | None) -> bool:
         """Whether a task is likely to bring a list: one may be larger than a page, and of any type."""
-        path = task.url.partition("?")[0]
-        if _NAMES.search(path) or (task.depth == 0 and _TEXT.search(path)):
+        if _is_named_like_one(task.url.partition("?")[0], is_seed=not task.depth):
             return True
         if rules is not None and task.fingerprint in self.named_by(rules):
             return True
@@ -161,3 +159,12 @@ class Lists:
             urls = (guess,) if self._politeness.permits(rules, guess, user_agent).allowed else ()
         found = (self.sieve.lead(url, DEPTH) for url in urls)
         return [candidate for candidate in found if isinstance(candidate, Candidate)]
+
+
+def _is_named_like_one(path: str, *, is_seed: bool) -> bool:
+    """Whether a URL without its query ends as lists do; of a text, only a seed's, or one that is called a sitemap."""
+    _, dot, ending = path[-5:].rpartition(".")
+    ending = ending.lower()
+    if not dot or ending != _TEXT:
+        return bool(dot) and ending in _ENDINGS
+    return is_seed or "sitemap" in path[path.rfind("/") + 1 : -len(_TEXT)].lower()

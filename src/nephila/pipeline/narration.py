@@ -13,6 +13,7 @@ from nephila.interfaces.frontier import Settled
 from nephila.interfaces.ledger import Ledger
 from nephila.model.events import NEAR, UNWANTED_TYPE, Event, EventKind
 from nephila.model.exchange import Answer, Fetched, FetchFailed
+from nephila.model.noun import quick
 from nephila.model.outcome import Dead, Deferred, Done, Dropped, Outcome, Retry, RulesLearned, RulesMoved
 from nephila.model.plugin import OFFICE_LINKS, PDF_LINKS
 from nephila.model.task import Lease, PageTask, RobotsTask, Task
@@ -25,6 +26,7 @@ _EXTRACTED = {PDF_LINKS: EventKind.PDF_LINKS_EXTRACTED, OFFICE_LINKS: EventKind.
 """Events of the extractors that ship."""
 
 
+@quick
 class Trace(NamedTuple):
     """When and where a request went (K1): all that must be told of one of which nothing else tells."""
 
@@ -138,7 +140,7 @@ class Narrator:
         self._tell_refusals(task, judged)
         if judged.error == SOFT_404:
             self._error(lease, task, SOFT_404, judged.detail, dead=False)
-        elif judged.error not in {PROBE, NO_SITEMAP}:
+        elif judged.error not in {PROBE, NO_SITEMAP} and not (isinstance(outcome, Done) and answer.status < 400):
             self.ending(lease, task, outcome, answer)
 
     def _tell_fetched(

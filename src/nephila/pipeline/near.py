@@ -14,6 +14,7 @@ from nephila.interfaces.near_duplicates import NearIndex
 from nephila.interfaces.sieve import Sifted
 from nephila.model.likeness import Likeness
 from nephila.model.near import NearOriginal
+from nephila.model.noun import quick
 from nephila.model.page import Page
 from nephila.model.settings import DedupSettings
 from nephila.model.task import Refusal
@@ -26,6 +27,7 @@ NEAR_DUPLICATE = "near_duplicate"
 """The reason of links that are refused because they were found on one."""
 
 
+@quick
 class Compared(NamedTuple):
     """What came of comparing a page with those before it."""
 

@@ -78,6 +78,7 @@ _PHRASES = (
 _ASCII_PHRASES = tuple(phrase for phrase in _PHRASES if phrase.isascii())
 """Those that a title of ASCII may hold: half of them."""
 _number = re.compile(r"\b404\b").search
+_NOTHING = HostAbsence()
 _NO_WORDS = xxh3_64_digest(b"")
 """The shape of a text in which every word holds a digit."""
 
@@ -145,8 +146,8 @@ class MissingPages:
     def verdict(self, task: PageTask, page: Page) -> str:
         """Why a page counts as missing; empty when it does not."""
         address = self._identify(task.url)
-        known = self._absences.of(address.host) if address is not None and not is_home(address) else None
-        if address is None or known is None or not stands_for_missing(known, page):
+        known = self._absences.of(address.host) if address is not None else None
+        if address is None or known is None or not stands_for_missing(known, page) or is_home(address):
             return ""
         return f"{address.host} sends the same page for a URL that cannot exist"
 
@@ -165,7 +166,7 @@ class MissingPages:
         address = self._identify(task.url)
         if address is None or (page is not None and not page.text_hash):
             return []
-        known = self._absences.of(address.host) or HostAbsence()
+        known = self._absences.of(address.host) or _NOTHING
         if address.host in self._asked or self._was_probed(known):
             return []
         if not self._suspicious(address, page, target):
@@ -181,8 +182,10 @@ class MissingPages:
         if page is not None and speaks_of_missing(page.title):
             return True
         name = _found(page, target)
-        paths = {_path(address), *self._met.get(address.host, {}).get(name, ())}
-        return bool(name) and len(paths) >= (2 if page is not None else REDIRECTED)
+        others = self._met.get(address.host, {}).get(name)
+        if not name or not others:
+            return False
+        return len({_path(address), *others}) >= (2 if page is not None else REDIRECTED)
 
     def learn(self, task: PageTask, answer: Fetched, judged: _Judged, location: str) -> None:
         """Remember what an answer shows of its host."""
@@ -190,8 +193,9 @@ class MissingPages:
         if address is None:
             return
         target = self._identify(location) if location else None
-        if any(PROBE_MARK in one.address.url for one in judged.sifted.candidates[-2:]):  # they come last
-            self._note_asked(address.host)
+        for one in judged.sifted.candidates[-2:]:  # they come last
+            if PROBE_MARK in one.address.url:
+                self._note_asked(address.host)
         if judged.error == PROBE:
             self._learn_probe(address, answer, judged.page, target)
         elif judged.error or answer.unwanted:
@@ -199,18 +203,19 @@ class MissingPages:
         elif is_home(address):
             self._learn_home(address.host, judged.page)
         else:
-            self._learn_other(address.host, judged.page)
-            self._remember(address, _found(judged.page, target))
+            known = self._absences.of(address.host) or _NOTHING
+            self._learn_other(address.host, known, judged.page)
+            if (name := _found(judged.page, target)) and not self._was_probed(known):
+                self._remember(address, name)
 
     def _note_asked(self, host: str) -> None:
         if len(self._asked) >= HOSTS:
             self._asked.clear()
         self._asked.add(host)
 
-    def _learn_other(self, host: str, page: Page | None) -> None:
+    def _learn_other(self, host: str, known: HostAbsence, page: Page | None) -> None:
         """A page that says something else than the probe's answer: not everything is alike there."""
-        known = self._absences.of(host)
-        if known is None or known.absence is Absence.UNKNOWN or known.home or known.others >= OTHERS or page is None:
+        if known.absence is Absence.UNKNOWN or known.home or known.others >= OTHERS or page is None:
             return
         if page.text_hash and page.text_hash != known.text and page.shape_hash != known.shape:
             self._absences.keep(host, replace(known, others=known.others + 1))
@@ -237,19 +242,17 @@ class MissingPages:
 
     def _remember(self, address: Address, name: bytes) -> None:
         """Remember that this was found there, while the host was not probed."""
-        if not name or self._was_probed(self._absences.of(address.host) or HostAbsence()):
-            return
         met = self._met.get(address.host)
         if met is None:
             if len(self._met) >= HOSTS:
                 del self._met[next(iter(self._met))]
             met = self._met[address.host] = {}
-        paths = met.get(name, ())
-        if len(paths) >= REDIRECTED or _path(address) in paths:
+        paths, path = met.get(name, ()), _path(address)
+        if len(paths) >= REDIRECTED or path in paths:
             return
         if len(met) >= TEXTS and not paths:
             del met[next(iter(met))]
-        met[name] = (*paths, _path(address))
+        met[name] = (*paths, path)
 
 
 def is_home(address: Address) -> bool:

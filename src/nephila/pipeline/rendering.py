@@ -195,8 +195,11 @@ class RenderClause:
             return None
         if not page.charset or not page.keep_body:  # no HTML
             return None
-        known = self._renderings.of(lease.host) or UNKNOWN
+        found = self._renderings.of(lease.host)
         sign = self._sign_of(answer.body, page.words)
+        if found is None and not sign and lease.render is RenderMode.AUTO:
+            return None  # as most pages: nothing says that a browser would make more of it
+        known = found or UNKNOWN
         if is_tried(known, sign, lease.render):
             return sign
         passed = after_passing(known, sign)

@@ -58,6 +58,10 @@ BUG_WAIT_MS = 300_000
 """How long a host waits whose robots.txt we broke on."""
 
 
+_Unsent = tuple[Outcome | None, Sequence[Candidate]]
+"""How a task ends that is not sent, None where it is; and what is asked for in its place."""
+
+
 class Pipeline(Showing):
     """Works off leases."""
 
@@ -69,7 +73,10 @@ class Pipeline(Showing):
 
     async def work(self, lease: Lease) -> None:
         """Do the tasks of a lease, one after the other, and end it whatever happens."""
-        under_way = UnderWay(lease.pace, lease.not_before)
+        worker = asyncio.current_task()
+        if worker is None:
+            raise RuntimeError("work runs in a task")
+        under_way = UnderWay(worker, lease.pace, lease.not_before)
         try:
             try:
                 await self._work(lease, under_way)
@@ -98,9 +105,11 @@ class Pipeline(Showing):
                     if not await self._do_resource(lease, under_way, task, attempt, rules):
                         return
                     continue
-                if await self._ends_unsent(lease, under_way, task, attempt, rules):
+                ending = self._unsendable(task, rules, lease.user_agent)
+                asked = ending[0] is not None or not self._judges_alone
+                if asked and await self._ends_unsent(lease, under_way, task, attempt, ending):
                     continue
-            if not await self._interruptibly(self._turn(lease, under_way.not_before)):
+            if not await self._has_turn(lease, under_way):
                 await self._give_back(lease, under_way)
                 return
             if isinstance(task, RobotsTask):
@@ -118,12 +127,12 @@ class Pipeline(Showing):
             under_way.rest(release.pace, self._conduct.now() + release.wait_ms + (release.wait_ms > 0))
 
     async def _ends_unsent(
-        self, lease: Lease, under_way: UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
+        self, lease: Lease, under_way: UnderWay, task: PageTask, attempt: int, ending: _Unsent
     ) -> bool:
-        """Settle a page that is not to be sent; False when it is."""
-        verdict, links = self._unsendable(task, rules, lease.user_agent)
+        """Settle a page that is not to be sent, because of how it ends or of what others say; False when it is."""
+        verdict, links = ending
         if verdict is None and self._to.extensions is not None:
-            verdict = await self._interruptibly(self._objection(lease, under_way, task))
+            verdict = await self._interruptibly(under_way, self._objection(lease, under_way, task))
         if verdict is None:
             if self._to.shared is not None and task.digest:  # whether it can be asked for conditionally
                 await self._to.shared.ask(task.digest)
@@ -135,7 +144,7 @@ class Pipeline(Showing):
     async def _do_robots(self, lease: Lease, under_way: UnderWay, task: RobotsTask) -> None:
         """One robots.txt; the lease ends with it."""
         under_way.ask(self._to.clock.steady_ms())
-        answer = await self._interruptibly(self._robots.fetch(lease, task))
+        answer = await self._interruptibly(under_way, self._robots.fetch(lease, task))
         under_way.answer = trace_of(answer)
         if is_put_off(answer):
             await self._put_off(lease, under_way, task, answer)
@@ -152,11 +161,11 @@ class Pipeline(Showing):
             rest = under_way.unsent(self._conduct.now()) if ends else None
             await self._to.frontier.settle(lease.token, [Settlement(task, verdict)], rest)
             return not ends
-        if not await self._interruptibly(self._turn(lease, under_way.not_before)):
+        if not await self._has_turn(lease, under_way):
             await self._give_back(lease, under_way)
             return False
         under_way.ask(self._to.clock.steady_ms())
-        answer = await self._interruptibly(self._resources.fetch(lease, task))
+        answer = await self._interruptibly(under_way, self._resources.fetch(lease, task))
         under_way.answer = trace_of(answer)
         if is_put_off(answer):
             await self._put_off(lease, under_way, task, answer)
@@ -257,7 +266,7 @@ class Pipeline(Showing):
         under_way.ask(self._to.clock.steady_ms())
         if under_way.headers:
             request = replace(request, headers=(*request.headers, *under_way.headers))
-        answer = await self._interruptibly(self._to.fetcher.fetch(request))
+        answer = await self._interruptibly(under_way, self._to.fetcher.fetch(request))
         under_way.answer = trace_of(answer)
         if is_put_off(answer):
             await self._put_off(lease, under_way, task, answer)
@@ -284,24 +293,13 @@ class Pipeline(Showing):
             await self._to.extensions.after(told)
         return None if ends else release
 
-    async def _turn(self, lease: Lease, not_before: int) -> bool:
-        """Wait until the host may be asked; False when we must not send any more."""
-        wait = not_before - self._conduct.now()
-        while wait > 0 and not self.stopping:
-            await asyncio.sleep(min(wait, 500) / 1000)
-            wait = not_before - self._conduct.now()
-        # A worker that was stopped and resumed, or merely slow, must not send on a lease that may be reaped under it.
-        return not self.stopping and self._conduct.now() + self._conduct.fetch_limit_ms < self._conduct.expires_at(
-            lease
-        )
-
-    def _unsendable(
-        self, task: PageTask, rules: OriginRules | None, user_agent: str
-    ) -> tuple[Outcome | None, Sequence[Candidate]]:
+    def _unsendable(self, task: PageTask, rules: OriginRules | None, user_agent: str) -> _Unsent:
         """How a task ends that is not sent, and what is asked for in its place; None when it is to be sent."""
         verdict = self._forbidden(task, rules, user_agent)
-        instead = self._to.judge.instead_of(task) if verdict is None else None
-        return (verdict, ()) if instead is None else (instead[1], (instead[0],))
+        if verdict is not None or not task.digest:  # what was never fetched is asked for, whatever it is an alias of
+            return verdict, ()
+        instead = self._to.judge.instead_of(task)
+        return (None, ()) if instead is None else (instead[1], (instead[0],))
 
     def _forbidden(self, task: PageTask, rules: OriginRules | None, user_agent: str) -> Outcome | None:
         """How a task ends that may not be sent at all; None when it may."""

@@ -45,6 +45,8 @@ class Showing:
         self._to = stages
         self._conduct = conduct
         self._narrator = Narrator(stages.events, stages.ledger, stages.clock)
+        self._judges_alone = stages.shared is None and stages.extensions is None
+        """Nobody else is asked before an answer of ordinary size is judged."""
         self.stopping = False
         self.sending: set[asyncio.Task[None]] = set()
         """Tasks that wait for their turn or for an answer: they may be cancelled without leaving anything half done."""
@@ -62,16 +64,28 @@ class Showing:
         await self._settle(lease, task, Deferred(wait_ms, DeferReason.RENDER), release if ends else None)
         return None if ends else release
 
-    async def _interruptibly(self, doing: Awaitable[T]) -> T:
+    async def _has_turn(self, lease: Lease, under_way: UnderWay) -> bool:
+        """Wait until the host may be asked; False when we must not send any more."""
+        now = self._conduct.now()
+        if under_way.not_before > now:
+            now = await self._interruptibly(under_way, self._wait_until(under_way.not_before, now))
+        # A worker that was stopped and resumed, or merely slow, must not send on a lease that may be reaped under it.
+        return not self.stopping and now + self._conduct.fetch_limit_ms < self._conduct.expires_at(lease)
+
+    async def _wait_until(self, moment: int, now: int) -> int:
+        """Let time pass, as long as we are not to stop; the time that it is then."""
+        while now < moment and not self.stopping:
+            await asyncio.sleep(min(moment - now, 500) / 1000)
+            now = self._conduct.now()
+        return now
+
+    async def _interruptibly(self, under_way: UnderWay, doing: Awaitable[T]) -> T:
         """Await something that a stop may cut off."""
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("work runs in a task")
-        self.sending.add(task)
+        self.sending.add(under_way.worker)
         try:
             return await doing
         finally:
-            self.sending.discard(task)
+            self.sending.discard(under_way.worker)
 
     async def _find(
         self,
@@ -87,7 +101,11 @@ class Showing:
         """Judge an answer, as a browser shows it where its scripts make it."""
         if self._to.lists is not None:
             answer = self._to.lists.lists.sorted_out(answer, self._conduct.wanted)
-        found = Found(answer, answer, await self._judged(task, answer))
+        if self._judges_alone and len(answer.body) < LARGE_BYTES:
+            judged = self._to.judge.judge(task, answer)
+        else:
+            judged = await self._judged(task, answer)
+        found = Found(answer, answer, judged)
         rendering = self._to.rendering
         if rendering is None:
             return found
@@ -128,7 +146,7 @@ class Showing:
         worth = partial(rendering.is_worth_waiting, lease)
         elsewhere = None if holding is None else holding.elsewhere(task, lease.host, held, worth)
         visit = under_way.visit = Visit(grounds, lease, task, attempt, rules, answer, elsewhere, held)
-        shown = await self._interruptibly(rendering.show(visit, lease, answer))
+        shown = await self._interruptibly(under_way, rendering.show(visit, lease, answer))
         waiting = await rendering.wait(shown, lease, task, sign, answer)
         if waiting is not None:
             return waiting

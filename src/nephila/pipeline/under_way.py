@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from nephila.model.outcome import Release
@@ -19,6 +20,8 @@ BROKEN_OFF_MS = 250
 class UnderWay:
     """How far a lease has come: what must be known to end it at any point."""
 
+    worker: asyncio.Task[None]
+    """Who works on it."""
     pace: Pace
     not_before: int
     """When the host may be asked next, if nothing was sent since."""

@@ -87,7 +87,7 @@ class MemoryAddressLedger:
         """Whether `host` may send one request to `address` now."""
         counted = self._limits.of(address)
         server = self._servers.get(counted.key)
-        if server is not None and server.limit != counted.limit:
+        if server is not None and server.limit is not counted.limit and server.limit != counted.limit:
             server.change(counted.limit)
         if server is None:
             self._sweep(now_ms)
@@ -227,7 +227,7 @@ class Server:
     def _awaited(self, host: str, now_ms: int) -> tuple[int, int]:
         """How many others have their turn about now, and within a span from now: the room belongs to them."""
         near = soon = 0
-        if self._kept < 0.5:
+        if not self._coming or self._kept < 0.5:
             return near, soon
         near_ms, soon_ms = now_ms + self._spacing_ms(), now_ms + self._span_ms
         for turn, other in self._coming:
@@ -248,13 +248,17 @@ class Server:
             self._recent.popleft()
         if self._noticing:
             self._noticing = [until for until in self._noticing if until > now_ms]
-        missed_ms = now_ms - self._spacing_ms()
+        if self._coming:
+            self._pass_over(now_ms - self._spacing_ms())
+        while self.turns and next(iter(self.turns.values())) < now_ms - LAPSE_MS:
+            self.turns.popitem(last=False)
+
+    def _pass_over(self, missed_ms: float) -> None:
+        """Take note of turns that are past, and whether they were kept."""
         while self._coming and self._coming[0][0] <= missed_ms:
             turn, host = self._coming.popleft()
             missed = self.turns.get(host) == turn
             self._kept += ((not missed) - self._kept) / HABIT_WEIGHT
-        while self.turns and next(iter(self.turns.values())) < now_ms - LAPSE_MS:
-            self.turns.popitem(last=False)
 
 
 def address_ledger(settings: PolitenessSettings, resumed_at: int | None = None) -> MemoryAddressLedger | None:

@@ -18,11 +18,11 @@ from nephila.model.task import Pace, PageTask, RobotsTask
 from nephila.urls import resolve
 
 from .agent import check_user_agent, product_token
-from .pace import heavy_ms, next_pace, observe, parks, retry_after_ms, wait_ms, with_crawl_delay
+from .pace import Usual, heavy_ms, next_pace, observe, parks, retry_after_ms, wait_ms, with_crawl_delay
 from .retry import retry_wait_ms
 from .robots import parse_robots
 from .robots_answer import judge_robots
-from .robots_match import Rules
+from .robots_match import FREE, Rules
 
 REMEMBERED_BYTES = 24_000_000
 """Of memory, about, for rules that are kept parsed: some two thousand different texts of ordinary length. Most of the
@@ -56,6 +56,7 @@ class StandardPoliteness:
         """UsageError for a User-Agent that cannot be sent."""
         check_user_agent(user_agent)
         self._politeness = politeness
+        self._usual = Usual(politeness)
         self._robots = robots
         self._frontier = frontier
         self._user_agent = user_agent
@@ -75,11 +76,11 @@ class StandardPoliteness:
             return Permission(allowed=False, rule=f"robots.txt is unavailable: {rules.detail}")
         path = url[url.find("/", 8) :]
         verdict = self._rules(rules, user_agent).allows(path)
-        return Permission(verdict.allowed, verdict.line, verdict.rule)
+        return _ALLOWED if verdict is FREE else Permission(verdict.allowed, verdict.line, verdict.rule)
 
     def signals(self, rules: OriginRules | None, user_agent: str = "") -> str:
         """The Content-Signal and AI-preference lines in force for the agent."""
-        return "" if rules is None else "\n".join(self._rules(rules, user_agent).signals)
+        return "" if rules is None else self._rules(rules, user_agent).signal_lines
 
     def sitemaps(self, rules: OriginRules) -> tuple[str, ...]:
         """What the Sitemap lines of a robots.txt name; a path is meant on its own origin."""
@@ -101,6 +102,8 @@ class StandardPoliteness:
         """How long the host rests after an exchange."""
         if rules is not None:
             pace = with_crawl_delay(pace, self._rules(rules, user_agent).crawl_delay_s)
+        if self._usual.leaves(answer, pace, rules):
+            return Release(pace.delay_ms, pace, answer.elapsed_ms)
         asked = None
         if answer is not None:
             pace = next_pace(pace, observe(answer), self._politeness)

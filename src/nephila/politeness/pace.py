@@ -18,9 +18,11 @@ factor does, but 429 and 503 still bring a delay.
 from __future__ import annotations
 
 from email.utils import mktime_tz, parsedate_tz
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
-from nephila.model.exchange import Answer, FailureKind, FetchFailed
+from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed
+from nephila.model.noun import quick
+from nephila.model.outcome import OriginRules
 from nephila.model.settings import PolitenessSettings
 from nephila.model.task import Pace
 
@@ -44,6 +46,7 @@ _MAX_DIGITS = 9
 """Of a Retry-After in seconds: three decades, far over any ceiling."""
 
 
+@quick
 class Observation(NamedTuple):
     """What an exchange showed of a host."""
 
@@ -90,6 +93,28 @@ def _is_strained(seen: Observation, settings: PolitenessSettings) -> bool:
     """Whether the host may have too much to do."""
     slow = seen.elapsed_ms > settings.slow_after_s * 1000
     return seen.failure in _STRAINED or seen.status >= _SERVER_ERROR or slow
+
+
+class Usual:
+    """Knows the answer that changes nothing, as nearly every one does: whole, good, quick, of a host at its base delay.
+
+    What all the other functions here would come to is then known beforehand: the host rests its delay, and no reason is
+    given.
+    """
+
+    def __init__(self, settings: PolitenessSettings) -> None:
+        self._base_ms = round(settings.delay_s * 1000)
+        self._quick_ms = min(settings.fast_below_s, settings.slow_after_s) * 1000
+
+    def leaves(self, answer: Answer | None, pace: Pace, rules: OriginRules | None) -> TypeGuard[Fetched]:
+        """Whether an answer under these rules leaves the pace as it is, and says nothing else of it."""
+        if not isinstance(answer, Fetched) or not 200 <= answer.status < 300 or answer.truncated is not None:
+            return False
+        if answer.elapsed_ms >= self._quick_ms or len(answer.body) > LIGHT_BYTES or pace.crawl_delay_ms:
+            return False
+        if rules is not None and len(rules.body) > LIGHT_RULES_BYTES:
+            return False
+        return pace.delay_ms == (pace.base_ms if pace.base_ms >= 0 else self._base_ms)
 
 
 def with_crawl_delay(pace: Pace, crawl_delay_s: float | None) -> Pace:

@@ -20,12 +20,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
+from nephila.model.noun import noun
 
-@dataclass(frozen=True, slots=True)
+
+@noun
 class Verdict:
     """Whether a path may be fetched, and what says so."""
 
@@ -168,6 +169,8 @@ class Rules:
         """Seconds between requests that the site asks for, None when it does not."""
         self.signals = signals
         """Content-Signal, Content-Usage and the like, as written (X2)."""
+        self.signal_lines = "\n".join(signals)
+        """The same in one text."""
         plain: dict[str, RuleLine] = {}
         patterns: list[_Pattern] = []
         for text, line in _spelled(lines):

@@ -117,9 +117,19 @@ class Identifier:
                 known[url] = answer
         return answers
 
-    def identify_serialised(self, url: str) -> Address | UrlRefused:
-        """The address of one URL that is a WHATWG serialisation already."""
-        return self._known.get(url) or self.identify_resolved((url,))[0]
+    def address_of(self, url: str) -> Address | None:
+        """The address of one URL that is a WHATWG serialisation already; None for what is none."""
+        known = self._known.get(url)
+        if known is not None:
+            return known
+        (found,) = self.identify_new((url,))
+        if isinstance(found, UrlRefused):
+            return None
+        if len(self._known) > _MEMO_ADDRESSES:
+            self._known.clear()
+        if len(url) <= self._limits.max_length:
+            self._known[url] = found
+        return found
 
     def identify_new(self, urls: Sequence[str]) -> list[Address | UrlRefused]:
         """As `identify_resolved`, without memory: for whoever remembers addresses himself."""

@@ -66,10 +66,12 @@ class Base:
     def parse(cls, url: str) -> Base | None:
         """The base that an absolute URL makes, or None when it cannot be parsed."""
         if not _lags(url):
-            with suppress(ValueError, TypeError):
+            try:
                 parsed = can_ada.parse(url)
-                if parsed.href == url:  # as nearly every page's own URL is: parsed once, not twice
-                    return cls(url, parsed)
+            except (ValueError, TypeError):
+                parsed = None
+            if parsed is not None and parsed.href == url:  # as nearly every page's own URL is: parsed once, not twice
+                return cls(url, parsed)
         whole = resolve(None, url)
         return None if whole is None else cls(whole)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -152,4 +153,10 @@ def test_a_lease_with_another_agent_says_so_and_obeys_the_rules_for_it(obedient:
 
 def test_an_exchange_that_is_cut_off_rests_at_least_the_base_of_a_policy() -> None:
     """R4, P2: a raised base binds there, too."""
-    assert UnderWay(Pace(1000, base_ms=9000), 0, sent=True).unsent(0).wait_ms >= 9000
+
+    async def rest_ms() -> int:
+        worker = asyncio.current_task()
+        assert worker is not None
+        return UnderWay(worker, Pace(1000, base_ms=9000), 0, sent=True).unsent(0).wait_ms
+
+    assert asyncio.run(rest_ms()) >= 9000

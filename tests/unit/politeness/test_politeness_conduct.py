@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nephila.interfaces.politeness import RobotsRedirect
 from nephila.model.errors import UsageError
-from nephila.model.exchange import FailureKind, Fetched, FetchFailed
+from nephila.model.exchange import FailureKind, Fetched, FetchFailed, Truncation
 from nephila.model.outcome import Dead, DeferReason, OriginRules, Retry, RulesKind, RulesLearned
 from nephila.model.settings import FrontierSettings, PolitenessSettings, RobotsSettings
 from nephila.model.task import Level, Pace, PageTask, RobotsTask
@@ -254,3 +256,42 @@ def test_the_base_delay_of_a_policy_stays_with_the_pace() -> None:
     """R4, P2: from one lease to the next."""
     release = politeness().release(Pace(1000, base_ms=4000), answered(elapsed_ms=10), None, WALL)
     assert (release.wait_ms, release.pace) == (4000, Pace(4000, base_ms=4000))
+
+
+DELAYS = st.sampled_from([0, 100, 999, 1000, 1001, 5000])
+QUICK = st.sampled_from([0, 1, 100, 499, 500, 999, 1000, 1001, 1999, 2000, 2001, 60_000])
+
+
+@given(
+    settings=st.fixed_dictionaries(
+        {
+            "delay_s": st.sampled_from([0.0, 0.1, 1.0, 5.0]),
+            "fast_below_s": st.sampled_from([0.0, 0.5, 2.0]),
+            "slow_after_s": st.sampled_from([0.5, 2.0, 10.0]),
+            "fast_factor": st.sampled_from([0.0, 0.8, 1.0]),
+        }
+    ),
+    pace=st.builds(Pace, DELAYS, st.sampled_from([0, 7000]), st.sampled_from([-1, 0, 100, 1000, 5000])),
+    status=st.sampled_from([200, 204, 299, 301, 304, 403, 404, 429, 500, 503]),
+    elapsed_ms=QUICK,
+    cut=st.sampled_from([None, None, *Truncation]),
+    size=st.sampled_from([0, 1_000_000, 1_000_001, 3_000_000]),
+    text=st.sampled_from([None, b"", b"User-agent: *\nDisallow: /a\n", TEXT, b"#" * 100_001]),
+    asked=st.sampled_from(["", "120"]),
+)
+def test_the_usual_answer_is_settled_as_any_other(
+    settings: dict[str, float],
+    pace: Pace,
+    status: int,
+    elapsed_ms: int,
+    cut: Truncation | None,
+    size: int,
+    text: bytes | None,
+    asked: str,
+) -> None:
+    """P2, P3, Q1: the short way to the rest of a host leads to where the long one does."""
+    polite, thorough = politeness(**settings), politeness(**settings)
+    thorough._usual._quick_ms = -1  # nothing is quick
+    answer = replace(answered(status, elapsed_ms, retry_after=asked), body=bytes(size), truncated=cut)
+    given_rules = None if text is None else rules(text)
+    assert polite.release(pace, answer, given_rules, WALL) == thorough.release(pace, answer, given_rules, WALL)
