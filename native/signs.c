@@ -10,16 +10,25 @@ static inline int is_word(unsigned char byte) {
 }
 
 /* What hides the text behind it, after an opening bracket. */
-static const char *const HIDING[] = {"script", "style", "template", "noscript", "svg", "title", "head", "!--"};
+static const struct {
+    const char *name;
+    Py_ssize_t length;
+} HIDING[] = {
+    {"script", 6}, {"style", 5}, {"svg", 3}, {"template", 8}, {"title", 5}, {"noscript", 8}, {"head", 4}, {"!--", 3},
+};
+
+static inline int is_same(unsigned char byte, char wanted) {
+    return byte == wanted || (wanted >= 'a' && (byte | 32) == wanted);
+}
 
 /* How many bytes of a name that hides text stand here; 0 for any other. */
 static Py_ssize_t hiding(const unsigned char *at, const unsigned char *end) {
-    for (size_t which = 0; which < sizeof HIDING / sizeof *HIDING; which++) {
-        const char *name = HIDING[which];
-        Py_ssize_t length = (Py_ssize_t)strlen(name), same = 0;
-        if (end - at < length)
+    for (size_t which = 0; at < end && which < sizeof HIDING / sizeof *HIDING; which++) {
+        const char *name = HIDING[which].name;
+        Py_ssize_t length = HIDING[which].length, same = 1;
+        if (!is_same(*at, *name) || end - at < length)
             continue;
-        while (same < length && (at[same] == name[same] || (name[same] >= 'a' && (at[same] | 32) == name[same])))
+        while (same < length && is_same(at[same], name[same]))
             same++;
         if (same == length && (*name != 'h' || at + length == end || !is_word(at[length])))
             return length;
