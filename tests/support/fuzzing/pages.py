@@ -24,10 +24,14 @@ from nephila.parse.media import media_type_in, parse_media_type
 from nephila.parse.package import Package
 from nephila.parse.prescan import declared_encoding
 from nephila.parse.scan import native_scan, plain_scan
+from nephila.parse.signs import plainly_visible_characters, visible_characters
 from nephila.parse.tree import elements
 from nephila.parse.walk import DOCUMENT_TAGS, IMAGE_TAGS, MAX_TEXT, MAX_TITLE, walk
 
 from .target import Choices, Target, text_of
+
+ENOUGH = 200
+"""Characters of text, up to which they are counted."""
 
 
 def check_scan(data: bytes) -> None:
@@ -40,6 +44,7 @@ def check_scan(data: bytes) -> None:
         fast = native_scan(body, images=images)
         assert fast == plain
         assert list(fast.findings.references) == list(plain.findings.references)
+        assert visible_characters(body, ENOUGH) == plainly_visible_characters(body, ENOUGH)
     if not plain.doubtful:
         text = body.decode("utf-8", "replace")
         found = walk(elements(text, DOCUMENT_TAGS + IMAGE_TAGS if images else DOCUMENT_TAGS))
