@@ -141,7 +141,7 @@ class Operator(Protocol):
 
 
 class Purger(Protocol):
-    """Takedowns of one crawl directory."""
+    """Takedowns of one crawl: in a directory, or of a fleet."""
 
     def checked(self, urls: Sequence[str], domains: Sequence[str], reason: str) -> Order:
         """The order as it is kept; UsageError for one that makes no sense."""
@@ -159,7 +159,7 @@ class Purger(Protocol):
         """Whether a crawl runs there, who then carries it out."""
 
     def wait(self, number: str, carry_out: Callable[[], object]) -> Takedown:
-        """Wait until it is carried out; `carry_out` does it where no crawl runs."""
+        """Wait until it is carried out; `carry_out` does it in a directory where no crawl runs."""
 
 
 class DemoResult(Protocol):
@@ -268,6 +268,12 @@ def _open_purge(out: Path) -> Purger:
     return open_purge(out)
 
 
+def _open_fleet_purge(configured: Configured, tell: Callable[[str], None]) -> Purger:
+    from nephila.node.fleet.purging import open_fleet_purge  # noqa: PLC0415 - start-up
+
+    return open_fleet_purge(configured, tell)
+
+
 def _audit(crawl: Path | Configured, host: str, expect: Sequence[str]) -> Audit:
     """A crawl directory, or the crawl of a fleet by its settings."""
     if isinstance(crawl, Path):
@@ -301,6 +307,7 @@ class Backend:
     run_flush: Callable[[Path, Configured, Sequence[EventSink]], CrawlSummary] = _run_flush
     open_fleet_view: Callable[[Configured], Insight] = _open_fleet_view
     open_fleet_operator: Callable[[Configured], Operator] = _open_fleet_operator
+    open_fleet_purge: Callable[[Configured, Callable[[str], None]], Purger] = _open_fleet_purge
 
 
 def backend_of(ctx: click.Context) -> Backend:

@@ -15,7 +15,7 @@ from .alerts import WarningSink
 from .backend import Purger, backend_of
 from .display import write_quietly
 from .figures import count
-from .looking import directory_argument, json_option, print_labelled
+from .looking import crawl_of, fleet_option, group_option, json_option, print_labelled
 from .output import print_json, printable
 from .summary import exit_code
 
@@ -24,34 +24,37 @@ if TYPE_CHECKING:  # start-up
 
 
 @click.command("purge", short_help="Take a URL or a domain down: block it, purge it, prove it.")
-@directory_argument
-@click.argument("targets", metavar="[URL|DOMAIN]...", nargs=-1)
+@click.argument("names", metavar="[DIR] [URL|DOMAIN]...", nargs=-1)
+@fleet_option
+@group_option
 @click.option("--reason", metavar="TEXT", help="Why; it is kept with the record, and `why` tells it.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be taken out.")
 @json_option
 @click.pass_context
 def purge(
     ctx: click.Context,
-    directory: Path,
+    names: tuple[str, ...],
+    file: Path | None,
+    group: str,
     *,
-    targets: tuple[str, ...],
     reason: str | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Take down URLs (with a scheme: exactly that page) or domains (with all below them) of the crawl in DIR.
+    """Take down URLs (with a scheme: exactly that page) or domains (with all below them) of a crawl.
 
     It is not fetched any more, and what was stored of it is taken out of archives, indexes, catalogue and events; the
     chain of hashes gets a receipt for every file that was rewritten, which `audit` accepts as proof. A crawl that runs
-    on DIR carries it out, and is waited for. Without targets, takedowns that were ordered and not carried out are.
-    docs/takedown.md tells what is taken out and what is not.
+    on DIR carries it out, and is waited for; with --config FILE it is carried out here, while the workers of the fleet
+    go on. Without targets, takedowns that were ordered and not carried out are. docs/takedown.md tells what is taken
+    out and what is not.
     """
-    purger = backend_of(ctx).open_purge(directory)
+    directory, targets = (None, names) if file is not None or not names else (Path(names[0]), names[1:])
+    purger = _purger(ctx, directory, file, group)
     if targets:
         if not dry_run and reason is None:
-            raise UsageError(
-                "A takedown needs a reason.", f"Write: nephila purge {directory} {targets[0]} --reason TEXT"
-            )
+            place = directory or "--config FILE"
+            raise UsageError("A takedown needs a reason.", f"Write: nephila purge {place} {targets[0]} --reason TEXT")
         urls = [target for target in targets if "://" in target]
         domains = [target for target in targets if "://" not in target]
         order = purger.checked(urls, domains, reason if reason is not None else "dry run")
@@ -68,10 +71,19 @@ def purge(
     _tell([_carried_out(ctx, purger, directory, one.id) for one in wanted], as_json=as_json)
 
 
-def _carried_out(ctx: click.Context, purger: Purger, directory: Path, number: str) -> Takedown:
+def _purger(ctx: click.Context, directory: Path | None, file: Path | None, group: str) -> Purger:
+    backend, crawl = backend_of(ctx), crawl_of(ctx, directory, file, group)
+    if isinstance(crawl, Path):
+        return backend.open_purge(crawl)
+    return backend.open_fleet_purge(crawl, partial(click.echo, err=True))
+
+
+def _carried_out(ctx: click.Context, purger: Purger, directory: Path | None, number: str) -> Takedown:
     backend = backend_of(ctx)
 
     def run() -> None:
+        if directory is None:
+            return
         stored = read_stored(directory)
         if stored is None:
             raise CrawlDirectoryError(f"there is no crawl at {directory}", "name one that `nephila crawl --out` made")

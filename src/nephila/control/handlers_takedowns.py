@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from nephila.node.takedown import Takedown, TakedownFolder
+from nephila.node.takedown import Takedown
 from nephila.node.takedown.ordering import checked_order, take_down
 from nephila.urls import mask_secrets
 
@@ -35,7 +35,7 @@ def _given(one: Takedown) -> given.TakedownGiven:
 
 
 async def order_takedown(call: Call[asked.TakedownOrder, None]) -> given.TakedownGiven:
-    """Block it at once; what was stored is taken out by the crawl that runs, or by `nephila purge`."""
+    """Block it at once; what was stored is taken out by the crawl that runs, by whoever serves a fleet, or `purge`."""
     order = call.body
     checked = checked_order(call.desk, order.urls, order.domains, order.reason, call.caller.name)
     named = {"urls": [mask_secrets(url) for url in checked.urls], "domains": list(checked.domains)}
@@ -48,20 +48,19 @@ async def order_takedown(call: Call[asked.TakedownOrder, None]) -> given.Takedow
 
 async def list_takedowns(call: Call[None, asked.TakedownsAsked]) -> given.TakedownsAnswer:
     """The newest first."""
-    folder = TakedownFolder(call.desk.directory.takedowns)
+    records = call.desk.takedowns.records
     limit, before = call.query.limit, call.query.before
-    found = await asyncio.to_thread(folder.newest, limit + 1, before)
+    found = await asyncio.to_thread(records.newest, limit + 1, before)
     page = found[:limit]
     following = page[-1].id if len(found) > limit else ""
-    total = await asyncio.to_thread(folder.count)
+    total = await asyncio.to_thread(records.count)
     return given.TakedownsAnswer(takedowns=[_given(one) for one in page], total=total, next=following)
 
 
 async def get_takedown(call: Call[None, None]) -> given.TakedownGiven:
     """One, with its proof when it is done."""
     number = call.path["takedown_id"]
-    folder = TakedownFolder(call.desk.directory.takedowns)
-    found = await asyncio.to_thread(folder.get, number)
+    found = await asyncio.to_thread(call.desk.takedowns.records.get, number)
     if found is None:
         raise ProblemError(404, f"there is no takedown {number!r}", "GET /api/v1/takedowns lists them")
     return _given(found)

@@ -11,7 +11,7 @@ from .near import LmdbNearIndex
 from .near_memory import MemoryNearIndex
 from .near_rule import NearRule
 from .renderings import LmdbRenderings, MemoryRenderings
-from .shared_digests import SharedDigestIndex
+from .shared_digests import SharedDigestIndex, forget_shared
 
 __all__ = [
     "LearnedAliases",
@@ -31,4 +31,5 @@ __all__ = [
     "MemoryRenderings",
     "NearRule",
     "SharedDigestIndex",
+    "forget_shared",
 ]

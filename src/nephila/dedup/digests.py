@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -55,6 +56,13 @@ class MemoryDigestIndex:
         """As the interface."""
         if (known := self._originals.get(digest)) is not None and known.record_id == record_id:
             del self._originals[digest]
+
+    def forget_named(self, may_name: Callable[[bytes], bool], names: Callable[[str], bool]) -> int:
+        """As that on disk."""
+        found = [one for one, known in self._originals.items() if may_name(known.url.encode()) and names(known.url)]
+        for digest in found:
+            del self._originals[digest]
+        return len(found)
 
     def flush(self) -> None:
         """Nothing to do."""
@@ -122,6 +130,27 @@ class LmdbDigestIndex:
                     writing.delete(digest)
             except lmdb.Error as error:
                 raise self._refused(error) from error
+
+    def forget_named(self, may_name: Callable[[bytes], bool], names: Callable[[str], bool]) -> int:
+        """Let nothing refer to captures of URLs that `names` picks out; how many were forgotten (K2).
+
+        Every entry is looked at; `may_name` says of packed ones whether they are worth unpacking. May run in a thread.
+        """
+        self.flush()
+        try:
+            with self._environment.begin(buffers=True) as reading, reading.cursor() as cursor:
+                found = [
+                    (bytes(digest), record_id)
+                    for digest, packed in cursor
+                    if may_name(bytes(packed))
+                    for url, record_id, *_ in (_decode(packed),)
+                    if names(url)
+                ]
+        except lmdb.Error as error:
+            raise self._refused(error) from error
+        for digest, record_id in found:
+            self.forget(digest, record_id)
+        return len(found)
 
     def flush(self) -> None:
         """As the interface: safe from a kill afterwards, not from a power loss."""

@@ -21,6 +21,7 @@ passed over. That is rare: a result that came after its lease was lost.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -150,6 +151,19 @@ class LmdbNearIndex:
                         writing.delete(_key(one), db=self._originals)
             except lmdb.Error as error:
                 raise self._environment.refused(error) from error
+
+    def forget_named(self, names: Callable[[str], bool]) -> int:
+        """Let nothing be found near to pages whose URLs `names` picks out; how many (K2). May run in a thread."""
+        self.flush()
+        try:
+            with self._environment.lmdb.begin(buffers=True) as reading, reading.cursor(db=self._originals) as cursor:
+                found = [bytes(key) for key, packed in cursor if names(str(packed[1 + packed[0] :], "utf-8"))]
+            with self._flushing, self._lock, self._environment.lmdb.begin(write=True) as writing:
+                for key in found:
+                    writing.delete(key, db=self._originals)
+        except lmdb.Error as error:
+            raise self._environment.refused(error) from error
+        return len(found)
 
     def flush(self) -> None:
         """As the interface: safe from a kill afterwards, not from a power loss."""

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
-from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.shared import SharedState
 from nephila.model.errors import EngineAwayError
 from nephila.model.record import Original
+
+from .digests import LmdbDigestIndex, MemoryDigestIndex
 
 REMEMBERED = 10_000
 """Answers of the servers that are kept: whatever is judged was asked for a moment ago."""
@@ -34,10 +35,22 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_FIELDS).decode
 
 
+async def forget_shared(state: SharedState, crawl: str, digests: Iterable[bytes], names: Callable[[str], bool]) -> None:
+    """Let no worker of a fleet take anything for a copy of captures of URLs that `names` picks out (K2)."""
+    for digest in digests:
+        packed = await state.call("HGET", _key(crawl, digest), digest)
+        if packed is not None and names(_decode(packed)[0]):
+            await state.call("HDEL", _key(crawl, digest), digest)
+
+
+def _key(crawl: str, digest: bytes) -> str:
+    return f"nephila:{{{crawl}:{digest[0]:02x}}}:contents"
+
+
 class SharedDigestIndex:
     """Implements `interfaces.duplicates.SharedDigests`. `arrived` may be called from a thread."""
 
-    def __init__(self, own: DigestIndex, state: SharedState, crawl: str) -> None:
+    def __init__(self, own: LmdbDigestIndex | MemoryDigestIndex, state: SharedState, crawl: str) -> None:
         self._own = own
         self._state = state
         self._crawl = crawl
@@ -54,7 +67,7 @@ class SharedDigestIndex:
             return
         try:
             async with asyncio.timeout(ASK_S):
-                packed = await self._state.call("HGET", self._key(digest), digest)
+                packed = await self._state.call("HGET", _key(self._crawl, digest), digest)
         except (EngineAwayError, TimeoutError):
             self._away_until = now + ASK_S + AWAY_S
             return
@@ -76,15 +89,21 @@ class SharedDigestIndex:
             if original is not None and (original.url, original.at) == (url, at):
                 fields = (original.url, original.record_id, original.at, original.payload_digest, original.coding)
                 try:
-                    await self._state.call("HSETNX", self._key(digest), digest, _encode(fields))
+                    await self._state.call("HSETNX", _key(self._crawl, digest), digest, _encode(fields))
                 except EngineAwayError:
                     return count
                 count += 1
             self._arrived.popleft()
         return count
 
-    def _key(self, digest: bytes) -> str:
-        return f"nephila:{{{self._crawl}:{digest[0]:02x}}}:contents"
+    # Takedowns
+
+    async def forget_named(self, may_name: Callable[[bytes], bool], names: Callable[[str], bool]) -> None:
+        """Let nothing here refer to captures of URLs that `names` picks out, nor be shared any more (K2)."""
+        await asyncio.to_thread(self._own.forget_named, may_name, names)
+        for digest, original in list(self._found.items()):
+            if names(original.url):
+                self._found.pop(digest, None)
 
     # As the interface
 

@@ -60,3 +60,13 @@ class ObjectStore(Protocol):
 
     async def close(self) -> None:
         """Break off what is under way and let go of connections."""
+
+
+class RewritingStore(ObjectStore, Protocol):
+    """A store for whoever may take something out of it (K2): crawls and workers never do."""
+
+    async def replace(self, key: str, was: str, body: ObjectBody) -> None:
+        """Put an object in the place of one with the digest `was`, whole or not at all; it may be done twice.
+
+        Raises `ObjectChangedError` where there is none, or one that is neither that nor this; it is left alone then.
+        """

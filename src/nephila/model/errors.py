@@ -61,6 +61,10 @@ class ObjectExistsError(ObjectStoreError):
     """There is an object under this key already."""
 
 
+class ObjectChangedError(ObjectStoreError):
+    """The object that was to be replaced is not there any more, or is another one by now."""
+
+
 class DatabaseAwayError(StorageError):
     """The database that the catalogue is in does not answer, or cannot just now: the same may work later."""
 

@@ -16,7 +16,7 @@ from nephila.interfaces.clock import Clock
 from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.near_duplicates import NearIndex
-from nephila.interfaces.objects import ObjectStore
+from nephila.interfaces.objects import ObjectStore, RewritingStore
 from nephila.model.errors import NephilaError
 from nephila.model.record import SegmentId
 from nephila.model.settings import Settings
@@ -167,7 +167,7 @@ def _decoder(settings: Settings) -> Callable[[bytes, bytes], bytes]:
     return decode
 
 
-def object_store(settings: Settings, clock: Clock, uploads: int = 0) -> ObjectStore:
+def object_store(settings: Settings, clock: Clock, uploads: int = 0) -> RewritingStore:
     """The store that `archive.url` names; `uploads` at once, where that is not to be the setting's."""
     from nephila.store.s3 import CredentialChain, S3ObjectStore  # noqa: PLC0415 - only where it is asked for
 

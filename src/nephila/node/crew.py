@@ -41,6 +41,11 @@ class Crew:
         return len(self._working)
 
     @property
+    def working(self) -> frozenset[object]:
+        """What is being worked on, to be compared with what is later."""
+        return frozenset(self._working)
+
+    @property
     def places(self) -> int:
         """How many more leases could be worked on: none while spool or books are full, so that nothing is fetched."""
         if (self._m.shipper is not None and self._m.shipper.is_full) or not self._m.bookkeeper.has_room():

@@ -52,6 +52,7 @@ from .sowing import Sower
 from .standing import CrawlStatus, Stored, standing
 from .story import StoryTeller
 from .tailing import EventTail, FileTail
+from .takedown.office import Office, office_in
 
 T = TypeVar("T")
 
@@ -139,8 +140,8 @@ class Desk:
     """The events of the crawl as they happen, for one reader."""
     crawls: bool
     """Whether the crawl runs in this process."""
-    take_up: Callable[[], None]
-    """Have a crawl in this process look for takedowns."""
+    takedowns: Office
+    """Where takedowns are ordered."""
     workers: Workers = field(default_factory=Workers)
 
     # Reading, in threads: a file may be slow and a server away, and the crawl's loop must not wait.
@@ -275,7 +276,9 @@ def desk_inside(machinery: Machinery, figures: Callable[[], Figures], nudge: Cal
         at_work=lambda: at_work_in(directory, figures(), running=True),
         events=lambda: FileTail(directory.events),
         crawls=True,
-        take_up=_nothing if machinery.takedowns is None else machinery.takedowns.wake,
+        takedowns=office_in(
+            directory.takedowns, settings, _nothing if machinery.takedowns is None else machinery.takedowns.wake
+        ),
     )
 
 
@@ -317,7 +320,7 @@ async def desk_beside(out: Path) -> AsyncIterator[Desk]:
             at_work=lambda: at_work_in(directory, figures(), running=is_held(directory)),
             events=lambda: FileTail(directory.events),
             crawls=False,
-            take_up=_nothing,
+            takedowns=office_in(directory.takedowns, settings),
         )
 
 

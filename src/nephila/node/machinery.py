@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nephila.dedup import LearnedAliases
+from nephila.dedup import LearnedAliases, LmdbNearIndex
 from nephila.frontier.scope import Scope
 from nephila.interfaces.clock import Clock
 from nephila.model.settings import Settings
@@ -66,6 +66,8 @@ class Machinery:
     """Closes the files of this process where a takedown asks for it."""
     before_work: Callable[[], Awaitable[None]] | None = None
     """Awaited when something was claimed, before work on it begins: what others have decided must be known by then."""
+    near: LmdbNearIndex | None = None
+    """Pages by what they say; None where near-duplicates are not looked for."""
     rendering: RenderClause | None = None
     """Shows pages to browsers; None where nobody does."""
 

@@ -286,6 +286,7 @@ def assemble(
         shipper=kept.shipper,
         takedowns=takedowns_of(directory, ground, books, kept, trail, sink, identifier) if not joining else None,
         look_for_roll=roll_when_asked(directory.takedowns, partial(roll_files, kept.archive, sink, kept.bookkeeper)),
+        near=near,
         rendering=stages.rendering,
         evidence=evidence,
     )

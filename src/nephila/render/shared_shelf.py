@@ -45,6 +45,13 @@ return 1
 """
 
 
+_CLEAR = """
+for _, name in ipairs(redis.call('HKEYS', KEYS[2])) do redis.call('DEL', KEYS[1] .. name) end
+redis.call('DEL', KEYS[2], KEYS[3], KEYS[4])
+return 1
+"""
+
+
 class SharedShelf:
     """Implements `interfaces.renderer.Shelf`."""
 
@@ -73,6 +80,10 @@ class SharedShelf:
     async def drop(self, name: str) -> None:
         """As the interface."""
         await self._run(name)
+
+    async def clear(self) -> None:
+        """Keep nothing of what is there (K2): it is asked for again. Raises `EngineAwayError`."""
+        await self._state.run(_CLEAR, self._keys)
 
     async def _run(self, *arguments: str | bytes | int) -> bool:
         try:

@@ -96,6 +96,10 @@ class SpooledArchive:
         """Sync, and keep what that tells for `sync_spool`: it is told only once, and the books are kept by it."""
         self._synced.extend(self._spool.sync())
 
+    def roll(self) -> None:
+        """Close every file that holds anything: it leaves the spool as soon as the store takes it."""
+        self._spool.roll()
+
     def on_roll(self, listener: Callable[[SegmentId], None]) -> None:
         """As the interface: closed for writing, which does not say uploaded."""
         self._spool.on_roll(listener)

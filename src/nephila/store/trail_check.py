@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from .disk import Disk, LocalDisk
 from .line_sort import LineSort
@@ -74,11 +75,19 @@ class TrailVerdict:
 class TrailCheck:
     """One check of one directory."""
 
-    def __init__(self, root: Path, disk: Disk, event_disk: Disk | None = None, *, is_afar: bool = False) -> None:
+    def __init__(
+        self,
+        root: Path,
+        disk: Disk,
+        event_disk: Disk | None = None,
+        *,
+        is_afar: bool = False,
+        receipts: Mapping[str, Sequence[Receipt]] = MappingProxyType({}),
+    ) -> None:
         """`is_afar`: it is a worker's, and read from the store.
 
         What has not arrived there may lie on the worker's own disk; and archives there are of other workers, too, so
-        that those which no seal names are not looked at.
+        that those which no seal names are not looked at. `receipts`, by file, are in chains of others: of takedowns.
         """
         self._is_afar = is_afar
         self._arrived: set[str] = set()
@@ -90,7 +99,7 @@ class TrailCheck:
         self._verdict = TrailVerdict()
         self._before: dict[str, int] = {}
         self._closed: set[str] = set()
-        self._receipts: dict[str, list[Receipt]] = {}
+        self._receipts = {file: list(of) for file, of in receipts.items()}
         self._noted: dict[tuple[str, int], str] = {}
         self.seen: set[str] = set()
         """Files that a seal names."""
@@ -155,7 +164,8 @@ class TrailCheck:
                 self.noted.setdefault(name, {})[number] = digest
         if line.receipt is not None:
             self._verdict.receipts.append((line.at, line.receipt))
-            self._receipts.setdefault(line.receipt.file, []).append(line.receipt)
+            if not self._is_afar:  # else they are among those that were given
+                self._receipts.setdefault(line.receipt.file, []).append(line.receipt)
         for file, start, end, digest, closed in line.seals:
             if closed:
                 self._closed.add(file)
@@ -206,7 +216,7 @@ class TrailCheck:
                 file = f"{folder}/{name}"
                 if name.endswith(suffix) and file not in self.seen:
                     self._check_unsealed(file, disk)
-        for file in filter(_is_ours, self._receipts.keys() - self.seen):
+        for file in () if self._is_afar else filter(_is_ours, self._receipts.keys() - self.seen):
             self._check_receipt(file, self._disk, iter(()))
         for file in sorted(self._before.keys() - self.seen):
             if not self._exists(file) and (not self._is_afar or file in self._arrived):

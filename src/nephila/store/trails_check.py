@@ -8,15 +8,19 @@ that would tell.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nephila.model.errors import StorageError
+
 from .disk import Disk
 from .rotation import WARC_SUFFIX
-from .trail import ARCHIVES, CHAINS, FIRST, SUFFIX
+from .stored_chain import TAKEDOWNS
+from .trail import ARCHIVES, CHAINS, FIRST, SUFFIX, lines_of
 from .trail_check import Breach, TrailCheck, TrailVerdict
+from .trail_line import Receipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,10 @@ def check_trails(trails: Sequence[WorkerTrail], archives: Collection[str], expec
     noted: dict[str, dict[int, str]] = {}
     checks: dict[str, TrailCheck] = {}
     waiting: set[str] = set()
+    receipts = receipts_of(trails)
     for trail in trails:
-        check = checks[trail.owner] = TrailCheck(trail.root, trail.disk, is_afar=True)
+        told = _concerning(receipts, trail.owner)
+        check = checks[trail.owner] = TrailCheck(trail.root, trail.disk, is_afar=True, receipts=told)
         found = check.run(tuple(missing))
         missing = set(found.missing)
         known |= check.seen
@@ -65,6 +71,46 @@ def check_trails(trails: Sequence[WorkerTrail], archives: Collection[str], expec
     _check_archives(whole, trails, archives, known)
     whole.missing = sorted(missing)
     return Seen(whole, frozenset(waiting))
+
+
+def check_unchanged(trails: Sequence[WorkerTrail], files: Collection[str]) -> None:
+    """Raise `StorageError` where one of the files is not what a worker has sealed.
+
+    Files are named as receipts name them. What happened before must not be covered up by one.
+    """
+    receipts = receipts_of(trails)
+    for trail in trails:
+        told = _concerning(receipts, trail.owner)
+        own = {_own_name(trail.owner, file) for file in files} - {""}
+        check = TrailCheck(trail.root, trail.disk, is_afar=True, receipts=told)
+        if wrong := [one for one in check.run(only=own or {""}).breaches if one.file in own]:
+            raise StorageError(
+                f"{wrong[0].file} is not rewritten, because {wrong[0].what}.", hint="`nephila audit` tells more."
+            )
+
+
+def receipts_of(trails: Sequence[WorkerTrail]) -> dict[str, list[Receipt]]:
+    """All receipts by file, in their order: those of takedowns, which are in a chain of their own."""
+    by_file: dict[str, list[Receipt]] = {}
+    for trail in trails:
+        if trail.owner == TAKEDOWNS and FIRST in _chains(trails, TAKEDOWNS):
+            for line in lines_of(trail.disk, trail.root / CHAINS / (FIRST + SUFFIX)):
+                if line.receipt is not None:
+                    by_file.setdefault(line.receipt.file, []).append(line.receipt)
+    return by_file
+
+
+def _concerning(receipts: Mapping[str, Sequence[Receipt]], owner: str) -> dict[str, Sequence[Receipt]]:
+    """Those of archives, and of this worker's own events, by the names that its chain has for them."""
+    named = ((_own_name(owner, file), of) for file, of in receipts.items())
+    return {file: of for file, of in named if file}
+
+
+def _own_name(owner: str, file: str) -> str:
+    """What a worker's chain calls a file; empty where it is another's."""
+    if file.startswith(f"{ARCHIVES}/"):
+        return file
+    return file.removeprefix(f"{owner}/") if file.startswith(f"{owner}/") else ""
 
 
 def _chains(trails: Sequence[WorkerTrail], owner: str) -> list[str]:
@@ -93,6 +139,8 @@ def _add(whole: TrailVerdict, owner: str, found: TrailVerdict) -> None:
     whole.notes += [f"{owner}: {note}" for note in found.notes]
     if not found.sealed:
         whole.breaches.append(Breach(f"{owner}/{CHAINS}", "there are events of this worker, and no chain"))
+    elif not found.ended and owner == TAKEDOWNS:
+        whole.notes.append("A takedown is being carried out, or was cut off.")
     elif not found.ended:
         whole.notes.append(f"The worker {owner} still works, or has not ended well.")
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nephila.interfaces.objects import ObjectBody, ObjectInfo
-from nephila.model.errors import ObjectExistsError, StoreAwayError, StoreRefusedError
+from nephila.model.errors import ObjectChangedError, ObjectExistsError, StoreAwayError, StoreRefusedError
 
 PIECE_BYTES = 1 << 20
 
@@ -84,6 +84,14 @@ class SimulatedObjectStore:
                 raise StoreAwayError("the object was stored and its answer lost")
         finally:
             self.under_way -= 1
+
+    async def replace(self, key: str, was: str, body: ObjectBody) -> None:
+        """As `interfaces.objects.RewritingStore`."""
+        await self._answer("replace", body.size)
+        if self.objects.get(key, (b"", ""))[1] not in {was, body.digest}:
+            raise ObjectChangedError(f"{key} is not the object any more that was to be replaced")
+        self.objects[key] = (body.read_at(0, body.size), body.digest)
+        self.stored(key)
 
     async def look(self, key: str) -> ObjectInfo | None:
         """As the interface."""

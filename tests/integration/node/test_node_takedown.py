@@ -20,7 +20,7 @@ from nephila.model.errors import UsageError
 from nephila.node.audit import audit
 from nephila.node.directory import CrawlDirectory
 from nephila.node.inspect import open_view
-from nephila.node.takedown import Order, TakedownFolder, TakedownState, check_order
+from nephila.node.takedown import Order, TakedownFolder, TakedownState, refuse_objects
 from nephila.testing.web import SimulatedWeb, WebSpec
 
 API = "/api/v1"
@@ -117,7 +117,7 @@ def test_an_archive_in_a_store_is_refused() -> None:
     """K2, W2: its objects are never overwritten, and saying so is better than half a takedown."""
     elsewhere = replace(SETTINGS, archive=replace(SETTINGS.archive, url="s3://bucket/prefix"))
     with pytest.raises(UsageError, match="never overwritten"):
-        check_order(Order(("http://a.test/",), (), "why", "me"), lambda _: None, elsewhere)
+        refuse_objects(elsewhere)
 
 
 def test_over_the_api_it_is_blocked_at_once_and_carried_out_by_the_command(out: Path) -> None:

@@ -21,6 +21,7 @@ from nephila.model.outcome import Release, Settlement
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
 from nephila.model.task import Lease, Level, PageTask, Token
+from nephila.urls import Fingerprint
 
 from .calling import Caller
 from .claiming import Claiming
@@ -295,6 +296,22 @@ class RedisFrontier(Claiming):
         gone = any(await self._every("unblock", pattern))
         await self._woken_all(range(self._shards.count))
         return gone
+
+    async def forget(
+        self,
+        gone: Sequence[tuple[str, Fingerprint]],
+        emptied: Sequence[tuple[str, Fingerprint]],
+        origins: Sequence[str],
+    ) -> None:
+        """Forget what captures left behind that were taken out of the archive (K2), as the engine of a directory."""
+        for what, named in (("gone", gone), ("emptied", emptied)):
+            by_shard: dict[int, list[Any]] = {}
+            for host, fingerprint in named:
+                by_shard.setdefault(self._shards.of_host(host), []).extend((host, fingerprint))
+            for shard, names in by_shard.items():
+                await self._caller.call(shard, "forget", what, *names)
+        for origin in origins:
+            await self._caller.call(self._shards.of_origin(origin), "forget", "rules", origin)
 
     async def release_trap(self, host: str, skeleton_key: bytes) -> int:
         """Let a quarantined or slowed skeleton start anew; how many URLs come back (T2)."""

@@ -13,7 +13,7 @@ from importlib.resources import files
 
 _FILES = (
     "arithmetic", "policy", "shard", "urls", "bundles", "queue", "returning", "hosts", "shelves", "traps", "admit",
-    "settle", "lending", "promoting", "claim", "upkeep", "orders", "spilling", "tell", "census", "moving",
+    "settle", "lending", "promoting", "claim", "upkeep", "orders", "forgetting", "spilling", "tell", "census", "moving",
 )  # fmt: skip
 _GLOBALS = (
     "local redis, math, string, table, struct, bit, cmsgpack, cjson = "
@@ -41,6 +41,7 @@ _WRITING = {
     "unblock": "Orders.unblock",
     "release_trap": "Orders.release_trap",
     "bring_back": "Orders.bring_back",
+    "forget": "Orders.forget",
     "move_load": "Move.load",
     "spill_pick": "Spill.pick",
     "spill_out": "Spill.out",

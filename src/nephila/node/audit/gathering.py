@@ -66,6 +66,8 @@ class Gathering:
         """The earliest time that each boot is known to have been up, on its own clock."""
         self.bounds: dict[int, list[tuple[int, int]]] = {}
         """Of boots that have asked a common clock: when, and by how much that was ahead at least."""
+        self.parties = 0
+        """Witnesses that have anything to tell: workers, beside whom there are chains of takedowns."""
         self.was_restarted = False
         """Whether a machine has booted while a witness was at work."""
         self.stretches: list[Stretch] = []
@@ -110,6 +112,7 @@ class Gathering:
                     if self._wanted(request):
                         yield request
         self.was_restarted |= len(boots) > 1
+        self.parties += bool(boots)
 
     # -- archives
 

@@ -72,7 +72,7 @@ def _inquire(case: Case, host: str, expect: Sequence[str]) -> Audit:
                 line = CommonLine(gathering.bounds)
                 requests = _in_order(requests, line, moments)
             lossy = gathering.was_restarted or not seen.verdict.ended or seen.verdict.under_way > 0
-            circumstance = Circumstance(not host, lossy, len(witnesses), gathering.taken_out)
+            circumstance = Circumstance(not host, lossy, max(1, gathering.parties), gathering.taken_out)
             Inquiry(result, rules, gathering.terms, line, gathering.stretches, circumstance).hear(requests)
     except OSError as error:
         raise StorageError(f"{error.filename or 'the trail'} cannot be read: {error.strerror or error}") from error

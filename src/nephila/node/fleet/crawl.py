@@ -26,7 +26,9 @@ from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.node.allowance import Used
 from nephila.node.crawl import Crawl
 from nephila.node.machinery import Machinery
+from nephila.node.moving import identify_with
 from nephila.node.recovery import Recovered
+from nephila.node.takedown import Takedown
 from nephila.node.wiring import heartbeat_of
 from nephila.render import BorrowedBrowsers, BrowserLender
 from nephila.seeds import SeedSource
@@ -36,6 +38,7 @@ from .identity import WorkerDirectory
 from .limits import SharedLimits
 from .lost import LostWorkers
 from .queues import LongQueues
+from .quiet import Hold, Quiet
 from .registry import Figures, Member, Registry
 from .trail_shipping import TrailShipper
 from .watching import WorkerWatch
@@ -74,6 +77,8 @@ class Post:
     """Makes what publishes the figures, out of what tells them and what warns."""
     lender: BrowserLender
     """Lends the browsers of this worker to others."""
+    takedowns: Callable[[], Sequence[Takedown]]
+    """Those that are not carried out yet. Blocks."""
 
 
 class FleetCrawl(Crawl):
@@ -92,6 +97,8 @@ class FleetCrawl(Crawl):
         self._away = ""
         self._forgotten = asyncio.Event()
         """A person has given a worker up."""
+        self._quiet = Quiet(self._hold())
+        self._has_worked = False
 
     async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
         """Work until there is nothing left to do anywhere, it is told to leave, or somebody stops it."""
@@ -107,7 +114,8 @@ class FleetCrawl(Crawl):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._watch.close()
-            await self._leave()
+            self._post.directory.visiting.unlink(missing_ok=True)
+            self._has_worked = True
             await self._post.trail.leave()
         return summary
 
@@ -134,6 +142,7 @@ class FleetCrawl(Crawl):
             ("contents", self._share_contents()),
             ("queues", self._post.queues.look_after(self.warn)),
             ("trail", self._post.trail.run()),
+            ("quiet", self._quiet.run()),
             ("browsers", self._lend_browsers()),
             ("limits", self._limits.follow(self.nudge)),
         )
@@ -179,7 +188,8 @@ class FleetCrawl(Crawl):
         self._writers |= {self._post.writer, *writers}
         try:
             orders = await self._post.registry.beat(
-                self._post.member, self._figures(), sorted(self._writers), self._m.settings.fleet.silent_s
+                *(self._post.member, self._figures(), sorted(self._writers), self._m.settings.fleet.silent_s),
+                quiet=self._quiet.answered,
             )
         except EngineAwayError as error:
             if not self._away:
@@ -191,6 +201,7 @@ class FleetCrawl(Crawl):
             self._away = ""
             self.warn("engine_back", "the servers that the workers share answer again")
         self._post.share_addresses(orders.alive)
+        self._quiet.hear(orders.call)
         self._watch.alive = self._post.broadcast.alive = self._limits.alive = orders.alive
         if orders.forgotten:
             self._forgotten.set()
@@ -212,16 +223,41 @@ class FleetCrawl(Crawl):
             waits_for=spool.away if spool is not None else "",
         )
 
-    async def _leave(self) -> None:
-        """Off the register, unless something stays behind in the spool."""
-        self._post.directory.visiting.unlink(missing_ok=True)
-        left = await asyncio.to_thread(self._post.directory.spooled_writers)
-        if left:
-            return
-        try:
+    async def leave(self) -> None:
+        """Off the register, unless something stays behind: the last of all, when events and chain were carried.
+
+        Whoever is not on the register has nothing that could still come (K2). Raises `EngineAwayError`.
+        """
+        spooled = await asyncio.to_thread(self._post.directory.spooled_writers)
+        if self._has_worked and not spooled and not await asyncio.to_thread(self._post.trail.left):
             await self._post.registry.leave(self._post.member.id, sorted(self._writers))
-        except EngineAwayError as error:
-            self.warn("engine_away", f"this worker could not take its leave: {error}")
+
+    def _hold(self) -> Hold:
+        """What it holds of what a takedown takes out."""
+        machinery, post = self._m, self._post
+
+        def roll() -> None:
+            archive = machinery.recovery.archive
+            machinery.evidence.sink.roll()
+            archive.roll()
+            machinery.bookkeeper.nudge()
+            post.trail.hurry()
+
+        def left() -> frozenset[str]:
+            machinery.evidence.sink.flush()
+            spooled = (name for names in post.directory.spooled_writers().values() for name in names)
+            return frozenset({*spooled, *(path.name for path in post.trail.left())})
+
+        return Hold(
+            post.takedowns,
+            identify_with(machinery.identifier),
+            post.contents,
+            machinery.near,
+            lambda: self._crew.working,
+            roll,
+            left,
+            post.trail.hurry,
+        )
 
     # Beside the work
 

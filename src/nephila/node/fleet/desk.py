@@ -17,29 +17,34 @@ from pathlib import Path
 
 from nephila.config import Configured
 from nephila.frontier.redis.census import RedisCensus
+from nephila.interfaces.clock import Clock
 from nephila.model.errors import EngineAwayError
-from nephila.model.events import Event
+from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
 from nephila.node.addressing import identifier_of, scope_of
+from nephila.node.archiving import object_store
 from nephila.node.cataloguing import CatalogueReaders, identity_of, open_catalogue
 from nephila.node.clock import SystemClock
 from nephila.node.desk import Desk
 from nephila.node.roster import Roster
 from nephila.node.scopefile import ScopeFollower
 from nephila.node.sowing import Sower
+from nephila.node.takedown.office import Office
 from nephila.politeness import StandardPoliteness
 from nephila.store.postgres import PostgresCatalogue
 
 from .access import check_fleet
-from .broadcasting import StreamTail
+from .broadcasting import Broadcast, StreamTail
 from .identity import WorkerDirectory
 from .opening import agree
 from .operated import OperatedFleetFrontier
+from .purging import check_region
 from .regions import regional
 from .registry import Registry
 from .scoping import SharedScope
 from .servers import open_frontier
 from .sight import FleetSight
+from .takedowns import FleetTakedowns, Premise
 from .untold import Untold
 from .visiting import Visits
 
@@ -79,6 +84,13 @@ async def desk_of_fleet(configured: Configured, folder: Path) -> AsyncIterator[D
         await sight.look()
         watching = asyncio.create_task(sight.run(), name="sight")
         stack.callback(watching.cancel)
+        objects = object_store(settings, clock, uploads=1)
+        stack.push_async_callback(objects.close)
+        premise = Premise(settings, clock, state, inner, frontier, identifier, objects)
+        told = Broadcast(state, settings.fleet, "desk", clock.wall_ms())
+        takedowns = FleetTakedowns(premise, partial(_tell, told, clock))
+        carrying = asyncio.create_task(takedowns.run(), name="takedowns")
+        stack.push_async_callback(_end, carrying)
         yield Desk(
             name=settings.fleet.crawl,
             directory=directory,
@@ -105,7 +117,7 @@ async def desk_of_fleet(configured: Configured, folder: Path) -> AsyncIterator[D
             at_work=sight.workers,
             events=lambda: StreamTail(state, settings.fleet.crawl),
             crawls=False,
-            take_up=_nothing,
+            takedowns=Office(premise.records, partial(check_region, whole), takedowns.wake),
         )
 
 
@@ -120,6 +132,19 @@ async def _keep_following(shared: SharedScope) -> None:
         await asyncio.sleep(FOLLOW_S)
         with suppress(EngineAwayError):
             await shared.follow()
+
+
+async def _tell(told: Broadcast, clock: Clock, sentence: str) -> None:
+    """Among the events of the workers, where whoever looks at the dashboard sees it."""
+    told.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="takedown", detail=sentence))
+    with suppress(EngineAwayError):
+        await told.tell()
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    """A takedown that is cut off is taken up by the next who looks."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def _nothing() -> None:

@@ -7,6 +7,7 @@ workers share: made anew at every start, and widened from either side.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -74,6 +75,11 @@ class WorkerDirectory(CrawlDirectory):
             if name.endswith(WARC_SUFFIX):
                 found.setdefault(writer_of(SegmentId(name)), []).append(SegmentId(name))
         return found
+
+    def digest_in_spool(self, segment: SegmentId) -> str:
+        """The SHA-256 of a file of the spool."""
+        with (self.spool / segment).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def set_aside(self, segments: Iterable[SegmentId]) -> None:
         """Take segments out of the spool that do not count any more, with all that belongs to them."""

@@ -11,7 +11,7 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -26,7 +26,7 @@ from nephila.frontier.redis.clocks import RemoteTimeline
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.objects import ObjectStore
-from nephila.model.errors import NephilaError, UsageError
+from nephila.model.errors import EngineAwayError, NephilaError, UsageError
 from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
 from nephila.node.archiving import object_store
@@ -54,6 +54,7 @@ from .regions import regional
 from .registry import Figures, Member, Registry, draw_writer
 from .scoping import SharedScope
 from .servers import OpenServers
+from .takedown_records import TakedownObjects
 from .trail_shipping import TrailShipper
 from .untold import Untold
 from .visiting import Visits
@@ -98,8 +99,8 @@ async def joined(
             writer = draw_writer()
             common = RemoteTimeline(ground.clock)
             common.heard(await _register(registry, member, writer, directory, objects, settings))
-            carrying: list[TrailShipper] = []
-            stack.push_async_callback(_each, carrying, TrailShipper.finish)
+            parting = Parting()
+            stack.push_async_callback(parting.take_leave, heard, ground.clock)
             visits = Visits(whole, ground.clock, stack)
             untold = directory.untold = Untold(visits.registries(servers.state))
             scope = SharedScope(registry, directory)
@@ -123,7 +124,7 @@ async def joined(
                 browsers=BorrowedBrowsers(servers.state, crawl_name, settings.render.time_s),
                 names=SharedAddresses(servers.state, crawl_name, settings.fleet.dns_ttl_s, settings.dns.min_ttl_s),
                 writer=writer,
-                afar=Afar(common.now, partial(_each, carrying, TrailShipper.carry_events)),
+                afar=Afar(common.now, parting.carry_events),
             )
             ear = WorkerEar()
             broadcast = Broadcast(servers.state, settings.fleet, member.name, ground.clock.wall_ms())
@@ -137,7 +138,7 @@ async def joined(
                 listeners=[*listeners, ear, broadcast],
             )
             fallback.identifier = machinery.identifier
-            carrying.append(_carrier(directory, machinery, identity.id, ground, tell))
+            parting.trail = _carrier(directory, machinery, identity.id, ground, tell)
             draw = random.Random(writer)  # noqa: S311 - jitter
             post = Post(
                 registry,
@@ -152,15 +153,41 @@ async def joined(
                 addresses.share_among if addresses is not None else _nothing,
                 LongQueues(servers.frontier, draw),
                 common.heard,
-                carrying[0],
+                parting.trail,
                 broadcast,
                 partial(WorkerWatch, Watched(machinery, servers, member, writer, ear)),
                 BrowserLender(servers.state, crawl_name, settings.render.time_s),
+                TakedownObjects(objects, _place(settings)).pending,
             )
-            worker = FleetCrawl(replace(machinery, before_work=scope.follow), post)
+            worker = parting.worker = FleetCrawl(replace(machinery, before_work=scope.follow), post)
             if warning:
                 worker.warn("descriptors", warning)
             yield worker
+
+
+class Parting:
+    """The end of a worker: what it leaves as evidence is carried to the store, and then it is off the register."""
+
+    def __init__(self) -> None:
+        self.trail: TrailShipper | None = None
+        self.worker: FleetCrawl | None = None
+        """Both None where the worker could not be assembled."""
+
+    async def carry_events(self) -> None:
+        """The event files are closed, the chain is not."""
+        if self.trail is not None:
+            await self.trail.carry_events()
+
+    async def take_leave(self, heard: EventSink, clock: Clock) -> None:
+        """All is closed."""
+        if self.trail is not None:
+            await self.trail.finish()
+        try:
+            if self.worker is not None:
+                await self.worker.leave()
+        except EngineAwayError as error:
+            detail = f"this worker could not take its leave: {error}"
+            heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="engine_away", detail=detail))
 
 
 def _carrier(
@@ -210,17 +237,16 @@ async def _register(
     for earlier, segments in spooled.items():
         if await registry.may_upload(member.id, earlier):
             continue
-        # What is in the store all the same was gone through by whoever gave it up, and may be gone through again.
-        gone = [segment for segment in segments if await objects.look(place.key(segment)) is None]
+        # What is in the store all the same was gone through by whoever gave it up, and may be gone through again;
+        # unless a takedown has rewritten it meanwhile.
+        gone = []
+        for segment in segments:
+            found = await objects.look(place.key(segment))
+            if found is None or found.digest != await asyncio.to_thread(directory.digest_in_spool, segment):
+                gone.append(segment)
         await asyncio.to_thread(directory.set_aside, gone)
     return now_ms
 
 
 def _place(settings: Settings) -> ArchivePlace:
     return ArchivePlace.parse(settings.archive.url)
-
-
-async def _each(shippers: Sequence[TrailShipper], act: Callable[[TrailShipper], Awaitable[None]]) -> None:
-    """Nothing, where the worker could not be assembled."""
-    for shipper in shippers:
-        await act(shipper)

@@ -29,7 +29,7 @@ NAME = re.compile(r"[a-z][a-z0-9_-]{0,54}")
 WRITERS = 10**12
 """Writers' numbers are drawn below this: two of a fleet that draws one each second for a year meet once in 10^4 years
 of such fleets, and the store of objects would refuse the second of two segments of one name."""
-_PARTS = ("workers", "beats", "writers", "given", "drains", "figures")
+_PARTS = ("workers", "beats", "writers", "given", "drains", "figures", "quiet", "call")
 
 _NOW = "local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
 
@@ -40,9 +40,10 @@ local id, info, figures = ARGV[1], ARGV[2], ARGV[3]
 redis.call('HSET', KEYS[1], id, info)
 redis.call('ZADD', KEYS[2], now, id)
 redis.call('HSET', KEYS[6], id, figures)
-for i = 5, #ARGV do redis.call('HSET', KEYS[3], ARGV[i], id) end
+redis.call('HSET', KEYS[7], id, ARGV[5])
+for i = 6, #ARGV do redis.call('HSET', KEYS[3], ARGV[i], id) end
 return {redis.call('SISMEMBER', KEYS[5], id), redis.call('ZCOUNT', KEYS[2], now - tonumber(ARGV[4]), '+inf'),
-        redis.call('ZCOUNT', KEYS[2], 0, 0), now}
+        redis.call('ZCOUNT', KEYS[2], 0, 0), now, redis.call('GET', KEYS[8]) or '0'}
 """
 )
 
@@ -78,6 +79,7 @@ for id, _ in pairs(lost) do
   redis.call('ZREM', KEYS[2], id)
   redis.call('HDEL', KEYS[1], id)
   redis.call('HDEL', KEYS[6], id)
+  redis.call('HDEL', KEYS[7], id)
   redis.call('SREM', KEYS[5], id)
 end
 local open = {}
@@ -94,6 +96,7 @@ for i = 2, #ARGV do redis.call('HDEL', KEYS[3], ARGV[i]); redis.call('HDEL', KEY
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('HDEL', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[6], ARGV[1])
+redis.call('HDEL', KEYS[7], ARGV[1])
 redis.call('SREM', KEYS[5], ARGV[1])
 return 1
 """
@@ -103,7 +106,18 @@ _LIST = (
     + """
 return {redis.call('HGETALL', KEYS[1]), redis.call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES'),
         redis.call('HGETALL', KEYS[6]), redis.call('SMEMBERS', KEYS[5]),
-        redis.call('HGETALL', KEYS[3]), redis.call('HGETALL', KEYS[4]), now}
+        redis.call('HGETALL', KEYS[3]), redis.call('HGETALL', KEYS[4]), now, redis.call('HGETALL', KEYS[7])}
+"""
+)
+
+_CALL = (
+    _NOW
+    + """
+local known = tonumber(redis.call('GET', KEYS[8]) or '0')
+local call = tonumber(ARGV[1])
+if call == 0 then call = math.max(now, known + 1) end
+if call > known then redis.call('SET', KEYS[8], string.format('%.0f', call)) end
+return string.format('%.0f', call)
 """
 )
 
@@ -148,6 +162,8 @@ class Orders:
     """A person has said that a worker will not come back: its pages are to be put in order now."""
     now_ms: int = 0
     """When this was answered, by the clock of the server that keeps the register."""
+    call: int = 0
+    """The last call for quiet: see `Registry.call_for_quiet`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +175,8 @@ class Standing:
     figures: Figures = field(default_factory=Figures)
     draining: bool = False
     writers: tuple[int, ...] = ()
+    quiet: int = 0
+    """The last call for quiet that it has answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +213,25 @@ class Registry:
         self._terms = f"{tag}:terms"
         self._twins = f"{tag}:twins"
 
-    async def beat(self, member: Member, figures: Figures, writers: Iterable[int], silent_s: float = 30.0) -> Orders:
+    async def beat(
+        self, member: Member, figures: Figures, writers: Iterable[int], silent_s: float = 30.0, quiet: int = 0
+    ) -> Orders:
         """A sign of life, with the writers whose segments lie in this worker's spool; what it learns by it.
 
-        Others count as alive that were heard of within `silent_s`.
+        Others count as alive that were heard of within `silent_s`; `quiet` is the last call for quiet that it answers.
         """
         encode = msgspec.json.encode
-        told: list[Argument] = [member.id, encode(member), encode(figures), int(silent_s * 1000), *map(str, writers)]
-        leave, alive, forgotten, now = await self._state.run(_BEAT, self._keys, told)
-        return Orders(bool(leave), max(1, int(alive)), bool(forgotten), int(now))
+        told: list[Argument] = [member.id, encode(member), encode(figures), int(silent_s * 1000), quiet]
+        answer = await self._state.run(_BEAT, self._keys, [*told, *map(str, writers)])
+        leave, alive, forgotten, now, call = answer
+        return Orders(bool(leave), max(1, int(alive)), bool(forgotten), int(now), int(call))
+
+    async def call_for_quiet(self, call: int = 0) -> int:
+        """Have all workers bring what they hold to the store, and say so (K2); the number of the call.
+
+        A call that was made before is made once more by its number, where the server has lost it.
+        """
+        return int(await self._state.run(_CALL, self._keys, [call]))
 
     async def may_upload(self, member_id: str, writer: int) -> bool:
         """Whether a segment of that writer, in this worker's spool, still counts; a sign of life as well."""
@@ -235,12 +263,12 @@ class Registry:
 
     async def roll(self) -> Roll:
         """Everybody."""
-        members, beats, figures, drains, writers, given, now = await self._state.run(_LIST, self._keys)
+        members, beats, figures, drains, writers, given, now, quiet = await self._state.run(_LIST, self._keys)
         said = _pairs(figures)
         owned: dict[bytes, list[int]] = {}
         for number, owner in _pairs(writers).items():
             owned.setdefault(owner, []).append(int(number))
-        known = _pairs(members)
+        known, calm = _pairs(members), _pairs(quiet)
         found = [
             Standing(
                 _member(known.get(name), name),
@@ -248,6 +276,7 @@ class Registry:
                 msgspec.json.decode(said[name], type=Figures) if name in said else Figures(),
                 name in drains,
                 tuple(sorted(owned.get(name, ()))),
+                int(calm.get(name, b"0")),
             )
             for name, at in _pairs(beats).items()
         ]

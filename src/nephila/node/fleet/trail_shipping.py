@@ -30,6 +30,7 @@ from nephila.node.evidence import Evidence
 from nephila.observe.eventfile import event_files
 from nephila.store import ArchivePlace
 from nephila.store.disk import LookingDisk
+from nephila.store.stored_chain import StoredChain
 from nephila.store.trail import EVENTS, FIRST, SUFFIX, raw_lines
 from nephila.store.trail_line import read_line
 from nephila.store.trail_place import TrailListing, events_key, stretch_key
@@ -72,6 +73,8 @@ class TrailShipper:
         self._is_unsure = False
         """Whether a stretch may have arrived of which that is not known: no line may lie there in two."""
         self._under_way: asyncio.Task[None] | None = None
+        self._carried: list[Path] = []
+        """Event files that have arrived since the last line was carried."""
         self._away = ""
         self._give_up_at = float("inf")
 
@@ -100,6 +103,14 @@ class TrailShipper:
             self._under_way = asyncio.create_task(self._carry(), name="trail-carrying")
             await asyncio.shield(self._under_way)
 
+    def hurry(self) -> None:
+        """Carry what there is with the next look."""
+        self._shipped_at = self._clock.steady_ms() - int(self._settings.segment_age_s * 1000)
+
+    def left(self) -> list[Path]:
+        """Event files that are not in the store, or may not be. Blocks."""
+        return [path for path in event_files(self._directory.events) if path.stat().st_size]
+
     # The end
 
     async def leave(self) -> None:
@@ -115,7 +126,7 @@ class TrailShipper:
         """The event files are closed, the chain is not: what arrives now is noted in it."""
         with self._patiently():
             async with asyncio.timeout_at(self._give_up_at):
-                await self._ship_events()
+                self._carried = await self._ship_events()
 
     async def finish(self) -> None:
         """The chain is closed, too: carry its end. What does not arrive is carried by the next run."""
@@ -123,6 +134,8 @@ class TrailShipper:
             with self._patiently():
                 async with asyncio.timeout_at(self._give_up_at):
                     await self._ship_chain()
+                    for path in self._carried:  # the chain says that they have arrived
+                        path.unlink(missing_ok=True)
         finally:
             await self._objects.close()
 
@@ -200,11 +213,19 @@ class TrailShipper:
             await self._objects.create(key, body)
         except ObjectExistsError as error:
             found = await self._objects.look(key)
-            if found is None or (found.size, found.digest) != (body.size, body.digest):
+            if found is not None and (found.size, found.digest) == (body.size, body.digest):
+                return
+            if not await self._in_thread(partial(self._was_rewritten, key, body)):
                 raise StorageError(
                     f"s3://{self._place.bucket}/{key} holds something else than what was to be stored there",
                     hint="find out who writes there",
                 ) from error
+
+    def _was_rewritten(self, key: str, body: ObjectBody) -> bool:
+        """Whether a takedown has rewritten what had arrived before this worker knew of it (K2)."""
+        file = f"{self._owner}/{EVENTS}/{key.rpartition('/')[2]}"
+        receipts, _ = StoredChain(self._objects, self._place, self._clock).receipts()
+        return any(one.file == file and one.was == (body.size, body.digest) for _, one in receipts)
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(None, act)

@@ -1,11 +1,13 @@
 """Ordering a takedown: by a command, or at the desk of the control API. Judged first, then filed, then blocked.
 
 From then on it is on record, and nothing of it is fetched any more. Whoever holds the directory carries it out: a crawl
-that runs on it, at once; else the command itself, as a run that fetches nothing.
+that runs on it, at once; else the command itself, as a run that fetches nothing. Those of a fleet are ordered in the
+same way (`node.fleet.purging`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,9 +23,9 @@ from nephila.node.inspect import begun
 from nephila.node.operating import CrawlOperator
 from nephila.urls import Address
 
-from .carrying_out import plan_of
+from .carrying_out import Plan, plan_of
 from .record import Order, Takedown, TakedownFolder, TakedownState
-from .target import Identify, Target, check_order
+from .target import Identify, Target, check_order, refuse_objects
 
 POLL_S = 0.25
 
@@ -37,16 +39,18 @@ def _identify_at(desk: Desk) -> Identify:
 
 
 def checked_order(desk: Desk, urls: Sequence[str], domains: Sequence[str], reason: str, who: str) -> Order:
-    """The order as it is kept; UsageError for one that makes no sense."""
-    return check_order(Order(tuple(urls), tuple(domains), reason, who), _identify_at(desk), desk.settings)
+    """The order as it is kept; UsageError for one that makes no sense, or cannot be carried out there."""
+    order = check_order(Order(tuple(urls), tuple(domains), reason, who), _identify_at(desk))
+    desk.takedowns.check(order)
+    return order
 
 
 async def take_down(desk: Desk, order: Order) -> Takedown:
-    """File it and block it; a crawl in this process takes it up at once."""
-    filed = TakedownFolder(desk.directory.takedowns).add(order, desk.clock.wall_ms())
+    """File it and block it; whoever carries it out in this process takes it up at once."""
+    filed = await asyncio.to_thread(desk.takedowns.records.add, order, desk.clock.wall_ms())
     for entry in Target(order, _identify_at(desk)).blocks(filed.at):
         await desk.frontier.block(entry)
-    desk.take_up()
+    desk.takedowns.wake()
     return filed
 
 
@@ -61,6 +65,12 @@ class Foreseen:
     """Captures of other pages that would lose their payload."""
 
 
+def foreseen_of(plan: Plan) -> Foreseen:
+    """The plan in figures."""
+    pages = {row.fingerprint for row in plan.gone if row.fingerprint}
+    return Foreseen(len(plan.gone), len(pages), len(plan.files), len(plan.emptied))
+
+
 class Purge:
     """Takedowns by command."""
 
@@ -70,9 +80,8 @@ class Purge:
 
     def checked(self, urls: Sequence[str], domains: Sequence[str], reason: str) -> Order:
         """The order as it is kept; UsageError for one that makes no sense."""
-        return check_order(
-            Order(tuple(urls), tuple(domains), reason, "command line"), self._identify(0), self._settings
-        )
+        refuse_objects(self._settings)
+        return check_order(Order(tuple(urls), tuple(domains), reason, "command line"), self._identify(0))
 
     def foresee(self, order: Order) -> Foreseen:
         """What it would take out. Nothing is changed."""
@@ -82,9 +91,7 @@ class Purge:
         finally:
             view.close()
         with read_catalogue(self._directory, self._settings) as catalogue:
-            plan = plan_of(target, catalogue.removal().rows(), lambda _segment: True)
-        pages = {row.fingerprint for row in plan.gone if row.fingerprint}
-        return Foreseen(len(plan.gone), len(pages), len(plan.files), len(plan.emptied))
+            return foreseen_of(plan_of(target, catalogue.removal().rows(), lambda _segment: True))
 
     def file(self, order: Order) -> Takedown:
         """Put it on record and block it."""

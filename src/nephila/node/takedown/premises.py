@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -38,7 +38,7 @@ class Premises(Protocol):
     def finished(self) -> set[SegmentId]:
         """Archive files that nobody writes to any more."""
 
-    def unfinished(self) -> set[SegmentId]:
+    def unfinished(self) -> Container[SegmentId]:
         """Those that somebody may still write to."""
 
     def open(self, segment: SegmentId) -> DiskFile:

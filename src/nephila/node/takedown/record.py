@@ -1,4 +1,4 @@
-"""The record of a takedown: one JSON file each in `takedowns/` of the crawl directory.
+"""The record of a takedown: one JSON file each in `takedowns/` of the crawl directory, or of a fleet's store.
 
 It is written, whole and synced, before anything else is done: whatever is cut off is found there and carried out by
 the next crawl or the next `nephila purge`. Numbers only grow; several processes may file takedowns at once.
@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -74,12 +75,47 @@ class Takedown(msgspec.Struct, frozen=True):
         return f"takedown {self.id}"
 
 
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Takedown).decode
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Takedown)
+
+
+def encoded(takedown: Takedown) -> bytes:
+    """As it is kept."""
+    return _encoder.encode(takedown) + b"\n"
+
+
+def decoded(data: bytes, number: str) -> Takedown:
+    """The same read. Raises `StorageError`."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise StorageError(f"the record of takedown {number} cannot be read: {error}") from error
+
+
+class TakedownRecords(Protocol):
+    """All takedowns of a crawl. Every call blocks, and may raise `StorageError`."""
+
+    def add(self, order: Order, at: int) -> Takedown:
+        """File one; durable when it returns."""
+
+    def get(self, number: str) -> Takedown | None:
+        """One by its id; None where there is none."""
+
+    def newest(self, limit: int, before: str = "") -> list[Takedown]:
+        """The last ones, the newest first."""
+
+    def pending(self) -> list[Takedown]:
+        """Those that are not carried out, the oldest first."""
+
+    def count(self) -> int:
+        """How many there are."""
+
+    def save(self, takedown: Takedown) -> None:
+        """Keep the record of one that is carried out."""
 
 
 class TakedownFolder:
-    """All takedowns of a crawl directory."""
+    """`TakedownRecords` of a crawl directory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -119,10 +155,10 @@ class TakedownFolder:
         if not number.isascii() or not number.isdigit():
             return None
         try:
-            return _decode(self._file(number).read_bytes())
+            return decoded(self._file(number).read_bytes(), number)
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.MsgspecError) as error:
+        except OSError as error:
             raise StorageError(f"the record of takedown {number} cannot be read: {error}") from error
 
     def newest(self, limit: int = _LISTED_AT_ONCE, before: str = "") -> list[Takedown]:
@@ -159,7 +195,7 @@ class TakedownFolder:
     def _draft(self, takedown: Takedown) -> Path:
         draft = self.path / f"{takedown.id}.{os.getpid()}.new"
         with draft.open("wb") as stream:
-            stream.write(_encode(takedown) + b"\n")
+            stream.write(encoded(takedown))
             stream.flush()
             os.fsync(stream.fileno())
         return draft

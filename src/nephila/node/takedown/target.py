@@ -19,13 +19,17 @@ MOST = 1000
 Identify = Callable[[str], Address | None]
 
 
-def check_order(order: Order, identify: Identify, settings: Settings) -> Order:
-    """The order as it is kept; raises `UsageError` for one that cannot be carried out, before anything is done."""
+def refuse_objects(settings: Settings, _order: Order | None = None) -> None:
+    """Raise `UsageError` for a crawl directory whose archive is in a store: a fleet alone may rewrite what is there."""
     if settings.archive.url:
         raise UsageError(
             f"the archive of this crawl is in {settings.archive.url}, where objects are never overwritten",
             hint="`nephila block` keeps it from being fetched; what is stored there is yours to delete",
         )
+
+
+def check_order(order: Order, identify: Identify) -> Order:
+    """The order as it is kept; raises `UsageError` for one that makes no sense, before anything is done."""
     reason = " ".join(order.reason.split())
     if not reason:
         raise UsageError("a takedown needs a reason", "it is kept in the record and told by `why`")

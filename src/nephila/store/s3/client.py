@@ -2,7 +2,8 @@
 
 An object is written with `If-None-Match: *`, so that the store refuses to overwrite. Its SHA-256 is part of the
 signature, which the store checks against what arrived, and is kept with the object as metadata: an upload whose answer
-was lost is recognised by it. Objects over `part_bytes` go in parts, the last step under the same condition.
+was lost is recognised by it. Objects over `part_bytes` go in parts, the last step under the same condition. A takedown
+alone replaces objects, with `If-Match`: one that somebody else has changed meanwhile is left alone.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ import asyncio
 import base64
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
 from threading import Barrier
+from types import MappingProxyType
 from typing import TypeVar
 
 from nephila.interfaces.objects import ObjectBody, ObjectInfo
-from nephila.model.errors import ObjectExistsError, ObjectStoreError, StoreRefusedError
+from nephila.model.errors import ObjectChangedError, ObjectExistsError, ObjectStoreError, StoreRefusedError
 from nephila.model.settings import S3Settings
 
 from .answers import Answer, refusal_of
@@ -32,6 +34,8 @@ T = TypeVar("T")
 DIGEST_FIELD = "x-amz-meta-sha256"
 AMAZON = "https://s3.{region}.amazonaws.com"
 DEFAULT_REGION = "us-east-1"
+NEW = MappingProxyType({"if-none-match": "*"})
+"""The condition under which an object is made and none is overwritten."""
 MAX_PARTS = 10_000
 """Of one object, by the documentation of S3."""
 
@@ -56,6 +60,10 @@ class S3ObjectStore:
     async def create(self, key: str, body: ObjectBody) -> None:
         """As the interface."""
         await self._in_thread(lambda: self._create(key, body))
+
+    async def replace(self, key: str, was: str, body: ObjectBody) -> None:
+        """As `interfaces.objects.RewritingStore`: under the condition that it is still the one that was looked at."""
+        await self._in_thread(lambda: self._replace(key, was, body))
 
     async def look(self, key: str) -> ObjectInfo | None:
         """As the interface."""
@@ -96,17 +104,32 @@ class S3ObjectStore:
 
     # In a thread
 
-    def _create(self, key: str, body: ObjectBody) -> None:
+    def _create(self, key: str, body: ObjectBody, condition: Mapping[str, str] = NEW) -> None:
         if body.size > self._settings.part_bytes:
-            self._create_in_parts(key, body)
+            self._create_in_parts(key, body, condition)
             return
-        headers = {"if-none-match": "*", DIGEST_FIELD: body.digest, "content-type": "application/octet-stream"}
+        headers = {**condition, DIGEST_FIELD: body.digest, "content-type": "application/octet-stream"}
         answer = self._ask("PUT", key, headers=headers | _checksum(body), body=body)
         if answer.status != 200:
             raise refusal_of(answer, self._bucket, "written")
 
-    def _create_in_parts(self, key: str, body: ObjectBody) -> None:
-        if self._look(key) is not None:  # the condition is asked for at the end only: much would be sent for nothing
+    def _replace(self, key: str, was: str, body: ObjectBody) -> None:
+        answer = self._ask("HEAD", key)
+        if answer.status not in {200, 404}:
+            raise refusal_of(answer, self._bucket, "read")
+        digest = answer.headers.get(DIGEST_FIELD, "") if answer.status == 200 else ""
+        if digest == body.digest:
+            return
+        if digest != was:
+            raise ObjectChangedError(f"s3://{self._bucket}/{key} is not the object any more that was to be replaced")
+        try:
+            self._create(key, body, {"if-match": answer.headers.get("etag", "*")})
+        except ObjectExistsError as error:
+            raise ObjectChangedError(f"s3://{self._bucket}/{key} was changed while it was to be replaced") from error
+
+    def _create_in_parts(self, key: str, body: ObjectBody, condition: Mapping[str, str]) -> None:
+        # The condition is asked for at the end only: much would be sent for nothing.
+        if condition is NEW and self._look(key) is not None:
             raise ObjectExistsError("there is an object under this key already")
         headers = {DIGEST_FIELD: body.digest, "content-type": "application/octet-stream"}
         begun = self._ask("POST", key, [("uploads", "")], headers)
@@ -115,7 +138,7 @@ class S3ObjectStore:
             raise refusal_of(begun, self._bucket, "written")
         try:
             tags = self._send_parts(key, upload, body)
-            self._complete(key, upload, tags)
+            self._complete(key, upload, tags, condition)
         except BaseException:
             with suppress(ObjectStoreError):  # else the next start gives it up
                 self._ask("DELETE", key, [("uploadId", upload)])
@@ -133,12 +156,12 @@ class S3ObjectStore:
             tags.append(tag)
         return tags
 
-    def _complete(self, key: str, upload: str, tags: Sequence[str]) -> None:
+    def _complete(self, key: str, upload: str, tags: Sequence[str], condition: Mapping[str, str]) -> None:
         parts = (
             f"<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>" for number, tag in enumerate(tags, 1)
         )
         document = f"<CompleteMultipartUpload>{''.join(parts)}</CompleteMultipartUpload>".encode()
-        answer = self._ask("POST", key, [("uploadId", upload)], {"if-none-match": "*"}, _whole(document))
+        answer = self._ask("POST", key, [("uploadId", upload)], dict(condition), _whole(document))
         if answer.status != 200 or answer.field("Code"):  # an error may come after 200, when it took long
             raise refusal_of(answer, self._bucket, "written")
 

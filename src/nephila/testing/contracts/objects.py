@@ -6,10 +6,10 @@ import random
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 
-from nephila.interfaces.objects import ObjectBody, ObjectInfo, ObjectStore
-from nephila.model.errors import ObjectExistsError
+from nephila.interfaces.objects import ObjectBody, ObjectInfo, ObjectStore, RewritingStore
+from nephila.model.errors import ObjectChangedError, ObjectExistsError
 
-Check = Callable[[ObjectStore, str], Awaitable[None]]
+Check = Callable[[RewritingStore, str], Awaitable[None]]
 
 
 def body_of(data: bytes) -> ObjectBody:
@@ -95,6 +95,29 @@ async def check_nothing_unfinished_is_nothing_to_abort(store: ObjectStore, prefi
     assert store.read(f"{prefix}/kept", 0, 10) == b"kept"
 
 
+async def check_an_object_is_replaced_by_whoever_knows_it(store: RewritingStore, prefix: str) -> None:
+    """K2, W2: small or in parts; twice does no harm; what is not there, or is another by now, is left alone."""
+    for name, size in (("small", 1_000), ("large", 11_000_003)):
+        key, old, new = f"{prefix}/{name}", body_of(sample(size)), body_of(sample(size, 2))
+        await store.create(key, old)
+        for _ in range(2):
+            await store.replace(key, old.digest, new)
+            assert await store.look(key) == ObjectInfo(new.size, new.digest)
+        assert store.read(key, 0, 100) == new.read_at(0, 100)
+        await _refuse_to_replace(store, key, old.digest, body_of(b"too late"))
+        assert await store.look(key) == ObjectInfo(new.size, new.digest)
+    await _refuse_to_replace(store, f"{prefix}/nothing", body_of(b"").digest, body_of(b"new"))
+    assert await store.look(f"{prefix}/nothing") is None
+
+
+async def _refuse_to_replace(store: RewritingStore, key: str, was: str, body: ObjectBody) -> None:
+    try:
+        await store.replace(key, was, body)
+    except ObjectChangedError:
+        return
+    raise AssertionError("something else was replaced")
+
+
 CHECKS: tuple[Check, ...] = (
     check_what_is_created_is_there_whole,
     check_nothing_is_overwritten,
@@ -103,4 +126,5 @@ CHECKS: tuple[Check, ...] = (
     check_an_empty_object_is_an_object,
     check_a_large_object_arrives_whole,
     check_nothing_unfinished_is_nothing_to_abort,
+    check_an_object_is_replaced_by_whoever_knows_it,
 )

@@ -1,0 +1,236 @@
+"""The files of a fleet that a takedown rewrites: archives, indexes and event files in the store of objects (K2, W2).
+
+An object is brought here, rewritten, and takes the place of the one it was made of, under the condition that nobody has
+changed that meanwhile. The receipt is in the chain of takedowns first (`store.stored_chain`). What lies in the spool of
+a worker, or may lie there, is left alone: `holding` are the writers whose files that may be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from nephila.interfaces.catalogue import CaptureRow
+from nephila.interfaces.objects import ObjectBody, RewritingStore
+from nephila.model.errors import StorageError
+from nephila.model.record import SegmentId
+from nephila.model.settings import Settings
+from nephila.node.audit.case import case_of_fleet
+from nephila.node.takedown import Takedown, Target
+from nephila.observe.redaction import masked_line
+from nephila.store import ArchivePlace, LocalDisk, writer_of
+from nephila.store.cdxj import write_index
+from nephila.store.disk import DiskFile
+from nephila.store.remote_disk import opened
+from nephila.store.rewriting import DRAFT_SUFFIX, Mentions, Rewriting, write_draft
+from nephila.store.rotation import WARC_SUFFIX, index_name
+from nephila.store.stored_chain import StoredChain
+from nephila.store.trail import ARCHIVES, EVENTS, raw_lines
+from nephila.store.trail_line import Receipt
+from nephila.store.trail_place import TrailListing, events_key
+from nephila.store.trails_check import WorkerTrail, check_unchanged
+
+PIECE_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _OfWriters(Container[SegmentId]):
+    """Archive files of some writers, whatever they are called and whenever they arrive."""
+
+    writers: frozenset[int]
+
+    def __contains__(self, segment: object) -> bool:
+        return isinstance(segment, str) and writer_of(segment) in self.writers
+
+
+class _Scratch(LocalDisk):
+    """A folder in which files are made; archive files that are not there are read from the store."""
+
+    def __init__(self, objects: RewritingStore, place: ArchivePlace) -> None:
+        self._objects = objects
+        self._place = place
+
+    def open(self, path: Path) -> DiskFile:
+        if path.name.endswith(WARC_SUFFIX) and not path.exists():
+            return opened(self._objects, self._place.key(path.name))
+        return super().open(path)
+
+
+class FleetPremises:
+    """Implements `node.takedown.premises.Premises`, for whoever holds the lock."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        objects: RewritingStore,
+        chain: StoredChain,
+        scratch: Path,
+        check_lock: Callable[[], None],
+    ) -> None:
+        """`check_lock` raises where somebody else may be at it; `scratch` is an empty folder."""
+        self._settings = settings
+        self._objects = objects
+        self._place = ArchivePlace.parse(settings.archive.url)
+        self._chain = chain
+        self._scratch = scratch
+        self._check_lock = check_lock
+        self.holding: frozenset[int] = frozenset()
+        """Writers whose files may lie in a spool, or are not all listed yet."""
+
+    def finished(self) -> set[SegmentId]:
+        """As the protocol: those that have their index."""
+        names = self._listing().archives
+        held = self.unfinished()
+        return {
+            SegmentId(name)
+            for name in names
+            if name.endswith(WARC_SUFFIX) and index_name(name) in names and name not in held
+        }
+
+    def unfinished(self) -> Container[SegmentId]:
+        """As the protocol."""
+        return _OfWriters(self.holding)
+
+    def open(self, segment: SegmentId) -> DiskFile:
+        """As the protocol."""
+        return opened(self._objects, self._place.key(segment))
+
+    def rewrite(self, works: Sequence[Rewriting], takedown: Takedown, mentions: Mentions) -> None:
+        """As the protocol."""
+        self._check_unchanged({f"{ARCHIVES}/{work.segment}" for work in works})
+        for work in works:
+            copy = self._scratch / work.segment
+            was = self._bring(self._place.key(work.segment), copy)
+            draft = write_draft(
+                LocalDisk(), self._scratch, work, takedown=takedown.id, at=takedown.at, mentions=mentions
+            )
+            copy.unlink()
+            if draft is not None:
+                removed = [one.digest for one in work.removed]
+                file = f"{ARCHIVES}/{work.segment}"
+                self._replace(
+                    self._place.key(work.segment), file, was, self._scratch / draft, removed, takedown.why, work
+                )
+
+    def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
+        """As the protocol. An index is made of what the catalogue knows, and no chain seals it."""
+        write_index(_Scratch(self._objects, self._place), self._scratch, segment, rows)
+        made = self._scratch / index_name(segment)
+        self._check_lock()
+        asyncio.run(self._put_index(self._place.key(made.name), _body(made)))
+        made.unlink()
+
+    async def _put_index(self, key: str, body: ObjectBody) -> None:
+        found = await self._objects.look(key)
+        if found is None:
+            await self._objects.create(key, body)
+        elif found.digest != body.digest:
+            await self._objects.replace(key, found.digest, body)
+
+    def roll_events(self) -> None:
+        """As the protocol: workers have done so."""
+
+    def mask_events(self, target: Target, takedown: Takedown) -> None:
+        """As the protocol."""
+        with case_of_fleet(self._settings, self._objects) as case:
+            found = [
+                (trail, name)
+                for trail in case.trails
+                for name in trail.disk.names(trail.root / EVENTS)
+                if any(anew != line for line, anew in _masked(trail, name, target))
+            ]
+            self._check_unchanged({f"{trail.owner}/{EVENTS}/{name}" for trail, name in found}, case.trails)
+            for trail, name in found:
+                self._mask(trail, name, target, takedown)
+
+    def _mask(self, trail: WorkerTrail, name: str, target: Target, takedown: Takedown) -> None:
+        was, removed, size = sha256(), sha256(), 0
+        draft = self._scratch / f"{name}{DRAFT_SUFFIX}"
+        try:
+            with draft.open("wb") as out:
+                for line, anew in _masked(trail, name, target):
+                    was.update(line)
+                    size += len(line)
+                    if anew != line:
+                        removed.update(line)
+                    out.write(anew)
+        except OSError as error:
+            raise StorageError(f"{draft} could not be written: {error.strerror or error}", "make room") from error
+        key = events_key(self._place, trail.owner, name)
+        file = f"{trail.owner}/{EVENTS}/{name}"
+        self._replace(key, file, (size, was.hexdigest()), draft, [removed.hexdigest()], takedown.why)
+
+    def proof(self) -> tuple[list[tuple[str, Receipt]], str]:
+        """As the protocol: nothing is under way any more, which the chain says."""
+        self._check_lock()
+        self._chain.append(end=True)
+        return self._chain.receipts()
+
+    # -- parts
+
+    def _listing(self) -> TrailListing:
+        return TrailListing(self._place, asyncio.run(self._objects.keys(self._place.key(""))))
+
+    def _check_unchanged(self, files: Collection[str], trails: Sequence[WorkerTrail] | None = None) -> None:
+        if not files:
+            return
+        if trails is not None:
+            check_unchanged(trails, files)
+            return
+        with case_of_fleet(self._settings, self._objects) as case:
+            check_unchanged(case.trails, files)
+
+    def _bring(self, key: str, path: Path) -> tuple[int, str]:
+        """Copy an object here: its length and digest."""
+        digest, size = sha256(), 0
+        try:
+            with path.open("wb") as out:
+                while piece := self._objects.read(key, size, PIECE_BYTES):
+                    digest.update(piece)
+                    out.write(piece)
+                    size += len(piece)
+        except OSError as error:
+            raise StorageError(f"{key} could not be read: {error.strerror or error}") from error
+        return size, digest.hexdigest()
+
+    def _replace(
+        self,
+        key: str,
+        file: str,
+        was: tuple[int, str],
+        draft: Path,
+        removed: list[str],
+        why: str,
+        work: Rewriting | None = None,
+    ) -> None:
+        """Under a receipt: first that, then the object."""
+        body = _body(draft)
+        emptied = 0 if work is None else work.emptied
+        self._check_lock()
+        self._chain.append([Receipt(file, was, (body.size, body.digest), removed, why, emptied)])
+        asyncio.run(self._objects.replace(key, was[1], body))
+        draft.unlink()
+
+
+def _masked(trail: WorkerTrail, name: str, target: Target) -> Iterable[tuple[bytes, bytes]]:
+    """Every line of an event file, and how it is to be."""
+    for _, line in raw_lines(trail.disk, trail.root / EVENTS / name):
+        yield line, masked_line(line, target.names, target.is_page) if target.may_be_in(line) else line
+
+
+def _body(path: Path) -> ObjectBody:
+    """A file as an object."""
+    digest = sha256()
+    with path.open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            digest.update(piece)
+
+    def read_at(offset: int, size: int) -> bytes:
+        with path.open("rb") as stream:
+            stream.seek(offset)
+            return stream.read(size)
+
+    return ObjectBody(path.stat().st_size, digest.hexdigest(), read_at)

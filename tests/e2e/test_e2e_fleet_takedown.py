@@ -1,0 +1,225 @@
+"""Takedowns of a fleet on real engines: blocked, taken out of the bucket, proven; workers go on meanwhile (K2, W2)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import postgres
+import pytest
+from fleet_engines import Engines, Fleet
+from gate import gate
+from seaweed import Seaweed, ask_object
+from served import ServedWeb, plain_web, records, served
+from valkey_servers import ValkeySingle
+from warc_checks import check_archives
+
+from nephila.config import load
+from nephila.node.archiving import object_store
+from nephila.node.clock import SystemClock
+from nephila.store import ArchivePlace
+
+DELAY_S = 0.2
+WHY = "they asked us"
+LAZY = 'segment_bytes = "50MB"\nsegment_age_s = 600'
+"""Files stay in the spool until something has them closed."""
+
+
+@pytest.fixture(scope="module")
+def engines(object_server: Seaweed) -> Iterator[Engines]:
+    """One of each."""
+    with (
+        ValkeySingle("--appendonly", "yes") as valkey,
+        postgres.running() as database,
+        gate(object_server.ports[0]) as door,
+    ):
+        yield Engines(valkey.names, database, object_server, door)
+
+
+@pytest.fixture
+def hold() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+@dataclass
+class Begun:
+    """A fleet, and the web that it crawls."""
+
+    fleet: Fleet
+    web: ServedWeb
+    folder: Path
+
+    def keys(self) -> list[str]:
+        """What lies in the bucket."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self.fleet.environ.items():
+                patch.setenv(name, value)
+            settings = load(file=self.fleet.settings).settings
+            place = ArchivePlace.parse(settings.archive.url)
+
+            async def ask() -> list[str]:
+                store = object_store(settings, SystemClock(), uploads=1)
+                try:
+                    return await store.keys(place.key(""))
+                finally:
+                    await store.close()
+
+            return asyncio.run(ask())
+
+    def bucket(self) -> dict[str, bytes]:
+        return {key: ask_object(self.fleet.engines.store, "GET", key)[1] for key in self.keys()}
+
+    def rows(self, query: str) -> list[Any]:
+        return self.fleet.engines.database.query(query, f'"crawl_{self.fleet.crawl}"')
+
+    def pages(self) -> list[str]:
+        """What is listed, in the order of the archive."""
+        return [url for (url,) in self.rows("SELECT url FROM captures WHERE NOT robots AND status = 200 ORDER BY 1")]
+
+    def purge(self, *targets: str, timeout: float = 120) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(
+            self.fleet.say("purge", *targets, *(("--reason", WHY) if targets else ()), "--json", timeout=timeout)
+        )["takedowns"]
+        return found
+
+    def check_gone(self, names: Callable[[str], bool], masked: tuple[str, ...]) -> None:
+        """Nothing of it is in catalogue, indexes, archives or events, and the audit finds nothing wrong."""
+        assert not [url for (url,) in self.rows("SELECT url FROM captures") if names(url)]
+        assert not [url for (url,) in self.rows("SELECT url FROM errors") if names(url)]
+        kept = self.folder / f"bucket-{time.monotonic_ns()}"
+        (kept / "warc").mkdir(parents=True)
+        for key, data in self.bucket().items():
+            name = key.rpartition("/")[2]
+            if name.endswith(".warc.gz"):
+                (kept / "warc" / name).write_bytes(data)
+            elif name.endswith(".cdxj"):
+                lines = [json.loads(line.split(" ", 2)[2]) for line in data.decode().splitlines()]
+                assert not [line for line in lines if names(line["url"])], name
+            elif "/trail/" in key:
+                for text in masked:
+                    assert text.encode() not in data, (key, text)
+        check_archives(kept)
+        assert not [
+            record.rec_headers.get_header("WARC-Target-URI")
+            for _, record, _ in records(kept)
+            if names(record.rec_headers.get_header("WARC-Target-URI") or "")
+        ]
+        found = json.loads(self.fleet.say("audit", "--json", code=None))
+        assert found["clean"], (found["trail"]["breaches"], found["findings"][:3])
+
+
+def begun(hold: ExitStack, folder: Path, engines: Engines, pages: int, *, seed: int, **more: str) -> Begun:
+    spec, arguments = plain_web(seed, hosts=6, pages=pages)
+    timing = ("--base-delay-ms", str(DELAY_S * 1000), "--latency-ms", "30")
+    web = hold.enter_context(served(folder / "web", spec, *arguments, *timing))
+    fleet = hold.enter_context(Fleet(folder / "fleet", engines, web, DELAY_S, **more))
+    fleet.seed()
+    return Begun(fleet, web, folder)
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def path_of(url: str) -> str:
+    return urlsplit(url).path
+
+
+def other_host(pages: list[str], page: str) -> str:
+    """A host that is not that of a page, and not the one that links to all."""
+    hosts = [urlsplit(url).hostname or "" for url in pages]
+    others = (name for name in set(hosts) if name != urlsplit(page).hostname)
+    return min(others, key=lambda name: (hosts.count(name), name))
+
+
+def test_a_page_and_a_host_are_taken_out_of_a_fleet_that_has_ended(
+    tmp_path: Path, engines: Engines, hold: ExitStack
+) -> None:
+    """K2, W5, C4, W2: archives, indexes, catalogue, events; receipts; others' tools read it; again it finds nothing."""
+    crawl = begun(hold, tmp_path, engines, 60, seed=91)
+    one, two = crawl.fleet.start("one"), crawl.fleet.start("two")
+    one.end(120)
+    two.end(120)
+    pages = crawl.pages()
+    page = max(pages, key=lambda url: len(path_of(url)))
+    host = other_host(pages, page)
+    before = crawl.bucket()
+
+    def names(url: str) -> bool:
+        return url == page or urlsplit(url).hostname == host
+
+    would = json.loads(crawl.fleet.say("purge", page, host, "--dry-run", "--json"))["would"]
+    assert crawl.bucket() == before, "looking changes nothing"
+    (told,) = crawl.purge(page, host)
+    assert told["state"] == "done"
+    expected = sum(1 for url in pages if names(url))
+    assert told["captures"] >= would["captures"] >= expected > 1
+    crawl.check_gone(names, (page,))
+    after = crawl.bucket()
+    assert set(before) < set(after), "nothing is removed, and what came is told"
+    for file in told["files"]:
+        assert file["was"] != file["now"]
+    rewritten = {key for key in before if before[key] != after[key] and key.endswith(".warc.gz")}
+    assert {f"warc/{key.rpartition('/')[2]}" for key in rewritten} == {
+        file["file"] for file in told["files"] if file["file"].startswith("warc/")
+    }
+    assert all(len(before[key]) == len(after[key]) for key in rewritten), "all other records keep their places"
+    left = [url for url in pages if not names(url)]
+    assert crawl.pages() == left
+    audit = crawl.fleet.say("audit", "--expect", told["head"])
+    assert "taken out" in audit
+    assert WHY in crawl.fleet.say("why", page)
+    (again,) = crawl.purge(page, host)
+    assert (again["captures"], again["state"], again["id"]) == (0, "done", "000002")
+    assert crawl.purge() == []
+    # Without its receipts the same is tampering.
+    for key in after:
+        if "/trail/takedowns/" in key:
+            ask_object(engines.store, "DELETE", key)
+    assert "it is not" in crawl.fleet.say("audit", code=1) or "not those that were sealed" in crawl.fleet.say(
+        "audit", code=1
+    )
+
+
+def test_what_lies_in_spools_is_taken_out_while_workers_go_on(
+    tmp_path: Path, engines: Engines, hold: ExitStack
+) -> None:
+    """K2, C1, N3: ordered over the API; a worker brings what it has and goes on; nothing of it comes afterwards."""
+    crawl = begun(hold, tmp_path, engines, 300, seed=92, spool=LAZY)
+    api = hold.enter_context(crawl.fleet.served())
+    one, two = crawl.fleet.start("one"), crawl.fleet.start("two")
+    wait_until(lambda: crawl.fleet.pages >= 40, "nothing is fetched")
+    assert crawl.pages() == [], "all of it lies in spools"
+    seen = crawl.web.audit().hosts
+    host = sorted(seen, key=lambda name: seen[name].requests)[-2]
+    filed = api("POST", "/takedowns", {"domains": [host], "reason": WHY}, code=202)
+    assert (filed["state"], filed["id"]) == ("pending", "000001")
+    wait_until(lambda: api("GET", "/takedowns/000001")["state"] == "done", "it is not carried out")
+    done = api("GET", "/takedowns/000001")
+    asked = crawl.web.audit().requests
+    assert done["captures"] > 0
+
+    def names(url: str) -> bool:
+        return (urlsplit(url).hostname or "").endswith(host)
+
+    crawl.check_gone(names, ())
+    assert api("GET", "/changes")["changes"][0]["what"] == "takedown"
+    wait_until(lambda: crawl.web.audit().requests > asked + 10, "workers do not go on")
+    for worker in (one, two):
+        worker.process.send_signal(signal.SIGTERM)
+    for worker in (one, two):
+        worker.end(60, code=130)
+    crawl.check_gone(names, ())
+    assert len(crawl.pages()) > 40
