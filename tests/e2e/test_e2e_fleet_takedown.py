@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,8 +19,9 @@ import postgres
 import pytest
 from fleet_engines import Engines, Fleet
 from gate import gate
+from leashed import leashed
 from seaweed import Seaweed, ask_object
-from served import ServedWeb, plain_web, records, served
+from served import ServedWeb, nephila, plain_web, records, served
 from valkey_servers import ValkeySingle
 from warc_checks import check_archives
 
@@ -58,7 +61,7 @@ class Begun:
     web: ServedWeb
     folder: Path
 
-    def keys(self) -> list[str]:
+    def listed(self) -> list[str]:
         """What lies in the bucket."""
         with pytest.MonkeyPatch.context() as patch:
             for name, value in self.fleet.environ.items():
@@ -76,7 +79,7 @@ class Begun:
             return asyncio.run(ask())
 
     def bucket(self) -> dict[str, bytes]:
-        return {key: ask_object(self.fleet.engines.store, "GET", key)[1] for key in self.keys()}
+        return {key: ask_object(self.fleet.engines.store, "GET", key)[1] for key in self.listed()}
 
     def rows(self, query: str) -> list[Any]:
         return self.fleet.engines.database.query(query, f'"crawl_{self.fleet.crawl}"')
@@ -220,6 +223,94 @@ def test_what_lies_in_spools_is_taken_out_while_workers_go_on(
     for worker in (one, two):
         worker.process.send_signal(signal.SIGTERM)
     for worker in (one, two):
-        worker.end(60, code=130)
+        worker.end(60)
     crawl.check_gone(names, ())
     assert len(crawl.pages()) > 40
+
+
+def begin_purge(crawl: Begun, *targets: str) -> subprocess.Popen[str]:
+    """The command, in a process of its own."""
+    reason = ("--reason", WHY) if targets else ()
+    return subprocess.Popen(
+        leashed(nephila("purge", "--config", crawl.fleet.settings, *targets, *reason, "--json")),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **crawl.fleet.environ},
+    )
+
+
+def test_killed_anywhere_it_is_carried_out_by_the_next_who_looks(
+    tmp_path: Path, engines: Engines, hold: ExitStack, say: Callable[[str], None]
+) -> None:
+    """K2, N4: kill -9 after each object that was written, and begun again; the end is the same, and audited."""
+    crawl = begun(hold, tmp_path, engines, 60, seed=93)
+    crawl.fleet.start("one").end(120)
+    pages = crawl.pages()
+    host = urlsplit(max(pages, key=lambda url: len(path_of(url)))).hostname or ""
+    before = crawl.bucket()
+    process = begin_purge(crawl, host)
+    kills, known, deadline = 0, before, time.monotonic() + 200
+    while process.poll() is None:
+        assert time.monotonic() < deadline
+        now = crawl.bucket()
+        if now != known:
+            known = now
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            kills += 1
+            found = json.loads(crawl.fleet.say("audit", "--json", code=None))
+            assert found["clean"], (kills, found["trail"]["breaches"], found["findings"][:3])
+            process = begin_purge(crawl)
+    printed, told = process.communicate()
+    assert process.returncode == 0, told
+    done = json.loads(printed)["takedowns"]
+    assert kills >= 3, kills
+    say(f"killed {kills} times after something was written")
+    if not done:  # the last kill came after the end
+        assert crawl.purge() == []
+    expected = sum(1 for url in pages if urlsplit(url).hostname == host)
+    records = [json.loads(data) for key, data in crawl.bucket().items() if key.endswith("000001.done.json")]
+    assert [one["state"] for one in records] == ["done"]
+    assert records[0]["captures"] >= expected > 1
+    crawl.check_gone(lambda url: urlsplit(url).hostname == host, ())
+    assert crawl.pages() == [url for url in pages if urlsplit(url).hostname != host]
+
+
+def test_a_worker_that_is_gone_with_its_spool_is_waited_for_and_brings_nothing_back(
+    tmp_path: Path, engines: Engines, hold: ExitStack
+) -> None:
+    """K2, N3: pending until it is back; or until it was given up, and then its spool is never uploaded."""
+    crawl = begun(
+        hold, tmp_path, engines, 300, seed=94, spool=LAZY, fleet="silent_s = 2", more="[frontier]\nlease_s = 33"
+    )
+    back, lost = crawl.fleet.start("back"), crawl.fleet.start("lost")
+    wait_until(lambda: all(one.figures.pages >= 15 for one in crawl.fleet.workers()), "nothing is fetched")
+    seen = crawl.web.audit().hosts
+    host = sorted(seen, key=lambda name: seen[name].requests)[-2]
+
+    def names(url: str) -> bool:
+        return urlsplit(url).hostname == host
+
+    for worker in (back, lost):
+        worker.kill()
+    process = begin_purge(crawl, host)
+    wait_until(lambda: any("takedowns/000001.json" in key for key in crawl.listed()), "it is not on record")
+    line = process.stderr.readline() if process.stderr is not None else ""
+    assert "waits for back (silent for 0 min), lost" in line or "waits for lost" in line, line
+    assert process.poll() is None
+    assert not any(".done" in key for key in crawl.listed())
+    back.begin()
+    crawl.fleet.say("fleet", "forget", "lost")
+    printed, told = process.communicate(timeout=120)
+    assert process.returncode == 0, told
+    (done,) = json.loads(printed)["takedowns"]
+    assert done["state"] == "done"
+    lost.begin()
+    wait_until(lambda: any(one.member.name == "lost" for one in crawl.fleet.workers()), "it does not begin")
+    for worker in (back, lost):
+        worker.process.send_signal(signal.SIGTERM)
+    for worker in (back, lost):
+        worker.end(60)
+    crawl.check_gone(names, ())
+    assert list((crawl.fleet.folder / "lost" / "given-up").glob("*.warc.gz")), "its spool was set aside"

@@ -6,6 +6,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,9 +16,21 @@ from nephila.model.errors import UsageError
 from .backend import Insight, Operator, backend_of
 from .output import printable
 
+_GIVEN = "nephila.place"
+
+
+class _Place(click.Path):
+    """A directory, or what stands in its place with --config: then its spelling counts, and a path would change it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - click's
+        if ctx is not None:
+            ctx.meta[_GIVEN] = str(value)
+        return super().convert(value, param, ctx)
+
+
 directory_argument = click.argument("directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 place_argument = click.argument(
-    "directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path)
+    "directory", metavar="[DIR]", required=False, type=_Place(file_okay=False, path_type=Path)
 )
 fleet_option = click.option(
     "--config",
@@ -74,7 +87,7 @@ def without_directory(directory: Path | None, name: str, file: Path | None) -> t
         return directory, name
     if name:
         raise UsageError("Name one crawl: DIR, or --config FILE of a fleet.")
-    return None, str(directory)
+    return None, str(click.get_current_context().meta[_GIVEN])
 
 
 def print_labelled(rows: Iterable[tuple[str, str]], width: int | None = None) -> None:

@@ -134,3 +134,28 @@ def test_names_of_crawls_and_numbers_of_writers() -> None:
         with pytest.raises(UsageError, match="name"):
             check_crawl_name(wrong)
     assert len({draw_writer() for _ in range(1000)}) == 1000
+
+
+def test_a_call_for_quiet_is_answered_by_each_worker_and_numbers_only_grow(valkey: ValkeySingle) -> None:
+    """K2, N3: learned with a sign of life, answered with one; a worker that begins anew has not answered."""
+
+    async def act(state: ValkeyState) -> None:
+        registry = Registry(state, "quiet")
+        assert (await registry.beat(ONE, Figures(), [1])).call == 0
+        first = await registry.call_for_quiet()
+        assert (await registry.beat(ONE, Figures(), [1])).call == first > 0
+        assert [one.quiet for one in (await registry.roll()).workers] == [0]
+        await registry.beat(ONE, Figures(), [1], quiet=first)
+        assert [one.quiet for one in (await registry.roll()).workers] == [first]
+        second = await registry.call_for_quiet()
+        assert second > first
+        assert await registry.call_for_quiet(first) == first, "one that was made is made again by its number"
+        assert (await registry.beat(TWO, Figures(), [2])).call == second
+        await state.call("SET", "nephila:{quiet}:fleet:call", first)  # a server that failed over has lost it
+        assert await registry.call_for_quiet(second) == second
+        assert (await registry.beat(ONE, Figures(), [1])).call == second
+        assert [one.quiet for one in (await registry.roll()).workers] == [0, 0], "it was started again"
+        await registry.leave(ONE.id, [1])
+        assert [one.member for one in (await registry.roll()).workers] == [TWO]
+
+    with_state(valkey, act)

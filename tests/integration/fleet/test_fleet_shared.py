@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from valkey_servers import ValkeySingle
 
-from nephila.dedup import MemoryDigestIndex, SharedDigestIndex
+from nephila.dedup import MemoryDigestIndex, SharedDigestIndex, forget_shared
 from nephila.engines.valkey_servers import servers_of
 from nephila.engines.valkey_state import ValkeyState
 from nephila.fetch.dns import DnsResolver
@@ -18,6 +18,7 @@ from nephila.interfaces.network import Resolved, Unresolved
 from nephila.model.errors import EngineAwayError
 from nephila.model.exchange import FailureKind
 from nephila.model.settings import DnsSettings
+from nephila.render import SharedShelf
 from nephila.testing.contracts.digests import CHECKS, OpenIndex, sample_digest, sample_original
 
 CLOCK_MS = 1_000
@@ -136,6 +137,50 @@ def test_an_address_is_looked_up_once_for_all_workers(valkey: ValkeySingle, tmp_
         assert found.ttl_s <= 30, "no longer than the fleet shares names"
         await brief.keep("old.test", Resolved(("192.0.2.9",), 90_000.0, stale=True))
         assert await brief.find("old.test") is None
+        await state.close()
+
+    asyncio.run(run())
+
+
+def test_what_is_taken_down_is_no_workers_original_any_more(valkey: ValkeySingle) -> None:
+    """D2, K2: a worker forgets its own and what it has heard; on the servers only what names it goes."""
+
+    async def run() -> None:
+        state = await ValkeyState.open(servers_of(valkey.names, {}))
+        one, two = (SharedDigestIndex(MemoryDigestIndex(), state, "purged") for _ in range(2))
+        for number in (1, 2):
+            original = sample_original(number)
+            one.remember(sample_digest(number), original)
+            one.arrived([(sample_digest(number), original.url, original.at)])
+        assert await one.share() == 2
+        await two.ask(sample_digest(1))
+        names = {sample_original(1).url}.__contains__
+        for index in (one, two):
+            assert index.find(sample_digest(1)) is not None
+            await index.forget_named(lambda _: True, names)
+            assert index.find(sample_digest(1)) is None
+        assert one.find(sample_digest(2)) == sample_original(2)
+        await forget_shared(state, "purged", [sample_digest(1), sample_digest(2), sample_digest(3)], names)
+        for number, is_there in ((1, False), (2, True)):
+            await two.ask(sample_digest(number))
+            assert (two.find(sample_digest(number)) is not None) is is_there
+        await state.close()
+
+    asyncio.run(run())
+
+
+def test_what_is_kept_for_browsers_goes_as_a_whole(valkey: ValkeySingle) -> None:
+    """K2, J1: nothing of it is left on the servers, and it fills again."""
+
+    async def run() -> None:
+        state = await ValkeyState.open(servers_of(valkey.names, {}))
+        shelf = SharedShelf(state, "purged", 1_000_000)
+        for name in ("a", "b"):
+            assert await shelf.keep(name, b"data" * 100, 60_000)
+        await shelf.clear()
+        assert [await shelf.find(name) for name in ("a", "b")] == [None, None]
+        assert await shelf.keep("a", b"anew", 60_000)
+        assert await shelf.find("a") == b"anew"
         await state.close()
 
     asyncio.run(run())

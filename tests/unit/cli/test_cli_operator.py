@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import cast
 
 import pytest
 from click.testing import Result
 
+from nephila.cli.backend import Backend, Operator
+from nephila.cli.main import run
 from nephila.cli.status import status_lines
 from nephila.model.alias import AliasKind
 from nephila.model.errors import UsageError
-from nephila.model.policy import DomainPolicy, Tier
+from nephila.model.policy import Block, DomainPolicy, Tier
 
 from .conftest import ALIAS, STATUS, TRAP, FakeNode
 
@@ -292,3 +296,20 @@ def test_a_block_that_says_too_little_is_refused(invoke: Invoke, node: FakeNode,
     """T7, C4: one sentence, and nothing is blocked."""
     assert said in str(invoke("block", "d", *given).exception)
     assert node.orders.listed == []
+
+
+def test_with_config_a_url_is_blocked_as_it_is_given(tmp_path: Path) -> None:
+    """T7, C4: it stands where a directory would, and is no path: no slash of it is lost."""
+    blocked: list[str] = []
+
+    class Operating:
+        def block(self, pattern: str, reason: str) -> Block:
+            blocked.append(pattern)
+            return Block(pattern, reason, 1)
+
+    file = tmp_path / "fleet.toml"
+    file.write_text("")
+    backend = Backend(open_fleet_operator=lambda _: cast("Operator", Operating()), environ={})
+    url = "https://example.org/private//part/"
+    assert run(["block", "--config", str(file), url, "--reason", "they asked us"], backend) == 0
+    assert blocked == [url]

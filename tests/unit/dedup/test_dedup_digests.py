@@ -76,3 +76,24 @@ def test_a_large_flush_is_written_in_parts_and_whole(tmp_path: Path) -> None:
     assert index._environment.stat()["entries"] == count
     assert not index._recent
     index.close()
+
+
+def test_captures_of_urls_that_are_taken_down_are_forgotten_and_no_others(tmp_path: Path) -> None:
+    """D2, K2: written or not; what could not name them is not unpacked."""
+    index = LmdbDigestIndex(tmp_path, "boot")
+    for number in range(6):
+        index.remember(sample_digest(number), sample_original(number))
+        if number == 3:
+            index.flush()
+    gone = {sample_original(number).url for number in (1, 5)}
+    assert index.forget_named(lambda _: False, gone.__contains__) == 0
+    assert index.forget_named(lambda _: True, gone.__contains__) == 2
+    assert [index.find(sample_digest(number)) is None for number in range(6)] == [
+        False,
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
+    index.close()

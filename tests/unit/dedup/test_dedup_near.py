@@ -270,3 +270,15 @@ def test_processes_find_what_others_have_flushed(tmp_path: Path) -> None:
     index = LmdbNearIndex(tmp_path, "the next boot")
     assert index.snapshot().originals == 840 + 910 + 10
     index.close()
+
+
+def test_pages_that_are_taken_down_are_nobodys_originals_any_more(tmp_path: Path) -> None:
+    """D3, K2: in runs, log and memory; what comes afterwards is kept as ever."""
+    index = LmdbNearIndex(tmp_path, "boot", RULE, fold=20)
+    fill(index, 0, 65, every=20)
+    gone = {sample_url(number) for number in (3, 41, 64)}
+    assert index.forget_named(gone.__contains__) == 3
+    assert {number for number in range(65) if not found(index, number)} == {3, 41, 64}
+    fill(index, 65, 90, every=5)
+    assert found(index, 89) == sample_url(89)
+    index.close()

@@ -30,6 +30,7 @@ from nephila.node.cataloguing import identity_of
 from nephila.node.directory import CrawlDirectory
 from nephila.node.moving import export_directory
 from nephila.node.rebuilding import Rebuilt, rebuild_directory
+from nephila.node.takedown import TakedownFolder
 from nephila.store import MARKER, ArchivePlace, SqliteCatalogue
 from nephila.store.postgres import PostgresCatalogue, set_aside
 from nephila.store.rotation import WARC_SUFFIX
@@ -37,6 +38,7 @@ from nephila.store.s3 import S3ObjectStore
 
 from .access import check_fleet, valkey_servers
 from .moving import import_fleet
+from .takedown_records import TakedownObjects
 
 PIECE_BYTES = 8_000_000
 
@@ -50,6 +52,7 @@ def rebuild_fleet(settings: Settings, file: Path, folder: Path, clock: Clock) ->
     directory.warc.mkdir(parents=True, exist_ok=True)
     place = ArchivePlace.parse(settings.archive.url)
     segments = asyncio.run(_bring(object_store(settings, clock), place, directory.warc))
+    _bring_takedowns(TakedownObjects(object_store(settings, clock, uploads=1), place), directory.takedowns)
     old = _catalogue(settings, name)
     try:
         rebuilt = rebuild_directory(folder, clock, file, old)
@@ -121,6 +124,14 @@ async def _bring(store: ObjectStore, place: ArchivePlace, folder: Path) -> list[
     if not found:
         raise FrontierError(f"there is no archive under {place}", "see archive.url")
     return found
+
+
+def _bring_takedowns(records: TakedownObjects, folder: Path) -> None:
+    """What was taken down stays blocked (K2)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    here = TakedownFolder(folder)
+    for takedown in records.newest(records.count()):
+        here.save(takedown)
 
 
 def _copy(store: ObjectStore, key: str, size: int, target: Path) -> None:

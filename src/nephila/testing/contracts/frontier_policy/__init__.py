@@ -12,11 +12,12 @@ from .case import DAY_S, HOUR_S, Operating, Options, PolicyHarness
 from .operating import OperatingChecks
 from .returning import ReturningChecks
 from .sharing import SharingChecks
+from .taking_down import TakingDownChecks
 
 __all__ = ["DAY_S", "HOUR_S", "Operating", "Options", "PolicyContract", "PolicyHarness", "checks"]
 
 
-class PolicyContract(SharingChecks, OperatingChecks, ReturningChecks):
+class PolicyContract(SharingChecks, OperatingChecks, ReturningChecks, TakingDownChecks):
     """The promises."""
 
 
