@@ -29,6 +29,7 @@ from nephila.config import load
 from nephila.node.archiving import object_store
 from nephila.node.clock import SystemClock
 from nephila.store import ArchivePlace
+from nephila.testing.web import WebSpec
 
 DELAY_S = 0.2
 WHY = "they asked us"
@@ -316,3 +317,30 @@ def test_a_worker_that_is_gone_with_its_spool_is_waited_for_and_brings_nothing_b
     stop(back, lost)
     crawl.check_gone(names, ())
     assert list((crawl.fleet.folder / "lost" / "given-up").glob("*.warc.gz")), "its spool was set aside"
+
+
+def test_copies_of_what_goes_lose_their_payload_and_are_fetched_in_full(
+    tmp_path: Path, engines: Engines, hold: ExitStack
+) -> None:
+    """K2, D2, D3: a revisit names its original no more, nor does a page that is nearly the same; nothing new does."""
+    shape = ("--seed", "95", "--hosts", "12", "--pages", "220", "--slow-ms", "60", "--crawl-delay", "0.1")
+    web = hold.enter_context(served(tmp_path / "web", WebSpec(95, 12, 220), *shape, "--base-delay-ms", "50"))
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, DELAY_S / 4))
+    fleet.seed()
+    crawl = Begun(fleet, web, tmp_path)
+    fleet.start("one").end(120)
+    copies = dict(crawl.rows("SELECT url, duplicate_of FROM captures WHERE duplicate_of <> '' AND kind = 'revisit'"))
+    assert copies, "there is no page whose bytes another one had"
+    copy, page = min(copies.items())
+    (told,) = crawl.purge(page)
+    assert told["captures"] >= 1
+    emptied = [url for url, original in copies.items() if original == page]
+    assert told["emptied"] == len(emptied) >= 1
+    crawl.check_gone(lambda url: url == page, (page,) if path_of(page) != "/" else ())
+    assert page not in {
+        name for row in crawl.rows("SELECT duplicate_of, near_duplicate_of FROM captures") for name in row
+    }
+    kept = max(tmp_path.glob("bucket-*"))
+    refers = [record.rec_headers.get_header("WARC-Refers-To-Target-URI") for _, record, _ in records(kept)]
+    assert page not in refers
+    assert json.loads(fleet.say("why", copy, "--json"))["state"] in {"queued", "delayed", "parked"}

@@ -147,7 +147,7 @@ class FleetTakedowns:
                 if await asyncio.to_thread(self._p.records.pending):
                     await self.carry_out_pending()
                     wait_s = AGAIN_S
-            except NephilaError as error:
+            except (NephilaError, OSError) as error:
                 await self.say(f"a takedown cannot be carried out now: {error}")
                 wait_s = AGAIN_S
             with suppress(TimeoutError):
