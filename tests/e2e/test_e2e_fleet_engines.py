@@ -87,7 +87,7 @@ def test_all_of_valkey_restarts_at_once_and_queues_lie_in_the_database(
 def test_a_fleet_that_has_lost_its_engine_is_rebuilt_onto_a_new_one(
     tmp_path: Path, database: Postgres, object_server: Seaweed, hold: ExitStack, say: Callable[[str], None]
 ) -> None:
-    """N8, N2, F10, P5: from the archive in the store, under its old name; nothing that was stored is fetched again."""
+    """N8, N2, F10, P5, K2: from the archive in the store, by its old name; nothing that was stored is fetched again."""
     door = hold.enter_context(gate(object_server.ports[0]))
     web = web_of(hold, tmp_path, seed=93, hosts=6, pages=150, delay_s=0.4)
     lost = hold.enter_context(ValkeySingle())
@@ -100,6 +100,7 @@ def test_a_fleet_that_has_lost_its_engine_is_rebuilt_onto_a_new_one(
     first.process.wait(60)
     before = fleet.stored()
     assert 40 < len(before) < 130
+    fleet.say("purge", "elsewhere.test", "--reason", "they asked us")
     told = fleet.say("frontier", "rebuild", "--work", tmp_path / "work", code=1)
     assert told == ""
     lost.server.ask("FLUSHALL")
@@ -107,6 +108,7 @@ def test_a_fleet_that_has_lost_its_engine_is_rebuilt_onto_a_new_one(
     rebuilt = json.loads(fleet.say("frontier", "rebuild", "--work", tmp_path / "work", "--json"))
     assert rebuilt["pages"] >= len(before)
     assert fleet.stored() == before, "the catalogue is there again"
+    assert "elsewhere.test" in fleet.say("block"), "what was taken down stays blocked"
     fleet.start("second").end(120)
     check_all_is_stored_once(fleet)
     say(f"{len(before)} pages before, {rebuilt['queued']} URLs queued again, {len(fleet.stored())} pages in the end")

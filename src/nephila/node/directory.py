@@ -227,7 +227,7 @@ class CrawlDirectory:
             if self.marker.exists():
                 return
             draft = self.root / "nephila-crawl.new"
-            if {path.name for path in self.root.iterdir()} - {self.warc.name, draft.name}:
+            if {path.name for path in self.root.iterdir()} - {self.warc.name, self.takedowns.name, draft.name}:
                 raise CrawlDirectoryError(
                     f"{self.root} holds something else than a crawl", hint="choose an empty or a new directory"
                 )
