@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -108,8 +108,13 @@ class TrailShipper:
         self._shipped_at = self._clock.steady_ms() - int(self._settings.segment_age_s * 1000)
 
     def left(self) -> list[Path]:
-        """Event files that are not in the store, or may not be. Blocks."""
-        return [path for path in event_files(self._directory.events) if path.stat().st_size]
+        """Event files that are not in the store, or may not be. Blocks; may run in a thread."""
+        found = []
+        for path in event_files(self._directory.events):
+            with suppress(FileNotFoundError):  # it has just arrived
+                if path.stat().st_size:
+                    found.append(path)
+        return found
 
     # The end
 
