@@ -16,11 +16,11 @@ from nephila.engines.postgres_address import PostgresAddress
 from nephila.engines.postgres_lock import PostgresLock
 from nephila.model.errors import DatabaseAwayError, EngineAwayError, StorageError, UsageError
 from nephila.model.settings import CatalogueSettings, FleetSettings, Settings
+from nephila.node.addressing import identify_with
 from nephila.node.clock import SystemClock
 from nephila.node.fleet.purging import check_region
 from nephila.node.fleet.quiet import Hold, Quiet
 from nephila.node.fleet.takedown_records import TakedownObjects
-from nephila.node.moving import identify_with
 from nephila.node.takedown import Order, Takedown, TakedownState
 from nephila.store import ArchivePlace
 from nephila.store.stored_chain import StoredChain

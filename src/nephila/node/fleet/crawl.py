@@ -23,10 +23,10 @@ from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.errors import EngineAwayError, NephilaError
 from nephila.model.record import SegmentId
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
+from nephila.node.addressing import identify_with
 from nephila.node.allowance import Used
 from nephila.node.crawl import Crawl
 from nephila.node.machinery import Machinery
-from nephila.node.moving import identify_with
 from nephila.node.recovery import Recovered
 from nephila.node.takedown import Takedown
 from nephila.node.wiring import heartbeat_of

@@ -15,13 +15,12 @@ from urllib.parse import urlsplit
 from nephila.config import Configured
 from nephila.model.errors import NephilaError, StorageError, UsageError
 from nephila.model.settings import Settings
+from nephila.node.addressing import identifier_of, identify_with
 from nephila.node.archiving import object_store
 from nephila.node.clock import SystemClock
-from nephila.node.moving import identify_with
 from nephila.node.takedown import Order, Takedown, TakedownState, Target, check_order
 from nephila.node.takedown.carrying_out import plan_of
 from nephila.node.takedown.ordering import Foreseen, foreseen_of
-from nephila.node.wiring import identifier_of
 from nephila.store.postgres import PostgresCatalogue
 
 from .access import check_fleet

@@ -37,8 +37,8 @@ from nephila.model.policy import Block
 from nephila.model.record import SegmentId
 from nephila.model.settings import Settings
 from nephila.model.task import Level
+from nephila.node.addressing import identify_with
 from nephila.node.cataloguing import identity_of
-from nephila.node.moving import identify_with
 from nephila.node.takedown import Takedown, Takedowns
 from nephila.node.takedown.carrying_out import Parts
 from nephila.render import SharedShelf
