@@ -16,6 +16,7 @@ from nephila.dedup import (
     MemoryAbsences,
     MemoryAliasStorage,
 )
+from nephila.dedup.alias_travelling import TravellingAliasStorage
 from nephila.testing.contracts import absences, aliases
 from nephila.testing.contracts.aliases import Hand, OpenAliases, identify
 
@@ -45,6 +46,27 @@ def test_memory_aliases_keep_the_contract(check: Callable[[OpenAliases], None]) 
     """D4, T3: every check; the storage outlives those who share it."""
     storage = MemoryAliasStorage(RULES.votes)
     check(lambda hand: LearnedAliases(storage, RULES, identify, hand.now, hand.now))
+
+
+DECIDED = {"check_an_undone_rule_is_not_learned_again", "check_what_another_process_decides_holds_within_a_second"}
+"""Rules of a fleet are undone on its servers: tests/integration/fleet."""
+
+
+@pytest.mark.parametrize(
+    "check",
+    [check for check in (*aliases.CHECKS, *aliases.DURABLE_CHECKS) if check.__name__ not in DECIDED],
+    ids=lambda check: check.__name__,
+)
+def test_aliases_that_travel_keep_the_contract(
+    check: Callable[[OpenAliases], None], environment: LearnedEnvironment
+) -> None:
+    """D4, T3, N3: in a worker whose servers never answer; nobody decides there."""
+
+    def open_aliases(hand: Hand) -> LearnedAliases:
+        storage = TravellingAliasStorage(LmdbAliasStorage(environment, RULES.votes), RULES.votes)
+        return LearnedAliases(storage, RULES, identify, hand.now, hand.now)
+
+    check(open_aliases)
 
 
 @pytest.mark.parametrize("check", [*absences.CHECKS, *absences.DURABLE_CHECKS], ids=lambda check: check.__name__)

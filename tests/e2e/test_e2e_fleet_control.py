@@ -162,7 +162,10 @@ def check_commands(fleet: Fleet, name: str) -> None:
     assert status["pages"] > 40
     assert "running" in fleet.say("status")
     assert json.loads(fleet.say("traps", "--json"))["traps"] == []
-    assert "lies with each worker" in run("aliases", "--config", fleet.settings, code=2, env=fleet.environ).stderr
+    assert json.loads(fleet.say("aliases", "--json")) == {"aliases": [], "count": 0}
+    assert (
+        "is no such rule" in run("aliases", "--undo", "x", "--config", fleet.settings, code=2, env=fleet.environ).stderr
+    )
 
 
 def test_work_is_lent_over_http_and_what_comes_back_is_listed(

@@ -2,7 +2,7 @@
 
 from .absences import LmdbAbsences, MemoryAbsences
 from .alias_lmdb import LmdbAliasStorage
-from .alias_storage import MemoryAliasStorage
+from .alias_storage import AliasStorage, MemoryAliasStorage
 from .aliases import LearnedAliases, LearningRules
 from .digests import LmdbDigestIndex, MemoryDigestIndex
 from .learned import LearnedEnvironment
@@ -12,8 +12,11 @@ from .near_memory import MemoryNearIndex
 from .near_rule import NearRule
 from .renderings import LmdbRenderings, MemoryRenderings
 from .shared_digests import SharedDigestIndex, forget_shared
+from .shared_learning import SharedLearning
+from .shared_notes import SharedNotes
 
 __all__ = [
+    "AliasStorage",
     "LearnedAliases",
     "LearnedEnvironment",
     "LearningRules",
@@ -31,5 +34,7 @@ __all__ = [
     "MemoryRenderings",
     "NearRule",
     "SharedDigestIndex",
+    "SharedLearning",
+    "SharedNotes",
     "forget_shared",
 ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from nephila.model.missing import HostAbsence
+from nephila.model.missing import Absence, HostAbsence
 
 from .host_notes import LmdbHostNotes, MemoryHostNotes
 from .learned import LearnedEnvironment
+from .travelling import TravellingNotes
+from .untold import Untold
 
 
 class MemoryAbsences(MemoryHostNotes[HostAbsence]):
@@ -17,3 +19,8 @@ class LmdbAbsences(LmdbHostNotes[HostAbsence]):
 
     def __init__(self, environment: LearnedEnvironment) -> None:
         super().__init__(environment, "absences", HostAbsence)
+
+    def travelling(self) -> TravellingNotes[HostAbsence]:
+        """Let other workers know, of the hosts that were probed: of the others there is nothing to tell."""
+        self.untold = Untold(lambda known: known.absence is not Absence.UNKNOWN)
+        return TravellingNotes("m", HostAbsence, self, self.untold)

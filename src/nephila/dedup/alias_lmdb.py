@@ -82,6 +82,13 @@ class LmdbAliasStorage:
             self._put(txn, domain, tallies)
         return tallies
 
+    def replace(self, domains: Mapping[str, Tallies]) -> None:
+        """Put what is known elsewhere in the place of what is known here, where it differs; durably."""
+        with self._env.writing() as txn:
+            for domain, tallies in sorted(domains.items()):
+                if tallies != self._tallies(txn, domain):
+                    self._put(txn, domain, tallies)
+
     def changed(self, since: int) -> tuple[int, set[str] | None]:
         """As the interface."""
         with self._env.reading() as txn:

@@ -90,11 +90,14 @@ def _worth(tally: AliasTally) -> tuple[bool, bool, int]:
 
 
 class MemoryAliasStorage:
-    """In memory, for simulations and tests. Several `LearnedAliases` may share one, as processes share a disk."""
+    """In memory: for what was read from elsewhere, for simulations and tests.
 
-    def __init__(self, votes: int) -> None:
+    Several `LearnedAliases` may share one, as processes share a disk.
+    """
+
+    def __init__(self, votes: int, known: Mapping[str, Tallies] | None = None) -> None:
         self._votes_needed = votes
-        self._tallies: dict[str, Tallies] = {}
+        self._tallies: dict[str, Tallies] = dict(known or {})
         self._votes: dict[bytes, Vote] = {}
         self._changes: list[str] = []
 
@@ -134,7 +137,7 @@ class MemoryAliasStorage:
         self._changes.append(domain)
         return self._tallies[domain]
 
-    def changed(self, since: int) -> tuple[int, set[str] | None]:
+    def changed(self, since: int) -> tuple[int, set[str]]:
         """As the interface."""
         return len(self._changes), set(self._changes[since:])
 

@@ -129,6 +129,14 @@ class LearnedAliases:
             self._tallies[domain] = tallies
         self._act_on(domain, tallies)
 
+    def take_in(self, domain: str) -> None:
+        """The storage has learned something of a domain from elsewhere: it holds at once."""
+        if not self._rules.enabled:
+            return
+        stored = self._storage.tallies(domain)
+        if self._tallies.get(domain) != stored:
+            self._take_in(domain, stored)
+
     def _act_on(self, domain: str, tallies: Tallies) -> None:
         """From now on these are the rules of a domain."""
         before, acting = domain in self._acting, self._build(domain, tallies)

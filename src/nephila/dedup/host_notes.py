@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from .learned import LearnedEnvironment
+from .untold import Untold
 
 AT_HAND = 16_384
 """Hosts that are not read again: what another process finds of one is seen when it is next read."""
@@ -47,6 +48,8 @@ class LmdbHostNotes(Generic[T]):
         self._lock = threading.Lock()
         self._recent: dict[str, T] = {}
         self._at_hand: dict[str, T | None] = {}
+        self.untold: Untold[T] | None = None
+        """Hears what is kept, where other workers are to know it."""
 
     def of(self, host: str) -> T | None:
         """As the interface."""
@@ -67,6 +70,8 @@ class LmdbHostNotes(Generic[T]):
         with self._lock:
             self._recent[host] = known
             self._at_hand[host] = known
+        if self.untold is not None:
+            self.untold.keep(host, known)
 
     def flush(self) -> None:
         """As the interface."""

@@ -8,6 +8,7 @@ observations, never more.
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
@@ -16,6 +17,8 @@ from nephila.model.listing import ListedNote, ListNote, ListTotals, SiteTrust
 from nephila.urls import Fingerprint
 
 from .learned import LearnedEnvironment
+from .travelling import TravellingNotes
+from .untold import Untold
 
 Note = ListNote | ListedNote | SiteTrust | ListTotals
 N = TypeVar("N", bound=Note)
@@ -85,6 +88,8 @@ class LmdbListings:
         self._recent: dict[bytes, Note] = {}
         self._missed: set[bytes] = set()
         """Nothing was known of these, and this process has kept nothing of them since."""
+        self.untold: Untold[SiteTrust] | None = None
+        """Hears what is kept of hosts, where other workers are to know it."""
 
     def list_of(self, fingerprint: Fingerprint) -> ListNote | None:
         """As the interface."""
@@ -126,6 +131,16 @@ class LmdbListings:
         with self._lock:
             self._recent[name] = note
             self._missed.discard(name)
+        if self.untold is not None and isinstance(note, SiteTrust) and isinstance(key, str):
+            self.untold.keep(key, note)
+
+    def travelling(self) -> TravellingNotes[SiteTrust]:
+        """Let other workers know how far hosts are to be believed.
+
+        The pages that are compared stay here, and so does their number: whoever takes a host over chooses its own.
+        """
+        self.untold = Untold(lambda site: replace(site, sampled=0) != _NOTHING)
+        return TravellingNotes("t", SiteTrust, _Sites(self), self.untold, _with_own_samples)
 
     def flush(self) -> None:
         """As the interface."""
@@ -156,3 +171,19 @@ class LmdbListings:
         if len(self._missed) < MISSED:
             self._missed.add(name)
         return None
+
+
+class _Sites:
+    """What is kept of hosts, as notes that travel."""
+
+    def __init__(self, listings: LmdbListings) -> None:
+        self._listings = listings
+        self.keep = listings.keep
+
+    def of(self, host: str) -> SiteTrust | None:
+        site = self._listings.site(host)
+        return None if site is _NOTHING else site
+
+
+def _with_own_samples(brought: SiteTrust, known: SiteTrust | None) -> SiteTrust:
+    return replace(brought, sampled=0 if known is None else known.sampled)

@@ -6,6 +6,10 @@ from nephila.model.rendering import SiteRendering
 
 from .host_notes import LmdbHostNotes, MemoryHostNotes
 from .learned import LearnedEnvironment
+from .travelling import TravellingNotes
+from .untold import Untold
+
+_NOTHING = SiteRendering()
 
 
 class MemoryRenderings(MemoryHostNotes[SiteRendering]):
@@ -17,3 +21,8 @@ class LmdbRenderings(LmdbHostNotes[SiteRendering]):
 
     def __init__(self, environment: LearnedEnvironment) -> None:
         super().__init__(environment, "renderings", SiteRendering)
+
+    def travelling(self) -> TravellingNotes[SiteRendering]:
+        """Let other workers know, of the hosts whose pages were shown, or were to be."""
+        self.untold = Untold(lambda known: known != _NOTHING)
+        return TravellingNotes("b", SiteRendering, self, self.untold)

@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
-from nephila.dedup import LearnedAliases, LearnedEnvironment, LearningRules, LmdbAliasStorage
+from nephila.dedup import (
+    AliasStorage,
+    LearnedAliases,
+    LearnedEnvironment,
+    LearningRules,
+    LmdbAliasStorage,
+    SharedLearning,
+)
 from nephila.frontier.scope import Scope, ScopeSeeds, document_endings
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import UsageError
@@ -55,11 +62,21 @@ def identify_with(identifier: Identifier) -> Callable[[str], Address | None]:
 
 
 def aliases_of(
-    environment: LearnedEnvironment, settings: Settings, identifier: Identifier, clock: Clock
+    environment: LearnedEnvironment,
+    settings: Settings,
+    identifier: Identifier,
+    clock: Clock,
+    shared: SharedLearning | None = None,
 ) -> LearnedAliases:
-    """What a crawl has learned of aliases, and goes on to learn."""
+    """What a crawl has learned of aliases, and goes on to learn; a worker of a fleet together with the others."""
+    votes = settings.aliases.votes
+    own = LmdbAliasStorage(environment, votes)
+    return aliases_on(own if shared is None else shared.over(own, votes), settings, identifier, clock)
+
+
+def aliases_on(storage: AliasStorage, settings: Settings, identifier: Identifier, clock: Clock) -> LearnedAliases:
+    """The same, wherever it is kept."""
     wanted = settings.aliases
-    storage = LmdbAliasStorage(environment, wanted.votes)
     rules = LearningRules(wanted.votes, wanted.verify_every, wanted.learn)
     return LearnedAliases(storage, rules, identifier.address_of, clock.steady_ms, clock.wall_ms)
 

@@ -57,7 +57,7 @@ class Crew:
         try:
             leases = await self._m.frontier.claim(hosts, self._m.settings.frontier.lease_s)
             if leases and self._m.before_work is not None:
-                await self._m.before_work()
+                await self._m.before_work(leases)
         except NephilaError as error:
             self._fail(error)
             return []

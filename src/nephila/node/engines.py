@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from nephila.dedup import LmdbDigestIndex
+from nephila.dedup import LmdbDigestIndex, SharedLearning
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Policy
 from nephila.frontier.embedded.sharing import Sharing
@@ -44,6 +44,8 @@ class Engines:
     """The browsers of other workers, for one that has none."""
     names: SharedNames | None = None
     """Addresses that workers on other machines have learned."""
+    learned: SharedLearning | None = None
+    """What workers on other machines have learned of sites."""
     writer: int = 0
     """The number that segments are named by, where that is not the seat's."""
     afar: Afar | None = None

@@ -10,7 +10,7 @@ from nephila.dedup import LearnedAliases, LmdbNearIndex
 from nephila.frontier.scope import Scope
 from nephila.interfaces.clock import Clock
 from nephila.model.settings import Settings
-from nephila.model.task import Token
+from nephila.model.task import Lease, Token
 from nephila.observe import Fanout, Tally
 from nephila.pipeline import Pipeline, RenderClause
 from nephila.plugins import PluginExtensions
@@ -64,7 +64,7 @@ class Machinery:
     """Carries out takedowns; None where the archive is elsewhere, and in workers of a supervisor."""
     look_for_roll: Callable[[], None] = lambda: None
     """Closes the files of this process where a takedown asks for it."""
-    before_work: Callable[[], Awaitable[None]] | None = None
+    before_work: Callable[[Sequence[Lease]], Awaitable[None]] | None = None
     """Awaited when something was claimed, before work on it begins: what others have decided must be known by then."""
     near: LmdbNearIndex | None = None
     """Pages by what they say; None where near-duplicates are not looked for."""

@@ -55,8 +55,8 @@ class Operator(ABC):
         """Change something in the frontier."""
 
     @abstractmethod
-    def _learned(self, act: Callable[[LearnedAliases], T]) -> T:
-        """Ask what was learned of aliases, or change it."""
+    def _learned(self, act: Callable[[LearnedAliases], T], domain: str) -> T:
+        """Ask what was learned of aliases, of one domain or of all, or change it of one."""
 
     # Policies
 
@@ -130,17 +130,17 @@ class Operator(ABC):
 
     def aliases(self, domain: str = "") -> list[AliasRule]:
         """What was learned of aliases, of one registrable domain or of all."""
-        return self._learned(lambda aliases: aliases.rules(domain))
+        return self._learned(lambda aliases: aliases.rules(domain), domain)
 
     def undo_alias(self, name: str, domain: str = "") -> AliasRule:
         """Take a rule back for good, by its id or its pattern."""
         found = self._alias(name, domain, lambda rule: rule.state is not AliasState.UNDONE)
-        return self._learned(lambda aliases: aliases.undo(found.id)) or found
+        return self._learned(lambda aliases: aliases.undo(found.id), found.domain) or found
 
     def redo_alias(self, name: str, domain: str = "") -> AliasRule:
         """Let a rule that was taken back be learned again."""
         found = self._alias(name, domain, lambda rule: rule.state is AliasState.UNDONE)
-        return self._learned(lambda aliases: aliases.redo(found.id)) or found
+        return self._learned(lambda aliases: aliases.redo(found.id), found.domain) or found
 
     def _alias(self, name: str, domain: str, fits: Callable[[AliasRule], bool]) -> AliasRule:
         """The one rule that is meant."""
@@ -164,7 +164,8 @@ class CrawlOperator(Operator):
         self._directory, settings = begun(out)
         super().__init__(settings)
 
-    def _learned(self, act: Callable[[LearnedAliases], T]) -> T:
+    def _learned(self, act: Callable[[LearnedAliases], T], domain: str) -> T:
+        del domain
         environment = LearnedEnvironment(self._directory.aliases, sync=self._settings.frontier.sync)
         try:
             aliases = aliases_of(environment, self._settings, identifier_of(self._settings, 0), self._clock)

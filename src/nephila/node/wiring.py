@@ -83,19 +83,23 @@ def _learned(
     identifier: Identifier,
     clock: Clock,
     stack: AsyncExitStack,
-    writer: int,
+    seat: Seat,
 ) -> tuple[LearnedAliases, LmdbAbsences, LmdbListings, LmdbRenderings]:
     """What was learned of sites so far."""
     environment = LearnedEnvironment(directory.aliases, sync=settings.frontier.sync)
     stack.callback(environment.close)
-    aliases = aliases_of(environment, settings, identifier, clock)
+    shared = seat.engines.learned if seat.engines is not None else None
+    aliases = aliases_of(environment, settings, identifier, clock, shared)
     stack.callback(aliases.close)
     absences = LmdbAbsences(environment)
     stack.callback(absences.close)
-    listings = LmdbListings(environment, writer)
+    listings = LmdbListings(environment, seat.number)
     stack.callback(listings.close)
     renderings = LmdbRenderings(environment)
     stack.callback(renderings.close)
+    if shared is not None:
+        learns = aliases if settings.aliases.learn else None
+        shared.attach(learns, [absences.travelling(), listings.travelling(), renderings.travelling()])
     return aliases, absences, listings, renderings
 
 
@@ -167,7 +171,7 @@ def assemble(
     near = _near_index(directory, settings.dedup, clock.boot_id())
     if near is not None:
         stack.callback(near.close)
-    aliases, absences, listings, renderings = _learned(directory, settings, identifier, clock, stack, seat.number)
+    aliases, absences, listings, renderings = _learned(directory, settings, identifier, clock, stack, seat)
     medium = Medium(clock, ground.disk or LocalDisk(), ground.objects)
     writer = Writer(engines.writer or seat.number, frontier.secret, joining, engines.known, events, fail, trail)
     books = Books(frontier, catalogue, duplicates, near, (aliases, absences, listings, renderings))

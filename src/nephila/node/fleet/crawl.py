@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nephila.dedup import SharedDigestIndex
+from nephila.dedup import SharedDigestIndex, SharedLearning
 from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.errors import EngineAwayError, NephilaError
 from nephila.model.record import SegmentId
@@ -56,6 +56,8 @@ class Post:
     writer: int
     directory: WorkerDirectory
     contents: SharedDigestIndex
+    learned: SharedLearning
+    """What this worker and the others have learned of sites."""
     pending: Callable[[], Awaitable[set[SegmentId]]]
     """Segments on which pages wait, of all workers."""
     refresh: Callable[[], Awaitable[FrontierSnapshot]]
@@ -108,12 +110,14 @@ class FleetCrawl(Crawl):
             task.add_done_callback(self._background_ended)
         try:
             await self._post.trail.begin()
+            await self._post.learned.begin()
             summary = await super().run(seeds, new_cycle=new_cycle)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._watch.close()
+            await self._post.learned.finish()
             self._post.directory.visiting.unlink(missing_ok=True)
             self._has_worked = True
             await self._post.trail.leave()
@@ -140,6 +144,7 @@ class FleetCrawl(Crawl):
         return (
             ("lost", self._look_for_lost()),
             ("contents", self._share_contents()),
+            ("learned", self._post.learned.run(self._m.settings.fleet.beat_s)),
             ("queues", self._post.queues.look_after(self.warn)),
             ("trail", self._post.trail.run()),
             ("quiet", self._quiet.run()),

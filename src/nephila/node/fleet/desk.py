@@ -2,7 +2,7 @@
 
 All works as on a directory; workers see a change with their next claim. Figures and events are what workers publish
 (`publishing`, `broadcasting`), lists are read out of the shards. What people change is on record in the folder that
-serves; what was learned of aliases lies with each worker, and is not told.
+serves; what was learned of aliases is asked for from the command line.
 """
 
 from __future__ import annotations

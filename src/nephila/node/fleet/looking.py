@@ -31,9 +31,10 @@ from nephila.node.story import StoryTeller
 from nephila.politeness import StandardPoliteness
 from nephila.seeds import SeedUrl, spell
 from nephila.store.postgres import PostgresCatalogue
-from nephila.urls import Address
+from nephila.urls import Address, registrable_domain
 
 from .access import check_fleet
+from .learned import aliases_of_fleet
 from .regions import Regions, regional
 from .registry import Registry
 from .scoping import ENTRIES_AT_ONCE
@@ -97,9 +98,11 @@ class FleetView:
             agent = settings.fetch.user_agent
             politeness = StandardPoliteness(settings.politeness, settings.robots, settings.frontier, agent)
             scope = await _scope(settings, Registry(state, settings.fleet.crawl))
+            clock = SystemClock()
+            aliases = await aliases_of_fleet(state, settings, clock, registrable_domain(here.host))
             catalogue = self._catalogue(settings)
             try:
-                teller = StoryTeller(frontier.view, catalogue, scope, politeness, SystemClock(), settings)
+                teller = StoryTeller(frontier.view, catalogue, scope, politeness, clock, settings, aliases)
                 lines, data, found = await asyncio.to_thread(teller.tell, here)
             finally:
                 catalogue.close()

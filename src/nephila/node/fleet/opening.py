@@ -20,7 +20,7 @@ from pathlib import Path
 
 from nephila import VERSION
 from nephila.config import Configured
-from nephila.dedup import LmdbDigestIndex, SharedDigestIndex
+from nephila.dedup import LmdbDigestIndex, SharedDigestIndex, SharedLearning
 from nephila.fetch.dns_shared import SharedAddresses
 from nephila.frontier.redis.clocks import RemoteTimeline
 from nephila.interfaces.clock import Clock
@@ -29,6 +29,7 @@ from nephila.interfaces.objects import ObjectStore
 from nephila.model.errors import EngineAwayError, NephilaError, UsageError
 from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
+from nephila.model.task import Lease
 from nephila.node.archiving import object_store
 from nephila.node.engines import Engines
 from nephila.node.evidence import Afar
@@ -106,9 +107,8 @@ async def joined(
             scope = SharedScope(registry, directory)
             directory.begin_scope()
             await scope.follow()
-            own = LmdbDigestIndex(directory.duplicates, ground.clock.boot_id())
-            stack.callback(own.close)
-            contents = SharedDigestIndex(own, servers.state, crawl_name)
+            contents = SharedDigestIndex(_own_contents(directory, ground.clock, stack), servers.state, crawl_name)
+            learned = SharedLearning(servers.state, crawl_name)
             frontier = FleetFrontier(servers.frontier, untold.tell, visits.border(settings.fleet.group))
             fallback = Fallback(registry, frontier)
             # Whoever was here a moment ago, or is elsewhere, may have asked an address just now.
@@ -123,6 +123,7 @@ async def joined(
                 shelf=SharedShelf(servers.state, crawl_name, settings.render.shelf_bytes),
                 browsers=BorrowedBrowsers(servers.state, crawl_name, settings.render.time_s),
                 names=SharedAddresses(servers.state, crawl_name, settings.fleet.dns_ttl_s, settings.dns.min_ttl_s),
+                learned=learned,
                 writer=writer,
                 afar=Afar(common.now, parting.carry_events),
             )
@@ -146,6 +147,7 @@ async def joined(
                 writer,
                 directory,
                 contents,
+                learned,
                 servers.frontier.pending_segments,
                 servers.frontier.look,
                 partial(servers.frontier.reap_holder, member.id),
@@ -159,7 +161,8 @@ async def joined(
                 BrowserLender(servers.state, crawl_name, settings.render.time_s),
                 TakedownObjects(objects, _place(settings)).pending,
             )
-            worker = parting.worker = FleetCrawl(replace(machinery, before_work=scope.follow), post)
+            looking = replace(machinery, before_work=partial(_look_around, scope, learned))
+            worker = parting.worker = FleetCrawl(looking, post)
             if warning:
                 worker.warn("descriptors", warning)
             yield worker
@@ -197,6 +200,18 @@ def _carrier(
     settings, clock = machinery.settings, ground.clock
     store = ground.objects or object_store(settings, clock, uploads=1), _place(settings)
     return TrailShipper(directory, machinery.evidence, owner, store, settings.spool, clock, tell)
+
+
+def _own_contents(directory: WorkerDirectory, clock: Clock, stack: AsyncExitStack) -> LmdbDigestIndex:
+    """The index of contents that are this worker's."""
+    own = LmdbDigestIndex(directory.duplicates, clock.boot_id())
+    stack.callback(own.close)
+    return own
+
+
+async def _look_around(scope: SharedScope, learned: SharedLearning, leases: Sequence[Lease]) -> None:
+    """Know what others have let in, and what they have learned of the hosts that were claimed."""
+    await asyncio.gather(scope.follow(), learned.ask(lease.host for lease in leases))
 
 
 def _nothing(_workers: int) -> None:

@@ -1,27 +1,30 @@
-"""What a person decides about a fleet's crawl from the command line: policies, blocks, traps (R4, T7, T2).
+"""What a person decides about a fleet's crawl from the command line: policies, blocks, traps, aliases (R4, T7, T2, D4).
 
-Workers see it with their next claim. A policy goes to the region that its domain belongs to; a block holds in all of
-them, for a link to what is blocked may be met anywhere.
+Workers see it with their next claim, or sign of life. A policy goes to the region that its domain belongs to; a block
+holds in all of them, for a link to what is blocked may be met anywhere.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from nephila.config import Configured
 from nephila.dedup import LearnedAliases
+from nephila.engines.valkey_state import ValkeyState
 from nephila.frontier.redis import RedisFrontier
 from nephila.interfaces.frontier import Trap
-from nephila.model.errors import UsageError
+from nephila.model.alias import AliasRule
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.settings import Settings
 from nephila.node.operated import OperatedFrontier, OperatedView
 from nephila.node.operating import Operator
 
-from .access import check_fleet
+from .access import check_fleet, valkey_servers
+from .learned import decide
 from .regions import Regions, regional
 from .servers import open_frontier
 
@@ -77,6 +80,14 @@ class FleetOperator(Operator):
         own = self._of(host)
         return super().release_trap(host, pattern) if own is self else own.release_trap(host, pattern)
 
+    def aliases(self, domain: str = "") -> list[AliasRule]:
+        """Of one domain, or of all regions."""
+        if domain:
+            return super().aliases(domain)
+        everywhere = (self._decide(settings, _rules, "") for settings in self._everywhere())
+        found = [rule for rules in everywhere for rule in rules]
+        return sorted(found, key=lambda rule: (rule.since, rule.id))
+
     def _of(self, host: str) -> FleetOperator:
         """Who operates the region that a host belongs to."""
         group = self._regions.of(host)
@@ -106,12 +117,22 @@ class FleetOperator(Operator):
 
         return asyncio.run(run())
 
-    def _learned(self, act: Callable[[LearnedAliases], T]) -> NoReturn:
-        del act
-        raise UsageError(
-            "what was learned of aliases lies with each worker of a fleet, in its own directory",
-            "pages that are aliases are told by `nephila pages --config FILE` as duplicates",
-        )
+    def _learned(self, act: Callable[[LearnedAliases], T], domain: str) -> T:
+        group = self._regions.of(domain)
+        return self._decide(regional(self._whole, group), act, domain)
+
+    def _decide(self, settings: Settings, act: Callable[[LearnedAliases], T], domain: str) -> T:
+        async def run() -> T:
+            async with AsyncExitStack() as stack:
+                state = await ValkeyState.open(valkey_servers(settings, os.environ))
+                stack.push_async_callback(state.close)
+                return await decide(state, settings, self._clock, act, domain)
+
+        return asyncio.run(run())
+
+
+def _rules(aliases: LearnedAliases) -> list[AliasRule]:
+    return aliases.rules()
 
 
 async def _policies(frontier: RedisFrontier) -> dict[str, DomainPolicy]:
