@@ -63,6 +63,8 @@ class SharedLearning:
         self._log_at = ""
         self._unsaid: set[str] = set()
         """Domains whose rules have changed, which the log does not say yet."""
+        self._telling: set[str] = set()
+        """Domains whose evidence is on its way: what comes of it is brought when it is there."""
         self._round: asyncio.Task[None] | None = None
 
     # Put together
@@ -111,7 +113,7 @@ class SharedLearning:
 
     def _bring(self, domain: str, packed: bytes | None, now: float) -> None:
         """What the servers have of the aliases of a domain."""
-        if self._storage is None or self._aliases is None:
+        if self._storage is None or self._aliases is None or domain in self._telling:
             return
         _remember(self._domains, domain, now)
         there = held(packed)
@@ -187,7 +189,7 @@ class SharedLearning:
         """Tell all there is, of a worker that leaves. What goes wrong is no matter now: it was told of before."""
         with suppress(NephilaError, TimeoutError):
             async with asyncio.timeout(FINISH_S):
-                if self._round is not None:
+                if self._round is not None and not self._round.done():
                     await asyncio.shield(self._round)
                 if self._aliases is not None:
                     await asyncio.to_thread(self._aliases.flush)
@@ -204,6 +206,7 @@ class SharedLearning:
 
     async def _tell_findings(self, storage: TravellingAliasStorage, findings: dict[str, Findings]) -> None:
         """Apply evidence to what the servers have; what could not be told is given back."""
+        self._telling.update(findings)
         try:
             for domains in _slices(list(findings)):
                 left = domains
@@ -213,6 +216,7 @@ class SharedLearning:
                     if not left:
                         break
         finally:
+            self._telling.clear()
             storage.give_back(findings)
 
     async def _exchange(
@@ -223,7 +227,8 @@ class SharedLearning:
         changes: list[Exchange] = []
         for domain, found in some.items():
             version, tallies = there[domain]
-            known = storage.tallies(domain) if found.whole and not version else None
+            alone = not version and (found.whole or domain not in self._domains)
+            known = storage.tallies(domain) if alone else None
             after = found.onto(domain, tallies, storage.votes) if known is None else known
             changes.append(Exchange(domain, version, after))
         done = await self._notes.exchange(changes)
@@ -231,6 +236,7 @@ class SharedLearning:
             if domain not in done:
                 continue
             del left[domain]
+            self._telling.discard(domain)
             if standing(after) != standing(there[domain].tallies):
                 self._unsaid.add(domain)
             others = before != self._versions.get(domain, b"")

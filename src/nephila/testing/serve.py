@@ -13,16 +13,28 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import uvloop
 
 from .demo import demo_spec
-from .web import Auditor, BundleSite, FramedSite, ListedSite, Naming, ScriptSite, SimulatedWeb, WebServer, WebSpec
+from .web import (
+    Auditor,
+    BundleSite,
+    Decorated,
+    FramedSite,
+    ListedSite,
+    Naming,
+    ScriptSite,
+    SimulatedWeb,
+    SoftMissing,
+    WebServer,
+    WebSpec,
+)
 
-KINDS = ("mixed", "plain", "demo", "listed", "scripts", "bundles", "fleet-bundles")
+KINDS = ("mixed", "plain", "demo", "listed", "scripts", "bundles", "fleet-bundles", "aliased")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,16 +67,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def spec_of(options: argparse.Namespace) -> WebSpec:
     """The web that the arguments describe."""
-    if options.kind == "demo":
-        return demo_spec()
-    if options.kind == "listed":
-        return listed_spec(options.seed)
-    if options.kind == "scripts":
-        return script_spec(options.seed, options.pages)
-    if options.kind == "bundles":
-        return bundle_spec(options.seed, options.pages)
-    if options.kind == "fleet-bundles":
-        return bundle_spec(options.seed, options.pages, baited=False)
+    if (special := _special_spec(options.kind, options.seed, options.pages)) is not None:
+        return special
     sizes = {"page_bytes": options.page_bytes, "links_per_page": options.links}
     if options.kind == "plain":
         spec = WebSpec.plain(options.seed, hosts=options.hosts, pages=options.pages, **sizes)
@@ -80,9 +84,28 @@ def spec_of(options: argparse.Namespace) -> WebSpec:
     return replace(spec, agent=options.agent, timing=timing)
 
 
+def _special_spec(kind: str, seed: int, pages: int) -> WebSpec | None:
+    """A web that was made for one purpose."""
+    made: dict[str, Callable[[], WebSpec]] = {
+        "demo": demo_spec,
+        "listed": lambda: listed_spec(seed),
+        "scripts": lambda: script_spec(seed, pages),
+        "bundles": lambda: bundle_spec(seed, pages),
+        "fleet-bundles": lambda: bundle_spec(seed, pages, baited=False),
+        "aliased": lambda: aliased_spec(seed, pages),
+    }
+    return made[kind]() if kind in made else None
+
+
 def listed_spec(seed: int) -> WebSpec:
     """A web of three sites, each of which names its pages in another way (X3)."""
     sites = tuple(ListedSite(25, naming, label=naming) for naming in Naming)
+    return WebSpec(seed, hosts=1, pages=1, traps=sites)
+
+
+def aliased_spec(seed: int, pages: int) -> WebSpec:
+    """A web of two sites: one whose items have as many URLs as links to them, one that never says 404 (D4, T4)."""
+    sites = (Decorated(items=2 * pages, per_list=20, related=4), SoftMissing(articles=pages, gone=2 * pages))
     return WebSpec(seed, hosts=1, pages=1, traps=sites)
 
 

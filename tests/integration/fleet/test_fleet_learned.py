@@ -357,6 +357,34 @@ def test_an_undo_and_a_worker_that_tells_at_once_lose_nothing(play: Callable[[Sc
     play(scene)
 
 
+def test_a_claim_while_evidence_is_on_its_way_loses_none_of_it(play: Callable[[Scene], None]) -> None:
+    """D4, N2: what is told is not overwritten here by what the servers had before."""
+
+    async def scene(fleet: Company) -> None:
+        fleet.refresh_s = 0.0
+        one, two = fleet.worker("one"), fleet.worker("two")
+        for worker, number in ((one, 1), (two, 2)):
+            await worker.claims(DOMAIN)
+            for query in ("", "?ref=a", "?ref=b"):
+                see(worker.aliases, worker.hand, f"/item/{number}{query}", f"text {number}")
+            await worker.tell(everything=True)
+        teach(one.aliases, one.hand)
+        one.flush()
+        one.server.slow_s = 0.05
+        telling = asyncio.create_task(one.shared.tell(everything=True))
+        await asyncio.sleep(0.02)
+        await one.claims(DOMAIN)
+        assert one.acts() == STAND_IN
+        await telling
+        one.flush()
+        await one.tell(everything=True)
+        assert one.acts() == STAND_IN
+        (here,), (there,) = one.aliases.rules(), await fleet.rules()
+        assert replace(here, caught=0) == replace(there, caught=0)
+
+    play(scene)
+
+
 def test_servers_that_are_away_cost_nothing_but_time(valkey: ValkeySingle, door: Gate, tmp_path: Path) -> None:
     """N3, N4: what is learned meanwhile is kept, and told when they are back; nobody waits for them again and again."""
 
