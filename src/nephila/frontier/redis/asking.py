@@ -1,6 +1,6 @@
 """What is asked of a shard, in words that its functions read: candidates, refusals, settlements as arguments.
 
-Candidates are packed, one argument each, because a page brings eighty of them; the rest is MessagePack.
+Candidates are packed, all of a host together, because a page brings eighty of them; the rest is MessagePack.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ from .shards import Shards, domain_of, host_of_origin
 LONGEST_GAP_S = 30 * 86_400
 """Between two visits: then the second is a whole vote again (R1)."""
 NO_LEVEL = 255
-_CANDIDATE = struct.Struct(">16sBBBh4sI")
+_GROUP = struct.Struct(">4sH")
+_CANDIDATE = struct.Struct(">8sBBBhI4sI")
+_LONG = struct.Struct(">H")
+_SHARED = 255
+"""Bytes of the base that a tail may begin with; and a rest that is as long says its length in two bytes more."""
 _HOMES = frozenset({b"s/", b"h/"})
 
 Args = list[Any]
@@ -96,28 +100,48 @@ def divided(shards: Shards, candidates: Sequence[Candidate], refused: Sequence[R
 
 
 def group_args(groups: Mapping[str, Sequence[Candidate]], seed: int, salt: int | None) -> Args:
-    """Candidates as arguments; `salt` is what the draws of their page have in common, None where nothing is drawn."""
+    """Candidates as arguments, four for each host (`lua/links.lua` says what is in them).
+
+    Their tails come as they are to lie in a bundle, without what they have in common with one of them, so that the
+    engine has only to cut out those that are new. `salt` is what the draws of their page have in common, None where
+    nothing is drawn.
+    """
     args: Args = []
     pack, tie_seed = _CANDIDATE.pack, seed & 0xFFFF_FFFF
     for host, candidates in groups.items():
         name = host.encode()
-        names = b"".join([candidate.address.fingerprint[:8] for candidate in candidates])
-        args += (name, domain_of(host), xxh32_digest(name, tie_seed), names)
-        for address, depth, level, hops, bonus in candidates:
-            tail = tail_of(host, address.url)
-            args.append(
+        tails = [tail_of(host, candidate.address.url) for candidate in candidates]
+        base = tails[len(tails) // 2]  # what stands in the middle of a page is like most of it; menus come first
+        facts, items, begin = [_GROUP.pack(xxh32_digest(name, tie_seed), len(base))], [base], len(base)
+        for (address, depth, level, hops, bonus), tail in zip(candidates, tails, strict=True):
+            facts.append(
                 pack(
-                    address.fingerprint,
+                    address.fingerprint[:8],
                     min(depth, 255),
                     NO_LEVEL if level is None else level,
                     min(hops, 255),
                     bonus,
-                    xxh32_digest(name + tail, tie_seed),
                     0 if salt is None else ranks.chance_of(address.key.encode(), salt),
+                    xxh32_digest(name + tail, tie_seed),
+                    begin,
                 )
-                + tail
             )
+            item = _item(address.fingerprint, base, tail)
+            items.append(item)
+            begin += len(item)
+        args += (name, domain_of(host), b"".join(facts), b"".join(items))
     return args
+
+
+def _item(fingerprint: bytes, base: bytes, tail: bytes) -> bytes:
+    """A URL as it lies in a bundle with that base (`lua/bundles.lua`)."""
+    most = min(len(base), len(tail), _SHARED)
+    differing = int.from_bytes(base[:most]) ^ int.from_bytes(tail[:most])  # zeros as far as they are alike
+    begins = most - (differing.bit_length() + 7) // 8
+    rest = tail[begins:]
+    if len(rest) < _SHARED:
+        return b"%b%c%c%b" % (fingerprint, begins, len(rest), rest)
+    return b"%b%c%c%b%b" % (fingerprint, begins, _SHARED, _LONG.pack(len(rest)), rest)
 
 
 def refusal_args(refused: Sequence[Refusal]) -> Args:

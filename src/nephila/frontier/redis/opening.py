@@ -12,7 +12,7 @@ from nephila.model.errors import FrontierError
 from .library import library
 from .shards import DEFAULT_SHARDS, MOST_SHARDS, crawl_key
 
-FORMAT = b"1"
+FORMAT = b"2"
 IMPORTING = b"1, imported in part"
 """The format of a crawl that an import has not come to the end of: nobody opens it."""
 

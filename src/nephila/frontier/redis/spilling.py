@@ -32,18 +32,20 @@ GRACE_S = 3600.0
 than `LATEST_MS` in `lua/spilling.lua`, after which a chunk that was picked cannot leave any more."""
 CLEARED_AT_ONCE = 500
 LEVEL = 6
+FORMAT = b"2"
+"""Of a chunk: it changes with that of bundles (`lua/bundles.lua`)."""
 
 _LENGTH = Struct(">I")
 
 
 def pack(bundles: Iterable[bytes]) -> bytes:
     """Bundles as they are stored in the engine, as one chunk."""
-    return b"1" + zlib.compress(b"".join(_LENGTH.pack(len(one)) + one for one in bundles), LEVEL)
+    return FORMAT + zlib.compress(b"".join(_LENGTH.pack(len(one)) + one for one in bundles), LEVEL)
 
 
 def unpack(body: bytes) -> list[bytes]:
     """The same, back; raises `FrontierError` for anything else."""
-    if body[:1] != b"1":
+    if body[:1] != FORMAT:
         raise FrontierError("a chunk of a queue was written by another version of Nephila", "use that version")
     try:
         return list(_bundles(zlib.decompress(body[1:])))

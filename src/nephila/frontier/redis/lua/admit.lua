@@ -1,7 +1,8 @@
 -- admit: add what is new, know what is known, remember what was refused.
 
 local BAND = 8 -- a waiting URL is given another place when its rank enters another band of so many
-local NO_LEVEL = 255
+local NO_LEVEL, HEAD, EACH = Links.NO_LEVEL, Links.HEAD, Links.EACH
+local byte, sub = string.byte, string.sub
 
 -- What is given with a call, in order
 function Admit.begin(args, at)
@@ -14,40 +15,11 @@ function Admit.next()
   return value
 end
 
--- A candidate as it is given: fingerprint, depth, class, hops, bonus, what breaks ties, its draw; then its tail.
-local GIVEN, TAIL_AT = '>c16BBBhc4I4', 30
-
-local function read_candidate(raw)
-  local fp, depth, level, hops, bonus, tie = struct.unpack(GIVEN, raw)
-  return {
-    fp = fp, depth = depth, level = level ~= NO_LEVEL and level or nil, hops = hops, bonus = bonus, tie = tie,
-    tail = raw:sub(TAIL_AT), rank = 0, admitted = X.wall_s, cycle = X.cycle, via = '', is_new = true,
-  }
-end
-
--- The tails of a group's candidates.
-function Admit.tails(group)
-  local tails = {}
-  for at = 1, group.count do
-    tails[at] = X.args[group.before + at]:sub(TAIL_AT)
-  end
-  return tails
-end
-
--- Candidates of one host: name, domain, tie of the name, names of its URLs, then each of them: they stay where they are
--- in the arguments, from behind `before` on, and are taken apart as far as is needed.
-local function read_group()
-  local args, at = X.args, X.at
-  local names = args[at + 3]
-  local count = #names / 8
-  X.at = at + 4 + count
-  return { name = args[at], domain = args[at + 1], tie = args[at + 2], names = names, before = at + 3, count = count }
-end
-
 function Admit.read_groups(count)
   local groups = {}
   for at = 1, count do
-    groups[at] = read_group()
+    groups[at] = Links.read_group(X.args, X.at)
+    X.at = X.at + 4
   end
   return groups
 end
@@ -67,7 +39,7 @@ function Admit.lacks_patterns(groups)
   for _, group in ipairs(groups) do
     local host = Shard.glance(group.name)
     if host and host.flagged > 0 then
-      for _, tail in ipairs(Admit.tails(group)) do
+      for _, tail in ipairs(Links.tails(group)) do
         lacking = Traps.lacks(host, tail) or lacking
       end
     end
@@ -122,21 +94,21 @@ end
 -- What is known
 
 -- Give a waiting URL the place it deserves by now; what is leased stays as it was claimed.
-local function move(host, bundle, url, candidate)
+local function move(host, bundle, rank, candidate)
   local lane, step, depth = Policy.read_place(bundle.member:sub(1, 9))
   local nearer = math.min(depth, candidate.depth)
-  local points = Queue.score(host, url.rank, nearer, candidate.bonus)
+  local points = Queue.score(host, rank, nearer, candidate.bonus)
   local level = Policy.level_of(X.rules, points)
   if candidate.level then
     level, points = candidate.level, Policy.NOMINAL[candidate.level]
   end
   local new_lane = math.min(lane, Policy.lane_of(false, level))
   local new_step = math.min(step, Policy.step_for(X.step, points))
-  if not (new_lane < lane or nearer < depth or new_step < step) or Claim.is_leased(host, url.fp) then
+  if not (new_lane < lane or nearer < depth or new_step < step) or Claim.is_leased(host, candidate.fp) then
     return
   end
-  local taken = Queue.take(host, bundle, url.fp)
-  taken.rank = url.rank
+  local taken = Queue.take(host, bundle, candidate.fp)
+  taken.rank = rank
   local tie = taken.tail == candidate.tail and candidate.tie or Arith.tie(host.name .. taken.tail, X.rules.tie_seed)
   Hosts.wake(host, { Queue.enqueue(host, { taken }, new_lane, new_step, nearer, tie) })
 end
@@ -166,18 +138,15 @@ local function meet_record(host, record, candidate)
   return 0
 end
 
-local MET = '>BBBhI4I4' -- of a candidate, what is asked of one that is known: depth, class, hops, bonus, tie, draw
-local MET_AT = 17
-
--- A link to what is known: most of them come to nothing but another rank.
-local function meet_again(host, name, raw, note, known_step)
-  local kind, before, depth, number = Urls.read(note)
-  local its_depth, level, _, _, _, chance = struct.unpack(MET, raw, MET_AT)
+-- A link to what is known: most of them come to nothing but another rank. The bucket's key, what is noted, and where.
+local function meet_again(host, group, position, known_step, key, kind, before, depth, number, place)
+  local from = HEAD + EACH * (position - 1)
+  local its_depth, level, _, _, _, c1, c2, c3, c4 = byte(group.facts, from + 9, from + 17)
   if kind == Urls.ON_SHELF then
     if level == 0 then
-      local candidate = read_candidate(raw)
+      local candidate = Links.read(group, position)
       host = Shard.host(host.name)
-      local bundle = Queue.load(host, string.format('%.0f', number))
+      local bundle = Queue.load(host, Urls.word(number))
       local taken = bundle.spilled and Spill.take(host, bundle, candidate, before)
       Shelves.fetch(host, taken or Queue.take(host, bundle, candidate.fp), 0, candidate.depth)
     end
@@ -185,23 +154,21 @@ local function meet_again(host, name, raw, note, known_step)
   end
   local rank = before
   if known_step then
-    rank = Policy.raised(known_step, rank, chance)
+    rank = Policy.raised(known_step, rank, c1 * 16777216 + c2 * 65536 + c3 * 256 + c4)
     if rank ~= before then
-      Urls.note_rank(host, name, kind, rank, depth, number)
+      Urls.note_rank(key, place, rank)
     end
   end
   if kind == Urls.IN_QUEUE then
     if level ~= NO_LEVEL or its_depth < depth or (rank ~= before and rank - rank % BAND ~= before - before % BAND) then
       host = Shard.host(host.name)
-      local candidate = read_candidate(raw)
-      local bundle = Queue.load(host, string.format('%.0f', number))
+      local candidate = Links.read(group, position)
+      local bundle = Queue.load(host, Urls.word(number))
       if bundle.spilled then
         Spill.meet(host, bundle, candidate, rank, depth)
         return 0
       end
-      local url = Queue.find(bundle, candidate.fp)
-      url.rank = rank
-      move(host, bundle, url, candidate)
+      move(host, bundle, rank, candidate)
     end
     return 0
   end
@@ -209,7 +176,7 @@ local function meet_again(host, name, raw, note, known_step)
   local returns = state >= Urls.DONE and cycle < X.cycle
   if returns or level ~= NO_LEVEL or (state == Urls.QUEUED and its_depth < depth) then
     host = Shard.host(host.name)
-    local candidate = read_candidate(raw)
+    local candidate = Links.read(group, position)
     return meet_record(host, Urls.record(host, candidate.fp), candidate)
   end
   return 0
@@ -218,14 +185,15 @@ end
 -- What is new
 
 -- Without what a person's word keeps out (T7, R4).
-local function without_forbidden(host, candidates, source)
+local function without_forbidden(host, group, positions, source)
   local deepest = Shard.policy(host.domain).max_depth
-  local pattern, reason = Shard.block_of_host(host.name)
   if X.blocks == 0 and not deepest then
-    return candidates
+    return positions
   end
+  local pattern, reason = Shard.block_of_host(host.name)
   local allowed = {}
-  for _, one in ipairs(candidates) do
+  for _, position in ipairs(positions) do
+    local one = Links.read(group, position)
     local url = Urls.spell(host, one.tail)
     local its_pattern, its_reason = pattern, reason
     if not its_pattern then
@@ -240,7 +208,7 @@ local function without_forbidden(host, candidates, source)
       refusal.detail = 'depth ' .. one.depth .. ', the policy of ' .. host.domain .. ' allows ' .. deepest
       Admit.refuse({ refusal }, source.via)
     else
-      table.insert(allowed, one)
+      allowed[#allowed + 1] = position
     end
   end
   return allowed
@@ -257,35 +225,49 @@ local function first_rank(host, source)
   return rank
 end
 
-local function admit_new(group, candidates, source)
-  local host = Admit.host_for(group.name, group.domain, group.tie)
-  local allowed = without_forbidden(host, candidates, source)
-  local rank, kinds, order = first_rank(host, source), {}, {}
-  for _, one in ipairs(allowed) do
-    local like = one.depth + 256 * (one.level or NO_LEVEL) + 65536 * one.hops + 16777216 * (one.bonus + 32768)
-    local alike = kinds[like]
+-- Positions by what their candidates have in common, in the order in which the kinds are met.
+local function by_kind(group, positions)
+  local kinds, order = {}, {}
+  for _, position in ipairs(positions) do
+    local kind = Links.kind(group, position)
+    local alike = kinds[kind]
     if alike == nil then
-      alike = {}
-      kinds[like] = alike
-      order[#order + 1] = like
+      kinds[kind] = { position }
+      order[#order + 1] = kind
+    else
+      alike[#alike + 1] = position
     end
-    alike[#alike + 1] = one
   end
-  local places = {}
-  for _, like in ipairs(order) do
-    local urls, one = kinds[like], kinds[like][1]
-    local depth, points = one.depth, nil
-    points = one.level and Policy.NOMINAL[one.level] or Queue.score(host, rank, depth, one.bonus)
-    local level = one.level or Policy.level_of(X.rules, points)
-    local lane, step = Policy.lane_of(false, level), Policy.step_for(X.step, points)
-    for _, url in ipairs(urls) do
-      url.rank, url.via = rank, source.via
-    end
-    local wanted = Shelves.sort_out(host, urls, lane, step, depth)
-    if #wanted > 0 then
-      host.admitted = host.admitted + #wanted
-      table.insert(places, Queue.enqueue(host, wanted, lane, step, depth))
-    end
+  return kinds, order
+end
+
+-- Queue candidates that belong together, or park them; answers their place in the queue, if they have one.
+local function put_new(host, group, positions, kind, rank, source)
+  local depth, level, _, bonus = Links.read_kind(kind)
+  local points = level and Policy.NOMINAL[level] or Queue.score(host, rank, depth, bonus)
+  local lane, step = Policy.lane_of(false, level or Policy.level_of(X.rules, points)), Policy.step_for(X.step, points)
+  if Shelves.has_room_for(host, #positions) then
+    host.admitted = host.admitted + #positions
+    return Queue.enqueue_new(host, group, positions, rank, lane, step)
+  end
+  local urls = Links.read_all(group, positions)
+  for _, url in ipairs(urls) do
+    url.rank, url.via = rank, source.via
+  end
+  local wanted = Shelves.sort_out(host, urls, lane, step, depth)
+  if #wanted > 0 then
+    host.admitted = host.admitted + #wanted
+    return Queue.enqueue(host, wanted, lane, step, depth)
+  end
+  return nil
+end
+
+local function admit_new(group, positions, source)
+  local host = Admit.host_for(group.name, group.domain, group.tie)
+  local allowed, places = without_forbidden(host, group, positions, source), {}
+  local rank, kinds, order = first_rank(host, source), by_kind(group, allowed)
+  for _, kind in ipairs(order) do
+    places[#places + 1] = put_new(host, group, kinds[kind], kind, rank, source)
   end
   if #places > 0 then
     Hosts.wake(host, places)
@@ -297,15 +279,17 @@ local function admit_new(group, candidates, source)
 end
 
 -- A link from another registrable domain is worth something to a host (F5); each domain counts once.
-local function count_referrer(group, source)
+local function is_newly_referred(group, source)
   if source.bit < 0 or group.domain == source.domain then
-    return
+    return false
   end
+  local host = Shard.glance(group.name)
+  return not (host and Arith.has_bit(host[source.half], source.bit % 32))
+end
+
+local function count_referrer(group, source)
+  local half, at = source.half, source.bit % 32
   local host = Shard.glance(group.name) or Admit.host_for(group.name, group.domain, group.tie)
-  local half, at = source.bit >= 32 and 'ref_hi' or 'ref_lo', source.bit % 32
-  if Arith.has_bit(host[half], at) then
-    return
-  end
   if host.is_glance and host.over_budget > 0 then
     host = Shard.host(group.name)
   end
@@ -319,35 +303,56 @@ local function count_referrer(group, source)
   end
 end
 
--- Add the candidates that are new, host by host. Answers added, cooling, and the new ones by host.
-function Admit.all(groups, source)
-  local added, known, cooling, news, args = 0, 0, 0, {}, X.args
-  X.via = source.via
+local function count_referrers(groups, source)
+  source.half = source.bit >= 32 and 'ref_hi' or 'ref_lo'
+  for _, group in ipairs(groups) do
+    if is_newly_referred(group, source) then
+      count_referrer(group, source)
+    end
+  end
+end
+
+-- Read the hosts of groups, their domains, and the buckets that their candidates would be known in, all at once.
+local function look_up(groups)
   Shard.glance_all(groups)
+  local keys, domains = {}, {}
   for at, group in ipairs(groups) do
-    local host, new, before, count = Shard.glance(group.name), {}, group.before, group.count
+    local host = Shard.glance(group.name)
+    domains[at] = group.domain
     if host then
-      local names = Urls.names(group.names, count)
-      local where, _, known_step = Urls.where_all(host, names), part_for(source, group.domain)
-      for position = 1, count do
-        local note = where[position]
-        if note then
-          known = known + 1
-          cooling = cooling + meet_again(host, names[position], args[before + position], note, known_step)
-        else
-          new[#new + 1] = read_candidate(args[before + position])
-        end
+      Links.look_up(host, group)
+      keys[#keys + 1] = group.keys
+    end
+  end
+  Urls.fetch(keys)
+  Shard.read_domains(domains)
+end
+
+-- Add the candidates that are new, host by host. Answers added, known, cooling, and where the new ones are in each group.
+function Admit.all(groups, source)
+  local added, known, cooling, news, entry = 0, 0, 0, {}, Urls.entry
+  X.via = source.via
+  look_up(groups)
+  for at, group in ipairs(groups) do
+    local host, new, keys, facts = Shard.glance(group.name), {}, group.keys, group.facts
+    local _, known_step = part_for(source, group.domain)
+    for position = 1, group.count do
+      local from = HEAD + EACH * (position - 1)
+      local kind, rank, depth, number, place
+      if host then
+        kind, rank, depth, number, place = entry(keys[position], sub(facts, from + 1, from + 8))
       end
-    else
-      for position = 1, count do
-        new[position] = read_candidate(args[before + position])
+      if kind then
+        known = known + 1
+        local cools = meet_again(host, group, position, known_step, keys[position], kind, rank, depth, number, place)
+        cooling = cooling + cools
+      else
+        new[#new + 1] = position
       end
     end
     news[at] = new
   end
-  for _, group in ipairs(groups) do
-    count_referrer(group, source)
-  end
+  count_referrers(groups, source)
   for at, group in ipairs(groups) do
     if #news[at] > 0 then
       added = added + admit_new(group, news[at], source)
@@ -362,8 +367,8 @@ local function renew(groups, changed)
   for _, group in ipairs(groups) do
     for position = 1, group.count do
       at = at + 1
-      local said, fp = changed[tostring(at)], X.args[group.before + position]:sub(1, 16)
-      local host = said and Shard.host(group.name)
+      local said = changed[tostring(at)]
+      local host, fp = said and Shard.host(group.name), said and Links.fingerprint(group, position)
       if host and Urls.has_record(host, fp) then
         local record = Urls.record(host, fp)
         if record.state == Urls.DONE and record.settled < said and Urls.cooling_s(record) <= 0 then

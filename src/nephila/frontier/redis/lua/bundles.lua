@@ -14,18 +14,24 @@ local function place_in(member)
 end
 Queue.place_in = place_in
 
+-- Kind (0: never asked for, 1: they have records, 2: the stub of a chunk, and MessagePack from there on), member, hops,
+-- admitted, cycle, via, base; then the items.
+local HEAD = '>BBc0BI4I3I2c0I2c0'
+
 -- A bundle as it is stored, or the stub of a chunk.
 function Queue.decode(host, number, raw)
-  local values = cmsgpack.unpack(raw)
-  if values[2] == 2 then
+  local kind = raw:byte(1)
+  if kind == 2 then
+    local values = cmsgpack.unpack(raw:sub(2))
     return {
-      number = number, member = values[1], spilled = true, id = values[3], count = values[4], ages = values[5],
-      counted = values[6] == 1,
+      number = number, member = values[1], spilled = true, id = values[2], count = values[3], ages = values[4],
+      counted = values[5] == 1,
     }
   end
+  local _, member, hops, admitted, cycle, via, base, after = struct.unpack(HEAD, raw)
   return {
-    number = number, member = values[1], asked = values[2], hops = values[3], admitted = values[4],
-    cycle = values[5], via = Urls.spell(host, values[6]), items = values[7], base = values[8],
+    number = number, member = member, asked = kind, hops = hops, admitted = admitted, cycle = cycle,
+    via = Urls.spell(host, via), items = raw:sub(after), base = base, depth = false, level = false,
   }
 end
 
@@ -65,11 +71,10 @@ local function as_tail(host, url)
 end
 
 function Queue.save(host, bundle)
-  local values = {
-    bundle.member, bundle.asked, bundle.hops, bundle.admitted, bundle.cycle, as_tail(host, bundle.via), bundle.items,
-    bundle.base,
-  }
-  redis.call('HSET', bundle_key(host), bundle.number, cmsgpack.pack(values))
+  local member, via, base = bundle.member, as_tail(host, bundle.via), bundle.base
+  redis.call('HSET', bundle_key(host), bundle.number, struct.pack(
+    HEAD, bundle.asked, #member, member, bundle.hops, bundle.admitted, bundle.cycle % 16777216, #via, via, #base, base
+  ) .. bundle.items)
 end
 
 function Queue.forget(host, bundle)
@@ -93,7 +98,7 @@ end
 -- A URL as an item of a bundle with that base, and how much of it it begins with.
 function Queue.item(url, base, guess)
   local tail = url.tail
-  local begins = shared(base, tail, guess)
+  local begins = tail == base and math.min(#tail, 255) or shared(base, tail, guess)
   local length = #tail - begins
   if length < 255 then
     return url.fp .. string.char(begins, length) .. tail:sub(begins + 1), begins
@@ -111,7 +116,7 @@ function Queue.item_at(bundle, at)
     length, from = high * 256 + low, from + 2
   end
   local depth = bundle.depth
-  if depth == nil then
+  if not depth then
     local place = place_in(bundle.member)
     depth = place:byte(5)
     bundle.depth, bundle.level = depth, Policy.level_of_lane(place:byte(1))

@@ -2,6 +2,7 @@
 --
 -- While a library is loaded a server offers it next to nothing (not even `math`), so all that follows is the body of
 -- `begin`, which the first call runs.
-local Arith, Policy, Shard, Hosts, Urls, Queue, Shelves, Traps, Admit, Settle, Claim, Upkeep, Tell, Orders, Move, Spill =
+local Arith, Policy, Packed, Shard, Hosts, Urls, Queue, Shelves, Traps, Links, Admit, Settle, Claim, Upkeep, Tell, Orders =
   {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
+local Move, Spill = {}, {}
 local X -- the shard that is worked on, while a function runs: see shard.lua

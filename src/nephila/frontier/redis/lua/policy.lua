@@ -196,11 +196,14 @@ for count = 0, 64 do
   ESTIMATES[count] = 64 * math.log(64 / math.max(64 - count, 0.5))
 end
 
+local last_hi, last_lo, last_bits = 0, 0, 0 -- a host's are asked for several times in a row
+
+-- How many domains link to a host, by the bits that stand for them; and how many bits that are.
 function Policy.referrers(hi, lo)
-  if hi == 0 and lo == 0 then
-    return 0
+  if hi ~= last_hi or lo ~= last_lo then
+    last_hi, last_lo, last_bits = hi, lo, Arith.bits(hi, lo)
   end
-  return ESTIMATES[Arith.bits(hi, lo)]
+  return ESTIMATES[last_bits], last_bits
 end
 
 local function allowance(given, earned, quality)

@@ -53,6 +53,22 @@ local function covering(host)
   return host.domain .. '\0' .. host.tie .. host.name
 end
 
+local LANES = {}
+for lane = 0, 6 do
+  LANES[lane] = 'q' .. lane
+end
+local last_age, ages = nil, {} -- names of the counters of an age: most that is counted came within the same hours
+
+local function counter_of_age(age, level)
+  if age ~= last_age then
+    last_age = age
+    for each = 0, 3 do
+      ages[each] = 'a:' .. age .. ':' .. each
+    end
+  end
+  return ages[level]
+end
+
 local function count(host, member, by, admitted)
   if #member > 13 then
     local shelf = member:byte(1) - 128
@@ -68,8 +84,8 @@ local function count(host, member, by, admitted)
   else
     local lane = member:byte(1)
     host.lanes[lane + 1] = host.lanes[lane + 1] + by
-    Shard.count('q' .. lane, by)
-    Shard.count('a:' .. Queue.age_of(admitted) .. ':' .. Policy.level_of_lane(lane), by)
+    Shard.count(LANES[lane], by)
+    Shard.count(counter_of_age(Queue.age_of(admitted), Policy.level_of_lane(lane)), by)
   end
 end
 
@@ -194,7 +210,7 @@ local function put(host, urls, prefix, place)
       Urls.came(host, #parts)
     end
     local bundle = {
-      number = string.format('%.0f', number), member = prefix .. place .. struct.pack('>I4', number),
+      number = Urls.word(number), member = prefix .. place .. struct.pack('>I4', number),
       asked = one.asked and 1 or 0, hops = one.hops, admitted = one.admitted, cycle = one.cycle, via = one.via,
       items = table.concat(parts), base = one.tail,
     }
@@ -204,6 +220,31 @@ local function put(host, urls, prefix, place)
     one.put_in = number
     Spill.notice(host, number)
   end
+end
+
+-- Queue candidates that are new, as they are given and without taking them apart (links.lua): those at `positions` of a
+-- group, which belong together. Answers the place.
+function Queue.enqueue_new(host, group, positions, rank, lane, step)
+  local depth, hops = Links.traits(group, positions[1])
+  local place = free_place(host, '', lane, step, depth, Links.tie(group, positions[1]))
+  for first = 1, #positions, MOST do
+    local number, last = host.next_bundle, math.min(first + MOST - 1, #positions)
+    host.next_bundle = number + 1
+    Links.note(host, group, positions, first, last, Urls.pack(Urls.IN_QUEUE, rank, depth, number))
+    Urls.came(host, last - first + 1)
+    local bundle = {
+      number = Urls.word(number), member = place .. struct.pack('>I4', number), asked = 0, hops = hops, admitted =
+      X.wall_s, cycle = X.cycle, via = X.via, items = Links.items(group, positions, first, last), base = group.base,
+    }
+    Queue.save(host, bundle)
+    redis.call('ZADD', order_key(host), 0, bundle.member)
+    count(host, bundle.member, last - first + 1, X.wall_s)
+    Spill.notice(host, number)
+  end
+  if host.work_since == 0 then
+    host.work_since = math.max(1, X.now)
+  end
+  return place
 end
 
 -- What was outside, at the place that it had; `counted` says whether its sections know of it.

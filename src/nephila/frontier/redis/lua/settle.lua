@@ -147,8 +147,8 @@ local function end_page(host, record, settlement)
   return source
 end
 
--- How many URLs of a host begin with a prefix, which is one of the same host.
-local function count_beginning(host, urls, prefix)
+-- How many candidates of a host's group begin with a prefix, which is one of the same host.
+local function count_beginning(host, group, positions, prefix)
   local start, count = '=' .. prefix, 0
   for _, mark in ipairs({ 's', 'h' }) do
     local origin = Urls.spell(host, mark)
@@ -156,8 +156,9 @@ local function count_beginning(host, urls, prefix)
       start = mark .. prefix:sub(#origin + 1)
     end
   end
-  for _, url in ipairs(urls) do
-    if url.tail:sub(1, #start) == start then
+  for _, position in ipairs(positions) do
+    local tail = Links.spelling(group, position)
+    if tail:sub(1, #start) == start then
       count = count + 1
     end
   end
@@ -175,16 +176,16 @@ local function observe(host, settlement, news, first)
     return first and outcome.page and not outcome.duplicate
   end
   local seen = settlement.seen
-  local links, abroad = {}, 0
+  local own, links, abroad = nil, {}, 0
   for at, new in ipairs(news) do
     if settlement.groups[at].name == host.name then
-      links = new
+      own, links = settlement.groups[at], new
     else
       abroad = abroad + #new
     end
   end
-  seen.inside = outcome.pour_prefix ~= '' and count_beginning(host, links, outcome.pour_prefix) or 0
-  return Traps.judge(host, seen, links, abroad + outcome.abroad)
+  seen.inside = own and outcome.pour_prefix ~= '' and count_beginning(host, own, links, outcome.pour_prefix) or 0
+  return Traps.judge(host, seen, own, links, abroad + outcome.abroad)
 end
 
 -- `again`: another page was ended in this call, so that a bundle may not be any more what it was when it was read.
@@ -349,7 +350,7 @@ local function lacks_patterns(host, settlements)
         one.seen.patterns = X.patterns[one.url] -- whoever gives none is not counted
         if one.seen.patterns and Traps.needs_links(host, one.seen) then
           for _, group in ipairs(one.groups) do
-            for _, tail in ipairs(group.name == host.name and Admit.tails(group) or {}) do
+            for _, tail in ipairs(group.name == host.name and Links.tails(group) or {}) do
               lacking = Traps.lacks(host, tail) or lacking
             end
           end

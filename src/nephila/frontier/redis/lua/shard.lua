@@ -5,7 +5,7 @@
 --   meta           hash: rules, version, cycle, sweep, mean rank, draws, tokens, clock
 --   count          hash: counters
 --   hosts, domains hash: name -> packed record
---   u:HOST:N       hash: 8 bytes of a fingerprint -> what is noted of the URL (7 bytes, see urls.lua)
+--   u:HOST:N       string: for each URL 8 bytes of its fingerprint and what is noted of it (7 bytes, see urls.lua)
 --   q:HOST         hash: number -> bundle: URLs that were found together, packed
 --   z:HOST         sorted set (all of one score): place (or shelf and place) and number of each bundle
 --   r:HOST         hash: fingerprint -> record of a URL that was asked for
@@ -23,51 +23,6 @@
 
 local rules_cache = {}
 
--- Of a host, what every link asks for comes first, as plain values, and the rest behind it as an array: so a link to what
--- is known reads seven values, and writes them anew without having taken the rest apart. The rest is taken apart in one
--- constructor: a table that grows while it is filled costs several times as much.
-local GLANCE = 7
-
-local function host_of(glance, rest)
-  return {
-    name = glance.name, raw = glance.raw, was_reason = false, was_put_off = 0,
-    domain = glance.domain, buckets = glance.buckets, urls = glance.urls, flagged = glance.flagged, ref_hi =
-    glance.ref_hi, ref_lo = glance.ref_lo,
-    tie = rest[1], token = rest[2], standing = rest[3], next_at = rest[4], reason = rest[5], free_at = rest[6],
-    released_at = rest[7], slept_ms = rest[8], delay_ms = rest[9], crawl_delay_ms = rest[10], fetched =
-    rest[11], cycle = rest[12], fetched_in_cycle = rest[13], lied_in = rest[14], work_since = rest[15], admitted
-    = rest[16], fresh = rest[17], trap_at = rest[18], over = rest[19], next_bundle = rest[20], lanes = rest[21],
-    robots = rest[22], shelved = rest[23], settles = rest[24], ready = rest[25], sections = rest[26], elapsed_ms
-    = rest[27],
-  }
-end
-
-local function pack_host(host)
-  return cmsgpack.pack(host.domain, host.buckets, host.urls, host.flagged, host.ref_hi, host.ref_lo, host.shelved[1], {
-    host.tie, host.token, host.standing, host.next_at, host.reason, host.free_at, host.released_at,
-    host.slept_ms, host.delay_ms, host.crawl_delay_ms, host.fetched, host.cycle, host.fetched_in_cycle,
-    host.lied_in, host.work_since, host.admitted, host.fresh, host.trap_at, host.over, host.next_bundle,
-    host.lanes, host.robots, host.shelved, host.settles, host.ready, host.sections, host.elapsed_ms,
-  })
-end
-
-local function domain_of(name, raw, values)
-  return {
-    name = name, raw = raw,
-    pages = values[1], hosts = values[2], hosts_over = values[3], useful = values[4], ref_hi = values[5], ref_lo
-    = values[6], looked_for = values[7], paused_until = values[8], window = values[9], errors_in_row =
-    values[10], lowered = values[11], successes = values[12],
-  }
-end
-
-local function pack_domain(domain)
-  return cmsgpack.pack({
-    domain.pages, domain.hosts, domain.hosts_over, domain.useful, domain.ref_hi, domain.ref_lo,
-    domain.looked_for, domain.paused_until, domain.window, domain.errors_in_row, domain.lowered,
-    domain.successes,
-  })
-end
-
 -- The header of a call: MessagePack, or JSON for whoever has nothing else at hand. A map of MessagePack never begins with
 -- a brace.
 function Shard.header(raw)
@@ -82,8 +37,8 @@ function Shard.open(name, clock)
     'policies', 'blocks'
   )
   X = {
-    P = P, hosts = {}, domains = {}, counts = {}, scores = {}, policy = {}, meta = {}, notes = {},
-    pends = {}, glances = {}, tallies = {},
+    P = P, hosts = {}, domains = {}, counts = {}, scores = {}, policy = {}, meta = {}, buckets = {},
+    changed_buckets = {}, grown = {}, domain_raws = {}, pends = {}, glances = {}, tallies = {},
     cycle = tonumber(got[2] or 1), sweep = got[3] or false, mean = tonumber(got[4] or Policy.FIRST_MEAN),
     draws = tonumber(got[5] or 0), tokens = tonumber(got[6] or 0), last = tonumber(got[7] or 0),
     rebooted_at = tonumber(got[8] or 0), slept_ms = 0, covered = got[9] == '1',
@@ -132,11 +87,7 @@ end
 
 -- A host as it is stored, for whoever has read it.
 local function read_glance(name, raw)
-  local after, domain, buckets, urls, flagged, ref_hi, ref_lo, over_budget = cmsgpack.unpack_limit(raw, GLANCE)
-  local glance = {
-    name = name, raw = raw, after = after, domain = domain, buckets = buckets, urls = urls, flagged = flagged,
-    ref_hi = ref_hi, ref_lo = ref_lo, over_budget = over_budget, is_glance = true,
-  }
+  local glance = Packed.glance(name, raw)
   X.glances[name] = glance
   return glance
 end
@@ -155,6 +106,24 @@ function Shard.glance(name)
     return nil
   end
   return read_glance(name, raw)
+end
+
+-- Read the domains of many hosts at once; one is taken apart when it is asked for.
+function Shard.read_domains(names)
+  local missing, asked = {}, {}
+  for _, name in ipairs(names) do
+    if X.domains[name] == nil and X.domain_raws[name] == nil and not asked[name] then
+      asked[name] = true
+      missing[#missing + 1] = name
+    end
+  end
+  for first = 1, #missing, 1000 do
+    local last = math.min(first + 999, #missing)
+    local raws = redis.call('HMGET', X.P .. 'domains', unpack(missing, first, last))
+    for at = first, last do
+      X.domain_raws[missing[at]] = raws[at - first + 1]
+    end
+  end
 end
 
 -- The same for many at once: names of hosts, in the field `name` of each.
@@ -190,8 +159,7 @@ function Shard.host(name)
   if not glance then
     return nil
   end
-  local _, rest = cmsgpack.unpack_one(glance.raw, glance.after)
-  host = host_of(glance, rest)
+  host = Packed.host(glance)
   host.was_reason, host.was_put_off = put_off(host)
   X.hosts[name] = host
   return host
@@ -215,9 +183,12 @@ function Shard.domain(name)
   if domain then
     return domain
   end
-  local raw = redis.call('HGET', X.P .. 'domains', name)
+  local raw = X.domain_raws[name]
+  if raw == nil then
+    raw = redis.call('HGET', X.P .. 'domains', name)
+  end
   if raw then
-    domain = domain_of(name, raw, cmsgpack.unpack(raw))
+    domain = Packed.domain(name, raw)
   else
     domain = {
       pages = 0, hosts = 0, hosts_over = 0, useful = 0, ref_hi = 0, ref_lo = 0, looked_for = 0, paused_until = 0,
@@ -281,7 +252,8 @@ function Shard.block_of_url(url)
   return nil
 end
 
-function Shard.write_host(name, host)
+-- What a host is stored as, or nil where nothing has changed.
+local function changed_host(host)
   local reason, much = put_off(host)
   if reason ~= host.was_reason or much ~= host.was_put_off then
     if host.was_reason then
@@ -291,52 +263,69 @@ function Shard.write_host(name, host)
       Shard.count('off:' .. reason, much)
     end
   end
-  local raw = pack_host(host)
-  if raw ~= host.raw then
-    redis.call('HSET', X.P .. 'hosts', name, raw)
+  local raw = Packed.of_host(host)
+  return raw ~= host.raw and raw or nil
+end
+
+-- Set many fields of a hash at once.
+local function set_all(key, words)
+  for first = 1, #words, 1000 do
+    redis.call('HSET', key, unpack(words, first, math.min(first + 999, #words)))
   end
 end
 
 function Shard.write_counts()
-  local P = X.P
+  local key, names, words = X.P .. 'count', {}, {}
   for name, by in pairs(X.counts) do
     if by ~= 0 then
-      redis.call('HINCRBY', P .. 'count', name, by)
+      names[#names + 1] = name
     end
   end
-  local meta = { 'HSET', P .. 'meta', 'last', string.format('%.0f', X.now) }
+  for first = 1, #names, 1000 do
+    local last = math.min(first + 999, #names)
+    local before = redis.call('HMGET', key, unpack(names, first, last))
+    for at = first, last do
+      local name = names[at]
+      words[2 * at - 1], words[2 * at] = name, string.format('%d', (before[at - first + 1] or 0) + X.counts[name])
+    end
+  end
+  set_all(key, words)
+  local meta = { 'last', string.format('%d', X.now) }
   if X.anchor then
-    table.insert(meta, 'anchor')
-    table.insert(meta, X.anchor)
+    meta[3], meta[4] = 'anchor', X.anchor
   end
   for name, value in pairs(X.meta) do
-    table.insert(meta, name)
-    table.insert(meta, type(value) == 'number' and string.format('%.0f', value) or value)
+    local length = #meta
+    meta[length + 1], meta[length + 2] = name, type(value) == 'number' and string.format('%.0f', value) or value
   end
-  redis.call(unpack(meta))
+  set_all(X.P .. 'meta', meta)
 end
 
 -- Write back what has changed.
 function Shard.close()
-  local P = X.P
-  for name, notes in pairs(X.notes) do
-    Urls.write_notes(X.hosts[name] or X.glances[name], notes)
-  end
+  Urls.close()
+  local hosts, domains = {}, {}
   for name, host in pairs(X.hosts) do
-    Shard.write_host(name, host)
+    local raw = changed_host(host)
+    if raw then
+      local length = #hosts
+      hosts[length + 1], hosts[length + 2] = name, raw
+    end
   end
   for name, glance in pairs(X.glances) do
     if glance and glance.changed and X.hosts[name] == nil then
-      redis.call('HSET', P .. 'hosts', name, cmsgpack.pack(
-        glance.domain, glance.buckets, glance.urls, glance.flagged, glance.ref_hi, glance.ref_lo, glance.over_budget
-      ) .. glance.raw:sub(glance.after + 1))
+      local length = #hosts
+      hosts[length + 1], hosts[length + 2] = name, Packed.of_glance(glance)
     end
   end
+  set_all(X.P .. 'hosts', hosts)
   for name, domain in pairs(X.domains) do
-    local raw = pack_domain(domain)
+    local raw = Packed.of_domain(domain)
     if raw ~= domain.raw then
-      redis.call('HSET', P .. 'domains', name, raw)
+      local length = #domains
+      domains[length + 1], domains[length + 2] = name, raw
     end
   end
+  set_all(X.P .. 'domains', domains)
   Shard.write_counts()
 end

@@ -67,15 +67,29 @@ local function is_outgrown(host)
   return has > X.rules.times_its_like * ordinary
 end
 
+-- The same for a host that so many pages with new content speak for.
+local function room_with(host, fresh)
+  local referring = Policy.referrers(host.ref_hi, host.ref_lo)
+  local earned = Policy.url_allowance(X.rules, fresh, referring, Shard.policy(host.domain).quality)
+  return math.max(0, math.min(earned - host.admitted, X.rules.queued_per_host - Queue.length(host)))
+end
+
 -- How many more URLs a host may have queued (F5).
 function Shelves.room_of(host)
   if host.over == 1 then
     return 0
   end
-  local fresh = is_outgrown(host) and math.floor(host.fresh / OUTGROWN_EARNS) or host.fresh
-  local referring = Policy.referrers(host.ref_hi, host.ref_lo)
-  local earned = Policy.url_allowance(X.rules, fresh, referring, Shard.policy(host.domain).quality)
-  return math.max(0, math.min(earned - host.admitted, X.rules.queued_per_host - Queue.length(host)))
+  return room_with(host, is_outgrown(host) and math.floor(host.fresh / OUTGROWN_EARNS) or host.fresh)
+end
+
+-- Whether so many new URLs of a host may all be queued, whatever they are: then nobody has to look at each.
+function Shelves.has_room_for(host, count)
+  local covering = X.rules.target_domains > 0 and not X.covered
+  if host.flagged > 0 or host.over == 1 or covering or Queue.counts_sections(host, count) then
+    return false
+  end
+  -- Most have room even as if they had outgrown the others, which is dearer to find out.
+  return room_with(host, math.floor(host.fresh / OUTGROWN_EARNS)) >= count or Shelves.room_of(host) >= count
 end
 
 -- Park the URLs of sections that have as many in the queue as they may (T1).

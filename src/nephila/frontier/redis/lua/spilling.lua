@@ -137,7 +137,7 @@ function Spill.pick(keys, args)
 end
 
 local function stub_of(bundle)
-  return cmsgpack.pack({ bundle.member, 2, bundle.id, bundle.count, bundle.ages, bundle.counted and 1 or 0 })
+  return '\2' .. cmsgpack.pack({ bundle.member, bundle.id, bundle.count, bundle.ages, bundle.counted and 1 or 0 })
 end
 
 local function save(host, stub)

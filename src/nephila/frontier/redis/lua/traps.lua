@@ -358,12 +358,12 @@ local function worth_it(tally)
   return tally.fetched >= TRIED and tally.fresh * 4 >= tally.fetched
 end
 
-local function count_outside(host, own, links)
+local function count_outside(host, own, group, positions)
   local kind, by_date = own[1][1], dated(own[1][1])
   local kin = kind:find('?', 1, true) and own[#own - 1][1] or ''
   local good, count = { [kind] = false }, 0
-  for _, url in ipairs(links) do
-    local link = patterns_of(host, url)
+  for _, position in ipairs(positions) do
+    local link = X.patterns[Urls.spell(host, (Links.spelling(group, position)))]
     local other = link[1][1]
     if good[other] == nil then
       local tally = find(host, other)
@@ -431,13 +431,14 @@ function Traps.needs_links(host, seen)
   return not seen.error and not seen.duplicate and says_nothing_new(tallies_of(host, seen.patterns), seen)
 end
 
--- Count a fetch in the tallies of its patterns; whether it brought new content. `links` are the new URLs of its host.
-function Traps.judge(host, seen, links, abroad)
+-- Count a fetch in the tallies of its patterns; whether it brought new content. The new URLs of its host are those at
+-- `positions` of a group of candidates.
+function Traps.judge(host, seen, group, positions, abroad)
   local tallies, result = tallies_of(host, seen.patterns), 'fresh'
   if seen.error or seen.duplicate then
     result = 'wasted'
   elseif says_nothing_new(tallies, seen) then
-    local outside = count_outside(host, seen.patterns, links) + abroad
+    local outside = count_outside(host, seen.patterns, group, positions) + abroad
     result = (outside > 0 and tallies[#tallies].hopes < HOPES) and 'alive' or 'wasted'
   end
   local widest, hour, freed = tallies[#tallies], math.floor(X.wall_s / 3600), false

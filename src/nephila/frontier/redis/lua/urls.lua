@@ -1,10 +1,13 @@
 -- Which URLs of a host are known, and the records of those that were asked for.
 --
--- The index of a host is cut into buckets that stay small (Valkey packs a small hash without pointers), and grows by
--- one bucket at a time: linear hashing, so that no call ever pays for the whole host.
+-- The index of a host is cut into buckets, which are strings of entries one after the other: eight bytes of a fingerprint
+-- (the URL's name) and what is noted of the URL (seven). A bucket is read whole, looked through by `string.find` and, where
+-- it has changed, written whole when the call ends: so all the links of a page cost one MGET and one MSET, whatever
+-- hosts they go to. It grows by one bucket at a time: linear hashing, so that no call ever pays for the whole host.
 
-local byte = string.byte
-local LOAD = 48 -- URLs to a bucket, on average; at most 128 may lie in one for it to stay packed
+local byte, find, sub = string.byte, string.find, string.sub
+local LOAD = 48 -- URLs to a bucket, on average: more make a bucket dearer to write, fewer more room for its key
+local NAME, ENTRY = 8, 15
 
 Urls.QUEUED, Urls.DELAYED, Urls.DONE, Urls.DROPPED, Urls.DEAD = 0, 1, 2, 3, 4
 Urls.COUNTERS = { [2] = 'done', [3] = 'dropped', [4] = 'dead' }
@@ -18,23 +21,103 @@ local function size_of(host)
   return size
 end
 
-local function bucket_number(host, fingerprint, size)
-  if host.buckets == 1 then
-    return 0
+local WORDS = {} -- small numbers as words: making one of a number costs more than a look into a bucket
+for number = 0, 255 do
+  WORDS[number] = string.format('%d', number)
+end
+
+function Urls.word(number)
+  return WORDS[number] or string.format('%d', number)
+end
+local word = Urls.word
+
+local function prefix_of(host)
+  return X.P .. 'u:' .. host.name .. ':'
+end
+
+-- The key of the bucket that a URL of that name belongs to.
+local function key_of(host, name)
+  local number = 0
+  if host.buckets > 1 then
+    local b1, b2, b3, b4 = byte(name, 5, 8)
+    local size = size_of(host)
+    number = (b1 * 16777216 + b2 * 65536 + b3 * 256 + b4) % (size * 2)
+    if number >= host.buckets then
+      number = number - size
+    end
   end
-  local b1, b2, b3, b4 = byte(fingerprint, 5, 8)
-  size = size or size_of(host)
-  local number = (b1 * 16777216 + b2 * 65536 + b3 * 256 + b4) % (size * 2)
-  return number < host.buckets and number or number - size
+  return prefix_of(host) .. word(number)
 end
 
-local NUMBERS = {} -- as words: making one of a number costs more than a look into a bucket
-for number = 0, 4095 do
-  NUMBERS[number] = string.format('%d', number)
+-- The keys of the buckets of many URLs: their names lie `stride` bytes apart in a text, from behind `before` on.
+function Urls.keys_of(host, text, before, stride, count)
+  local keys, prefix, buckets = {}, prefix_of(host), host.buckets
+  if buckets == 1 then
+    local only = prefix .. '0'
+    for at = 1, count do
+      keys[at] = only
+    end
+    return keys
+  end
+  local size, made, from = size_of(host), {}, before + 5
+  local double = size * 2
+  for at = 1, count do
+    local b1, b2, b3, b4 = byte(text, from, from + 3)
+    local number = (b1 * 16777216 + b2 * 65536 + b3 * 256 + b4) % double
+    if number >= buckets then
+      number = number - size
+    end
+    local key = made[number]
+    if key == nil then
+      key = prefix .. word(number)
+      made[number] = key
+    end
+    keys[at], from = key, from + stride
+  end
+  return keys
 end
 
-local function key_of(host, number)
-  return X.P .. 'u:' .. host.name .. ':' .. (NUMBERS[number] or string.format('%d', number))
+-- Buckets, by their keys; what was read in this call is not read again.
+function Urls.fetch(lists)
+  local buckets, missing, asked = X.buckets, {}, 0
+  for _, keys in ipairs(lists) do
+    for _, key in ipairs(keys) do
+      if buckets[key] == nil then
+        buckets[key] = ''
+        asked = asked + 1
+        missing[asked] = key
+      end
+    end
+  end
+  for first = 1, asked, 1000 do
+    local last = math.min(first + 999, asked)
+    local found = redis.call('MGET', unpack(missing, first, last))
+    for at = first, last do
+      buckets[missing[at]] = found[at - first + 1] or ''
+    end
+  end
+end
+
+local function bucket_at(key)
+  local text = X.buckets[key]
+  if text == nil then
+    text = redis.call('GET', key) or ''
+    X.buckets[key] = text
+  end
+  return text
+end
+
+local function put(key, text)
+  X.buckets[key], X.changed_buckets[key] = text, true
+end
+
+-- Where the entry of a name begins in a bucket: a find may also be at home in two entries.
+local function place_of(text, name)
+  local at = find(text, name, 1, true)
+  while at and (at - 1) % ENTRY ~= 0 do
+    at = find(text, name, at + 1, true)
+  end
+  return at
 end
 
 -- What is noted of a URL: kind (0 queued, 1 parked, 2 it has a record), rank, depth, and the number of its bundle, or
@@ -42,18 +125,38 @@ end
 Urls.IN_QUEUE, Urls.ON_SHELF, Urls.HAS_RECORD = 0, 1, 2
 local NOTE = '>BBBI4'
 
-local function noted(host)
-  local notes = X.notes[host.name]
-  if notes == nil then
-    notes = {}
-    X.notes[host.name] = notes
-  end
-  return notes
-end
-
 -- kind, rank, depth, number
 function Urls.read(note)
   return struct.unpack(NOTE, note)
+end
+
+-- The same of a URL by the key of its bucket and its name, and where its entry is; nil when it is not known.
+function Urls.entry(key, name)
+  local text = X.buckets[key]
+  local at = find(text, name, 1, true)
+  if at and (at - 1) % ENTRY ~= 0 then
+    at = place_of(text, name)
+  end
+  if at then
+    local kind, rank, depth, n1, n2, n3, n4 = byte(text, at + 8, at + 14)
+    return kind, rank, depth, n1 * 16777216 + n2 * 65536 + n3 * 256 + n4, at
+  end
+  return nil
+end
+
+-- Note another rank of a URL whose entry begins there.
+function Urls.note_rank(key, at, rank)
+  local text = X.buckets[key]
+  put(key, sub(text, 1, at + 8) .. string.char(rank) .. sub(text, at + 10))
+end
+
+function Urls.pack(kind, rank, depth, number)
+  return struct.pack(NOTE, kind, rank, depth < 255 and depth or 255, number)
+end
+
+-- Note URLs that are new: entries of a bucket that was read.
+function Urls.add(key, entries)
+  put(key, X.buckets[key] .. entries)
 end
 
 local last_kind, last_rank, last_depth, last_number, last_note -- URLs of one bundle are alike
@@ -61,21 +164,23 @@ local last_kind, last_rank, last_depth, last_number, last_note -- URLs of one bu
 function Urls.note(host, fingerprint, kind, rank, depth, number)
   if number ~= last_number or rank ~= last_rank or kind ~= last_kind or depth ~= last_depth then
     last_kind, last_rank, last_depth, last_number = kind, rank, depth, number
-    last_note = struct.pack(NOTE, kind, rank, depth < 255 and depth or 255, number)
+    last_note = Urls.pack(kind, rank, depth, number)
   end
-  noted(host)[fingerprint:sub(1, 8)] = last_note
-end
-
--- Note another rank of a URL, by the part of its fingerprint that names it.
-function Urls.note_rank(host, name, kind, rank, depth, number)
-  noted(host)[name] = struct.pack(NOTE, kind, rank, depth, number)
+  local name, key = sub(fingerprint, 1, NAME), key_of(host, fingerprint)
+  local text = bucket_at(key)
+  local at = place_of(text, name)
+  if at then
+    put(key, sub(text, 1, at + NAME - 1) .. last_note .. sub(text, at + ENTRY))
+  else
+    put(key, text .. name .. last_note)
+  end
 end
 
 -- What is noted of a URL; nil when it is not known.
 function Urls.where(host, fingerprint)
-  local name = fingerprint:sub(1, 8)
-  local note = X.notes[host.name] and X.notes[host.name][name]
-  return note or redis.call('HGET', key_of(host, bucket_number(host, fingerprint)), name) or nil
+  local text = bucket_at(key_of(host, fingerprint))
+  local at = place_of(text, sub(fingerprint, 1, NAME))
+  return at and sub(text, at + NAME, at + ENTRY - 1)
 end
 
 function Urls.has_record(host, fingerprint)
@@ -83,125 +188,58 @@ function Urls.has_record(host, fingerprint)
   return note and note:byte(1) == Urls.HAS_RECORD
 end
 
-local FORMATS, AT_ONCE = {}, 128
-for count = 1, AT_ONCE do
-  FORMATS[count] = string.rep('c8', count)
-end
-
--- The names of many URLs, which are eight bytes each and lie one after the other.
-function Urls.names(text, count)
-  if count <= AT_ONCE then
-    local names = { struct.unpack(FORMATS[count], text) }
-    names[count + 1] = nil -- where the text ends
-    return names
-  end
-  local names = {}
-  for at = 1, count do
-    names[at] = text:sub(8 * at - 7, 8 * at)
-  end
-  return names
-end
-
--- What is noted of many URLs, by their names, bucket by bucket; answers a table by position, false for what is not known.
+-- What is noted of many URLs, by their names; answers a table by position, false for what is not known.
 function Urls.where_all(host, names)
-  local notes, count, found = X.notes[host.name], #names, nil
-  if host.buckets == 1 then
-    if count <= 1000 then
-      found = redis.call('HMGET', key_of(host, 0), unpack(names))
-    else
-      found = {}
-      for first = 1, count, 1000 do
-        local last = math.min(first + 999, count)
-        local values = redis.call('HMGET', key_of(host, 0), unpack(names, first, last))
-        for at = first, last do
-          found[at] = values[at - first + 1]
-        end
-      end
-    end
-  else
-    found = {}
-    local size, buckets, lists, places = size_of(host), host.buckets, {}, {}
-    local double = size * 2
-    for at = 1, count do
-      local b1, b2, b3, b4 = byte(names[at], 5, 8)
-      local number = (b1 * 16777216 + b2 * 65536 + b3 * 256 + b4) % double
-      if number >= buckets then
-        number = number - size
-      end
-      local list = lists[number]
-      if list == nil then
-        lists[number], places[number] = { names[at] }, { at }
-      else
-        local length = #list + 1
-        list[length], places[number][length] = names[at], at
-      end
-    end
-    for number, list in pairs(lists) do
-      local some, key = places[number], key_of(host, number)
-      for first = 1, #list, 1000 do
-        local last = math.min(first + 999, #list)
-        local values = redis.call('HMGET', key, unpack(list, first, last))
-        for at = first, last do
-          found[some[at]] = values[at - first + 1]
-        end
-      end
-    end
-  end
-  if notes then
-    for at = 1, count do
-      found[at] = notes[names[at]] or found[at]
-    end
+  local keys, found = Urls.keys_of(host, table.concat(names), 0, NAME, #names), {}
+  Urls.fetch({ keys })
+  for at, name in ipairs(names) do
+    local text = X.buckets[keys[at]]
+    local place = place_of(text, name)
+    found[at] = place and sub(text, place + NAME, place + ENTRY - 1) or false
   end
   return found
 end
 
 local function split(host)
-  local size = 1
-  while size * 2 <= host.buckets do
-    size = size * 2
+  local size, prefix = size_of(host), prefix_of(host)
+  local old, new, double = prefix .. word(host.buckets - size), host.buckets, size * 2
+  local text, kept, moved = bucket_at(old), {}, {}
+  for at = 1, #text, ENTRY do
+    local b1, b2, b3, b4 = byte(text, at + 4, at + 7)
+    local goes = (b1 * 16777216 + b2 * 65536 + b3 * 256 + b4) % double == new
+    local list = goes and moved or kept
+    list[#list + 1] = sub(text, at, at + ENTRY - 1)
   end
-  local old, new = host.buckets - size, host.buckets
-  local all, moved, gone = redis.call('HGETALL', key_of(host, old)), {}, {}
-  for at = 1, #all, 2 do
-    if struct.unpack('>I4', all[at]:sub(5, 8)) % (size * 2) == new then
-      table.insert(moved, all[at])
-      table.insert(moved, all[at + 1])
-      table.insert(gone, all[at])
-    end
-  end
-  if #gone > 0 then
-    redis.call('HSET', key_of(host, new), unpack(moved))
-    redis.call('HDEL', key_of(host, old), unpack(gone))
-  end
+  put(old, table.concat(kept))
+  put(prefix .. word(new), table.concat(moved))
   host.buckets = host.buckets + 1
 end
 
+-- So many URLs are new; the buckets of their host are split when the call ends.
 function Urls.came(host, count)
   host.urls = host.urls + count
+  X.grown[host.name] = host
   Shard.count('urls', count)
 end
 
--- Write what was noted of a host's URLs, bucket by bucket.
-function Urls.write_notes(host, notes)
-  while host.urls > host.buckets * LOAD do
-    split(host)
-  end
-  local buckets, size = {}, size_of(host)
-  for name, note in pairs(notes) do
-    local number = bucket_number(host, name, size)
-    local fields = buckets[number]
-    if fields == nil then
-      buckets[number] = { name, note }
-    else
-      local length = #fields
-      fields[length + 1], fields[length + 2] = name, note
+-- Write the buckets that have changed.
+function Urls.close()
+  for _, host in pairs(X.grown) do
+    while host.urls > host.buckets * LOAD do
+      split(host)
     end
   end
-  for number, fields in pairs(buckets) do
-    local key = key_of(host, number)
-    for first = 1, #fields, 1000 do
-      redis.call('HSET', key, unpack(fields, first, math.min(first + 999, #fields)))
+  local words, count = {}, 0
+  for key in pairs(X.changed_buckets) do
+    words[count + 1], words[count + 2] = key, X.buckets[key]
+    count = count + 2
+    if count == 1000 then
+      redis.call('MSET', unpack(words, 1, count))
+      count = 0
     end
+  end
+  if count > 0 then
+    redis.call('MSET', unpack(words, 1, count))
   end
 end
 

@@ -1,0 +1,95 @@
+"""F2, F8, N1: what links bring to the frontier on Valkey comes out as it was spelled, and is known from then on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from random import Random
+
+import pytest
+from redis_harness import policy_for
+from valkey_servers import ValkeySingle
+
+from nephila.frontier.redis import RedisFrontier
+from nephila.frontier.redis.opening import Opening
+from nephila.interfaces.frontier import Admission
+from nephila.model.outcome import Done, Release, Settlement
+from nephila.model.record import RecordRef, SegmentId
+from nephila.model.task import Candidate, Level, Pace
+from nephila.node.clock import SystemClock
+from nephila.testing.contracts.frontier import addresses
+from nephila.testing.contracts.frontier_policy import Options
+
+SEED = "https://site.test/seed"
+
+
+@pytest.fixture(scope="module")
+def names() -> Iterator[list[str]]:
+    with ValkeySingle() as valkey:
+        yield valkey.names
+
+
+async def opened(names: list[str], crawl: str) -> RedisFrontier:
+    policy = policy_for(Options(), robots=False)
+    return await RedisFrontier.open(names, crawl, policy, worker="w1", clock=SystemClock(), options=Opening(shards=1))
+
+
+async def fetched(frontier: RedisFrontier, links: Sequence[Candidate] = ()) -> str:
+    """Claim one page, and settle it with those links."""
+    (lease,) = await frontier.claim(1, 60)
+    done = Done(RecordRef(SegmentId("segment"), 0, 90, 100), 200, b"d" * 32, outlinks=len(links))
+    await frontier.settle(lease.token, [Settlement(lease.tasks[0], done, links)], Release(0, Pace(0)))
+    return lease.tasks[0].url
+
+
+def test_links_come_out_as_they_were_spelled(names: list[str]) -> None:
+    """F2, F8: tails that share nothing, little, all, and more than a byte can say with the base of their bundle."""
+    long = "a" * 400
+    spelled = [
+        "https://site.test/",
+        f"https://site.test/{long}",
+        f"https://site.test/{long}/b",
+        f"https://site.test/{long[:254]}",
+        f"https://site.test/{long[:253]}c",
+        f"https://site.test/b{'c' * 600}",
+        "http://site.test/plain",
+        "https://site.test:8443/port",
+        "https://site.test/?query=1",
+        "https://other.test/",
+        f"https://third.test/{long}",
+    ]
+    order = Random(1)
+
+    async def lived_through(turn: int) -> set[str]:
+        frontier = await opened(names, f"spelled-{turn}")
+        await frontier.admit([Candidate(one, 0, Level.IMMEDIATE) for one in addresses(SEED)])
+        order.shuffle(spelled)  # another one is the base
+        await fetched(frontier, [Candidate(one, 1) for one in addresses(*spelled)])
+        found = {await fetched(frontier) for _ in spelled}
+        await frontier.close()
+        return found
+
+    for turn in range(len(spelled)):
+        assert asyncio.run(lived_through(turn)) == set(spelled)
+
+
+def test_what_is_known_stays_known_while_a_host_grows(names: list[str]) -> None:
+    """F2, F8: through hundreds of buckets, by pages of kinds, depths and classes that differ."""
+    order, size, kinds = Random(2), 6_000, 5
+    urls = addresses(*(f"https://site.test/section-{number % 9}/{number}" for number in range(size)))
+
+    async def run() -> None:
+        frontier, added = await opened(names, "growing"), 0
+        for first in range(0, size, 150):
+            some = [*urls[first : first + 150], *order.sample(urls[: first + 1], min(first, 60))]
+            order.shuffle(some)
+            told = await frontier.admit([Candidate(one, order.randrange(kinds)) for one in some])
+            added += told.added
+            assert told == Admission(150, len(some) - 150)
+        assert added == size
+        again = await frontier.admit([Candidate(one, kinds) for one in urls])
+        assert again == Admission(0, size)
+        assert (await frontier.look()).urls == size
+        await frontier.close()
+
+    asyncio.run(run())
