@@ -150,6 +150,7 @@ def test_benches_are_listed_with_what_they_measure() -> None:
         "frontier",
         "pages",
         "polite",
+        "sentence",
         "sitemaps",
         "slo",
         "streams",
