@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import postgres
 import pytest
@@ -15,12 +18,15 @@ from nephila.dedup import LmdbNearIndex, MemoryDigestIndex, SharedDigestIndex
 from nephila.engines.postgres_address import PostgresAddress
 from nephila.engines.postgres_lock import PostgresLock
 from nephila.model.errors import DatabaseAwayError, EngineAwayError, StorageError, UsageError
-from nephila.model.settings import CatalogueSettings, FleetSettings, Settings
+from nephila.model.settings import CatalogueSettings, FleetSettings, Settings, SpoolSettings
 from nephila.node.addressing import identify_with
 from nephila.node.clock import SystemClock
+from nephila.node.directory import CrawlDirectory
+from nephila.node.evidence import Evidence
 from nephila.node.fleet.purging import check_region
 from nephila.node.fleet.quiet import Hold, Quiet
 from nephila.node.fleet.takedown_records import TakedownObjects
+from nephila.node.fleet.trail_shipping import TrailShipper
 from nephila.node.takedown import Order, Takedown, TakedownState
 from nephila.store import ArchivePlace
 from nephila.store.stored_chain import StoredChain
@@ -155,6 +161,9 @@ class Held:
         self.did.append("read")
         return [Takedown("000001", Order((sample_original(1).url,), (), "why", "me"), 1)]
 
+    def flush(self) -> None:
+        """Nothing was told."""
+
     def roll(self) -> None:
         self.did.append("roll")
 
@@ -167,7 +176,7 @@ class Held:
         def left() -> frozenset[str]:
             return frozenset(self.left)
 
-        return Hold(self.orders, identify, self.contents, self.near, working, self.roll, left, lambda: None)
+        return Hold(self.orders, identify, self.contents, self.near, working, self.flush, self.roll, left, lambda: None)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -215,3 +224,28 @@ def test_a_worker_is_quiet_when_nothing_of_it_can_come_any_more(tmp_path: Path) 
         held.near.close()
 
     asyncio.run(run())
+
+
+class Told:
+    """Event file and chain, which note in which thread they are written."""
+
+    def __init__(self) -> None:
+        self.flushed: list[bool] = []
+        self.sealed: list[bool] = []
+
+    def flush(self) -> None:
+        self.flushed.append(threading.current_thread() is threading.main_thread())
+
+    def seal(self, *, now: bool) -> None:
+        assert now
+        self.sealed.append(threading.current_thread() is threading.main_thread())
+
+
+def test_events_are_written_on_the_loop_and_sealed_beside_it(tmp_path: Path, store: SimulatedObjectStore) -> None:
+    """K1, O1: an event that is told while a thread writes the others could be lost, or break off the writing."""
+    told = Told()
+    evidence = cast("Evidence", SimpleNamespace(sink=told, trail=told))
+    settings, clock = SpoolSettings(), SystemClock()
+    shipper = TrailShipper(CrawlDirectory(tmp_path), evidence, "a" * 16, (store, PLACE), settings, clock, print)
+    asyncio.run(shipper._seal())
+    assert (told.flushed, told.sealed) == ([True], [False])

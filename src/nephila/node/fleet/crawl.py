@@ -249,7 +249,6 @@ class FleetCrawl(Crawl):
             post.trail.hurry()
 
         def left() -> frozenset[str]:
-            machinery.evidence.sink.flush()
             spooled = (name for names in post.directory.spooled_writers().values() for name in names)
             return frozenset({*spooled, *(path.name for path in post.trail.left())})
 
@@ -259,6 +258,7 @@ class FleetCrawl(Crawl):
             post.contents,
             machinery.near,
             lambda: self._crew.working,
+            machinery.evidence.sink.flush,
             roll,
             left,
             post.trail.hurry,

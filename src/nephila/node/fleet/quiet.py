@@ -35,6 +35,8 @@ class Hold:
     near: LmdbNearIndex | None
     working: Callable[[], frozenset[object]]
     """What is being worked on now."""
+    flush: Callable[[], None]
+    """Write what was told of events. On the loop, as they are told there."""
     roll: Callable[[], None]
     """Close archive and event file."""
     left: Callable[[], frozenset[str]]
@@ -78,6 +80,7 @@ class Quiet:
         await self._ended(hold.working())
         await self._forget(await asyncio.to_thread(hold.orders))
         await self._ended(hold.working())
+        hold.flush()
         left = await asyncio.to_thread(hold.left)
         hold.roll()
         while left:

@@ -155,17 +155,18 @@ class TrailShipper:
             await self._ship()
 
     async def _ship(self) -> None:
-        await self._in_thread(self._seal)
+        await self._seal()
         writing, _ = self._evidence.sink.writing
         arrived = await self._ship_events(but=writing)
-        await self._in_thread(self._seal)  # what has arrived is in the chain, and need not be here
+        await self._seal()  # what has arrived is in the chain, and need not be here
         for path in arrived:
             path.unlink(missing_ok=True)
         await self._ship_chain()
 
-    def _seal(self) -> None:
+    async def _seal(self) -> None:
+        """Events are written where they are told, on the loop: in a thread some could be lost between two steps."""
         self._evidence.sink.flush()
-        self._evidence.trail.seal(now=True)
+        await self._in_thread(partial(self._evidence.trail.seal, now=True))
 
     async def _ship_events(self, but: str = "") -> list[Path]:
         """Carry the event files, but for the one that is being written; those that have arrived."""
