@@ -53,6 +53,11 @@ class Told:
         return [line for line in self.closing if line.startswith(FAILED)]
 
 
+def _heed_interrupts() -> None:
+    """Whoever was started in the background of a shell ignores Ctrl-C, and so would all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class SideBySide:
     """Runs commands at once. `end` stops what is left of them."""
 
@@ -85,6 +90,7 @@ class SideBySide:
                 return
             process = subprocess.Popen(  # noqa: S603 - ours
                 command,
+                preexec_fn=_heed_interrupts,  # noqa: PLW1509 - one system call, and no lock
                 cwd=self._root,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,

@@ -143,10 +143,10 @@ def test_a_page_that_grows_without_bounds_is_not_read_into_our_memory() -> None:
 
 
 def test_where_a_page_wants_to_go_is_bounded() -> None:
-    """J2, Q5: it goes round in a circle of ever longer names, and is read with the first of them."""
+    """J2, Q5: it wants to go to endless names, then to ever new places, and is read with the first of those."""
     body = """<body>here<script>
-    for (let n = 0; n < 300; n++) setTimeout(() => { location.href = "/go?" + n; }, n);
-    for (let n = 0; n < 20; n++) setTimeout(() => { location.href = "/long?" + "x".repeat(1 << 19); }, 400 + n);
+    for (let n = 0; n < 20; n++) setTimeout(() => { location.href = "/long?" + "x".repeat(1 << 19); }, n);
+    for (let n = 0; n < 300; n++) setTimeout(() => { location.href = "/go?" + n; }, 100 + 20 * n);
     </script></body>"""
     found = shown(body, replace(SETTINGS, time_s=30.0))
     assert isinstance(found, Rendered)
