@@ -103,7 +103,7 @@ class TravellingAliasStorage:
 
     def put(self, domain: str, tally: AliasTally) -> Tallies:
         """Nobody decides for one worker alone."""
-        raise NotImplementedError("rules of a fleet are undone on its servers")
+        raise TypeError(f"rules of a fleet are undone on its servers: {domain}, {tally}")
 
     def changed(self, since: int) -> tuple[int, set[str] | None]:
         """As the interface."""

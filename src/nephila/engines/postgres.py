@@ -206,14 +206,8 @@ class PostgresDatabase:
 
     async def _connected(self) -> Any:  # noqa: ANN401 - untyped
         if self._pool is None:
-            address = self.address
             self._pool = await asyncpg.create_pool(
-                host=address.host,
-                port=address.port,
-                user=address.user,
-                database=address.database,
-                password=address.password.reveal() or None,
-                ssl=address.tls if address.tls is not None else False,
+                **self.address.arguments(),
                 direct_tls=False,
                 timeout=self._settings.connect_timeout_s,
                 command_timeout=self._settings.timeout_s,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from nephila.model.errors import UsageError
@@ -34,6 +35,17 @@ class PostgresAddress:
     database: str
     password: Secret
     tls: ssl.SSLContext | None
+
+    def arguments(self) -> dict[str, Any]:
+        """As the client library takes them."""
+        return {
+            "host": self.host,
+            "port": self.port,
+            "user": self.user,
+            "database": self.database,
+            "password": self.password.reveal() or None,
+            "ssl": self.tls if self.tls is not None else False,
+        }
 
     @classmethod
     def of(cls, settings: CatalogueSettings, environ: Mapping[str, str]) -> PostgresAddress:

@@ -35,12 +35,7 @@ class PostgresLock:
         try:
             async with asyncio.timeout(ANSWER_S):
                 self._connection = await asyncpg.connect(
-                    host=address.host,
-                    port=address.port,
-                    user=address.user,
-                    database=address.database,
-                    password=address.password.reveal() or None,
-                    ssl=address.tls if address.tls is not None else False,
+                    **address.arguments(),
                     server_settings={"application_name": "nephila", **_LINE},
                 )
                 taken = await self._connection.fetchval(

@@ -107,7 +107,7 @@ class FleetFrontier:
 
     async def reap_all(self) -> int:
         """Nobody knows of a fleet that all its workers are dead."""
-        raise NotImplementedError("the leases of a fleet's workers expire one by one")
+        raise TypeError("the leases of a fleet's workers expire one by one")
 
     async def begin_cycle(self) -> bool:
         """Begin a new cycle, unless one is open."""
