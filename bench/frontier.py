@@ -58,6 +58,8 @@ QUICK = ((10_000, 1_000), (200_000, 20_000))
 BUDGETS = {"ratio": 1.3, "us_per_page": 200.0, "anonymous_bytes": 1_000_000_000, "bytes_per_url": 220, "restart_s": 5.0}
 GROUP = 256
 """Pages that are settled in one commit: those that wait for company while the last group is synced."""
+PAGES_PER_S = 950
+"""How fast pages are settled by the frontier's clock: a thousand hosts with a delay of a second allow no more."""
 PER_PAGE = 30
 """New URLs of a page while the store is filled, as when it is measured."""
 FOUND_PER_S = 20_000
@@ -89,7 +91,7 @@ class World:
             recrawl=SimpleRecrawl(RecrawlSettings()),
             budget=replace(BudgetSettings(), first_urls=100_000),
         )
-        self.frontier = LmdbFrontier(path / "frontier", self.clock, policy, threaded=threaded)
+        self.frontier = LmdbFrontier(path / "frontier", self.clock, policy, threaded=threaded, alone=True)
         self.random = random.Random(hosts)
         self.offset = int(time.time() * 1e6)
 
@@ -160,7 +162,7 @@ async def measure(path: Path, hosts: int, groups: int) -> dict[str, Any]:
     pages = links = new = 0
     for group in range(groups + 1):
         work = [(lease, *world.page(lease)) for lease in leases]
-        clock.advance(1.1)
+        clock.advance(GROUP / PAGES_PER_S)
         began_cpu, began = time.process_time(), time.monotonic()
         *settled, leases = await asyncio.gather(
             *(frontier.settle(lease.token, [settlement], release) for lease, settlement, release in work),

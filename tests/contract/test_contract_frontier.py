@@ -20,7 +20,7 @@ from nephila.testing.contracts import frontier_policy as policy_suite
 from nephila.testing.contracts.frontier_policy import Options
 from nephila.testing.memory import MemoryFrontier, Rules
 
-SETTINGS = FrontierSettings(sync=False, linger_ms=0, look_ahead_ms=0, map_bytes=1 << 28)
+SETTINGS = FrontierSettings(linger_ms=0, look_ahead_ms=0, map_bytes=1 << 28)
 
 
 def policy_for(options: Options, *, robots: bool) -> Policy:
@@ -40,11 +40,11 @@ def policy_for(options: Options, *, robots: bool) -> Policy:
 class LmdbHarness:
     """The LMDB frontier in a directory, under a virtual clock."""
 
-    def __init__(self, path: Path, *, threaded: bool, robots: bool = True) -> None:
+    def __init__(self, path: Path, *, threaded: bool, robots: bool = True, alone: bool = False) -> None:
         self.clock = VirtualClock()
         self.robots = robots
         self._path = path
-        self._threaded = threaded
+        self._threaded, self._alone = threaded, alone
         self._crawls = 0
         self._open(Options())
 
@@ -52,7 +52,7 @@ class LmdbHarness:
         self._options = options
         policy = policy_for(options, robots=self.robots)
         folder = self._path / str(self._crawls)
-        self.frontier = LmdbFrontier(folder, self.clock, policy, threaded=self._threaded)
+        self.frontier = LmdbFrontier(folder, self.clock, policy, threaded=self._threaded, alone=self._alone)
 
     @property
     def view(self) -> LmdbFrontier:
@@ -118,13 +118,17 @@ def run_check(harness: LmdbHarness | MemoryHarness, check: str) -> Coroutine[Any
 
 
 @pytest.mark.parametrize("robots", [True, False], ids=["robots", "no-robots"])
-@pytest.mark.parametrize("threaded", [True, False], ids=["threaded", "in-place"])
+@pytest.mark.parametrize(
+    ("threaded", "alone"), [(True, True), (False, True), (False, False)], ids=["threaded", "in-place", "shared"]
+)
 @pytest.mark.parametrize("check", CHECKS)
-def test_the_lmdb_frontier_keeps_its_promises(tmp_path: Path, check: str, threaded: bool, robots: bool) -> None:
+def test_the_lmdb_frontier_keeps_its_promises(
+    tmp_path: Path, check: str, threaded: bool, alone: bool, robots: bool
+) -> None:
     """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5: the check."""
 
     async def run() -> None:
-        harness = LmdbHarness(tmp_path / "frontier", threaded=threaded, robots=robots)
+        harness = LmdbHarness(tmp_path / "frontier", threaded=threaded, robots=robots, alone=alone)
         try:
             await run_check(harness, check)
         finally:

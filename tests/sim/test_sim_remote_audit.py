@@ -12,8 +12,8 @@ import pytest
 from crashes import World
 from simulation import PATIENT
 
+from nephila.engines.disk import Disk
 from nephila.node.audit import Audit, audit
-from nephila.store.disk import Disk
 from nephila.store.rotation import WARC_SUFFIX
 from nephila.testing.objects import SimulatedObjectStore, Weather
 from nephila.testing.web import SimulatedWeb, WebSpec

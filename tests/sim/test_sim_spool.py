@@ -16,6 +16,7 @@ from crashes import World
 from simulation import PATIENT, Recorder
 from three_books import check_books, check_whole, contents
 
+from nephila.engines.disk import LocalDisk
 from nephila.model.errors import StoreAwayError, StoreRefusedError
 from nephila.model.events import EventKind
 from nephila.model.settings import Settings
@@ -25,7 +26,6 @@ from nephila.node.directory import CrawlDirectory
 from nephila.node.ground import Ground
 from nephila.node.wiring import build
 from nephila.seeds import ArgumentSeeds
-from nephila.store.disk import LocalDisk
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
 from nephila.testing.objects import STORMY, SimulatedObjectStore, Weather

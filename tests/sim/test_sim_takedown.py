@@ -14,10 +14,10 @@ from crashes import World
 from simulation import PATIENT, Simulated, simulate
 from warc_checks import check_archives
 
+from nephila.engines.disk import LocalDisk
 from nephila.model.events import Event, EventKind
 from nephila.node.audit import audit
 from nephila.node.takedown import Order, Takedown, TakedownFolder, TakedownState
-from nephila.store.disk import LocalDisk
 from nephila.store.readback import units
 from nephila.store.reader import WarcReader, WarcRecord
 from nephila.store.rewriting import Rewriting, write_draft

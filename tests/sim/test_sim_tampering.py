@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from simulation import PATIENT, simulate
 
+from nephila.engines.disk import LocalDisk, LookingDisk
 from nephila.model.errors import StorageError
 from nephila.model.settings import Settings
 from nephila.node.audit import Audit, audit
-from nephila.store.disk import LocalDisk, LookingDisk
 from nephila.store.reader import WarcReader
 from nephila.store.receipt import check_sealed, replace_sealed
 from nephila.store.trail import Trail

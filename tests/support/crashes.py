@@ -19,6 +19,7 @@ from typing import Any
 
 from simulation import PATIENT, Recorder
 
+from nephila.engines.disk import Disk, DiskFile, LocalDisk
 from nephila.interfaces.renderer import Renderer
 from nephila.model.events import Event
 from nephila.model.settings import Settings
@@ -31,7 +32,6 @@ from nephila.node.wiring import build
 from nephila.pipeline import Pipeline
 from nephila.seeds import ArgumentSeeds
 from nephila.store import MARKER
-from nephila.store.disk import Disk, DiskFile, LocalDisk
 from nephila.testing.clock import VirtualClock
 from nephila.testing.disk import ForgetfulDisk
 from nephila.testing.loop import run_virtual

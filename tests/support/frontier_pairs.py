@@ -169,7 +169,6 @@ def some_rules(random: Random, *, robots: bool) -> Policy:
     """The settings of a crawl."""
     return Policy(
         FrontierSettings(
-            sync=False,
             linger_ms=0,
             map_bytes=1 << 26,
             cooldown_s=random.choice([0.0, 0.0, 500.0]),
@@ -210,7 +209,7 @@ class Pair:
         self.clock = VirtualClock()
         self.policy = policy
         rules = Rules(**{field.name: getattr(policy, field.name) for field in fields(Rules)})
-        self.disk = LmdbFrontier(self.folder, self.clock, policy, threaded=False)
+        self.disk = LmdbFrontier(self.folder, self.clock, policy, threaded=False, alone=True)
         self.model = MemoryFrontier(self.clock, rules)
         self.held: list[tuple[Lease, list[Task]]] = []
         self.old: list[Lease] = []
@@ -388,7 +387,7 @@ class Pair:
         self.loop.run_until_complete(self.disk.close())
         if reboot:
             self.clock.reboot()
-        self.disk = LmdbFrontier(self.folder, self.clock, self.policy, threaded=False)
+        self.disk = LmdbFrontier(self.folder, self.clock, self.policy, threaded=False, alone=True)
         self.loop.run_until_complete(self.model.reopen())
 
     # What both tell

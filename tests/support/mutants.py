@@ -16,6 +16,7 @@ from nephila.fetch import HttpFetcher
 from nephila.fetch.turns import AddressTurns
 from nephila.frontier.embedded import LmdbFrontier, settling, upkeep
 from nephila.frontier.embedded.book import Book
+from nephila.frontier.embedded.journal import Journal
 from nephila.interfaces.frontier import Admission, Settled
 from nephila.model.outcome import RulesKind, RulesLearned
 from nephila.node.bookkeeper import Bookkeeper
@@ -238,6 +239,26 @@ def dropped_bytes_believed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TroubledFile, "rewrite", lambda *_: None)
 
 
+def journal_not_synced(patch: pytest.MonkeyPatch) -> None:
+    """Verbs of the frontier are answered before the journal has them for certain."""
+    sync = TroubledFile.sync
+    append = Journal.append
+
+    def appended(self: Journal, *arguments: Any) -> int:
+        patch.setattr(TroubledFile, "sync", lambda _: None)
+        try:
+            return append(self, *arguments)
+        finally:
+            patch.setattr(TroubledFile, "sync", sync)
+
+    patch.setattr(Journal, "append", appended)
+
+
+def journal_not_read(patch: pytest.MonkeyPatch) -> None:
+    """What the journal has and the store has not is passed over."""
+    patch.setattr(Journal, "records", lambda *_: [])
+
+
 MUTANTS: tuple[Mutant, ...] = (
     no_sync_before_confirm,
     settled_before_stored,
@@ -260,4 +281,6 @@ MUTANTS: tuple[Mutant, ...] = (
     confirmed_past_unsettled,
     listed_before_confirmed,
     dropped_bytes_believed,
+    journal_not_synced,
+    journal_not_read,
 )

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from nephila.engines.disk import Disk
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.renderer import Renderer
 from nephila.model.events import Event, EventKind
@@ -16,7 +17,6 @@ from nephila.node.directory import CrawlDirectory
 from nephila.node.ground import Ground
 from nephila.node.wiring import build
 from nephila.seeds import ArgumentSeeds
-from nephila.store.disk import Disk
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
 from nephila.testing.web import Auditor, AuditReport, SimulatedNetwork, SimulatedWeb, TrapFigures, WebSpec
@@ -28,7 +28,7 @@ PATIENT = replace(
     scope=replace(DEFAULTS.scope, mode="all"),
     limits=replace(DEFAULTS.limits, max_wait_s=3600.0),
     fetch=replace(DEFAULTS.fetch, allow_addresses=("127.0.0.0/8",)),
-    frontier=replace(DEFAULTS.frontier, sync=False, map_bytes=1 << 30),
+    frontier=replace(DEFAULTS.frontier, map_bytes=1 << 30),
 )
 """Follows every link, waits for every retry; nothing is synced, because the machine is not going to lose power."""
 

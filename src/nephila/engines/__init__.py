@@ -1,1 +1,1 @@
-"""Connections to the servers of a fleet: what the stages that keep their state there share."""
+"""What stages stand on and share: connections to the servers of a fleet, and the disk of this machine."""

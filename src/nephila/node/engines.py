@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nephila.dedup import LmdbDigestIndex, SharedLearning
+from nephila.engines.disk import LOCAL_DISK
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.book import Policy
 from nephila.frontier.embedded.sharing import Sharing
 from nephila.frontier.schedule import SimpleRecrawl
 from nephila.interfaces.catalogue import Catalogue
-from nephila.interfaces.clock import Clock
 from nephila.interfaces.duplicates import DigestIndex, SharedDigests
 from nephila.interfaces.network import SharedNames
 from nephila.interfaces.renderer import Renderer, Shelf
@@ -23,6 +24,9 @@ from .cataloguing import open_catalogue
 from .directory import CrawlDirectory
 from .evidence import Afar
 from .frontiers import NodeFrontier
+
+if TYPE_CHECKING:
+    from .ground import Ground
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +59,30 @@ class Engines:
 def embedded_engines(
     directory: CrawlDirectory,
     settings: Settings,
-    clock: Clock,
+    ground: Ground,
     stack: AsyncExitStack,
     *,
     sharing: Sharing | None,
-    threaded: bool,
+    alone: bool,
     tell: Callable[[str, str], None] | None = None,
 ) -> Engines:
     """Everything in the crawl directory, but for a catalogue that the settings have elsewhere; closed by `stack`.
 
-    `tell` hears of a database that goes away and comes back.
+    `alone`: no other process fetches. `tell` hears of a database that goes away and comes back.
     """
     joining = sharing is not None
     policy = policy_of(settings, sharing)
-    frontier = LmdbFrontier(directory.frontier, clock, policy, threaded=threaded, joining=joining)
+    frontier = LmdbFrontier(
+        directory.frontier,
+        ground.clock,
+        policy,
+        threaded=ground.threaded,
+        joining=joining,
+        alone=alone,
+        disk=ground.disk or LOCAL_DISK,
+    )
     stack.push_async_callback(frontier.close)
-    duplicates = LmdbDigestIndex(directory.duplicates, clock.boot_id(), joining=joining)
+    duplicates = LmdbDigestIndex(directory.duplicates, ground.clock.boot_id(), joining=joining)
     stack.callback(duplicates.close)
     catalogue = open_catalogue(directory, settings, secret=frontier.secret, tell=tell)
     stack.callback(catalogue.close)

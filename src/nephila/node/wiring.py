@@ -16,6 +16,7 @@ from nephila.dedup import (
     LmdbRenderings,
     NearRule,
 )
+from nephila.engines.disk import LOCAL_DISK
 from nephila.fetch import (
     AddressGuard,
     DnsResolver,
@@ -52,7 +53,6 @@ from nephila.pipeline import (
 )
 from nephila.politeness import StandardPoliteness, address_ledger
 from nephila.render import FolderShelf
-from nephila.store import LocalDisk
 from nephila.urls import Identifier
 
 from .addressing import aliases_of, identifier_of, identify_with, scope_of
@@ -160,10 +160,10 @@ def assemble(
     engines = seat.engines or embedded_engines(
         directory,
         settings,
-        clock,
+        ground,
         stack,
         sharing=seat.sharing,
-        threaded=ground.threaded,
+        alone=not joining and not seat.supervises,
         tell=warnings_of(events, clock),
     )
     frontier, catalogue, duplicates = engines.frontier, engines.catalogue, engines.duplicates
@@ -172,7 +172,7 @@ def assemble(
     if near is not None:
         stack.callback(near.close)
     aliases, absences, listings, renderings = _learned(directory, settings, identifier, clock, stack, seat)
-    medium = Medium(clock, ground.disk or LocalDisk(), ground.objects)
+    medium = Medium(clock, ground.disk or LOCAL_DISK, ground.objects)
     writer = Writer(engines.writer or seat.number, frontier.secret, joining, engines.known, events, fail, trail)
     books = Books(frontier, catalogue, duplicates, near, (aliases, absences, listings, renderings))
     kept = archiving(directory, settings, medium, writer, books, stack)

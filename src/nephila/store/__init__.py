@@ -6,8 +6,9 @@ table of contents. The rest are their parts: records (`warc`, `metadata`, `captu
 `place`), and S3 (`s3`, imported where it is asked for).
 """
 
+from nephila.engines.disk import Disk, LocalDisk
+
 from .catalogue import SqliteCatalogue
-from .disk import Disk, LocalDisk
 from .journal import RowJournal
 from .local import LocalArchive
 from .place import MARKER, ArchivePlace

@@ -20,10 +20,10 @@ from functools import lru_cache
 from json.encoder import encode_basestring_ascii as _quoted
 from pathlib import Path
 
+from nephila.engines.disk import Disk, DiskFile
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.record import SegmentId
 
-from .disk import Disk, DiskFile
 from .line_sort import LineSort
 from .reader import WarcReader, WarcRecord
 from .rotation import index_name

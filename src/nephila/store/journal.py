@@ -22,11 +22,11 @@ from typing import Any
 import msgspec
 from isal import isal_zlib
 
+from nephila.engines.disk import Disk
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.noun import noun
 from nephila.model.record import SegmentId
 
-from .disk import Disk
 from .segment import refused
 
 JOURNAL_SUFFIX = ".rows"

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from .disk import Disk, DiskFile
+from nephila.engines.disk import Disk, DiskFile
 
 HELD_BYTES = 4_000_000
 """Of lines in memory, about; sorting them and laying them down takes a tenth of that again."""

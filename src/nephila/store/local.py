@@ -20,6 +20,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from nephila.engines.disk import Disk, DiskFile
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import StorageError
@@ -29,7 +30,6 @@ from nephila.model.settings import ArchiveSettings
 from . import warc
 from .capture import EncodedCapture, encode_capture
 from .cdxj import write_index
-from .disk import Disk, DiskFile
 from .member import deflated
 from .readback import Decode, capture_of, whole_units
 from .reader import WarcReader

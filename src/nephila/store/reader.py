@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from isal import isal_zlib
 
+from nephila.engines.disk import DiskFile
 from nephila.model.errors import StorageError
 
-from .disk import DiskFile
 from .member import HEADER
 
 MAX_RECORD_BYTES = 1 << 30

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from nephila.engines.disk import Disk
 from nephila.model.errors import StorageError
 
-from .disk import Disk
 from .trail import Trail, digest_of
 from .trail_check import TrailCheck
 from .trail_line import Receipt

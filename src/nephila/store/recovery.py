@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nephila.engines.disk import Disk, DiskFile
 from nephila.model.errors import StorageError
 
-from .disk import Disk, DiskFile
 from .readback import units
 from .reader import DamagedArchiveError, WarcReader
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from nephila.engines.disk import Disk, DiskFile
 from nephila.interfaces.objects import ObjectStore
 
-from .disk import Disk, DiskFile
 from .remote import RemoteFile
 
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from nephila.engines.disk import Disk, DiskFile
 from nephila.model.errors import StorageError
 from nephila.model.record import SegmentId
 
-from .disk import Disk, DiskFile
 from .metadata import NOTE, MetadataFields
 from .readback import units
 from .reader import WarcReader, WarcRecord

@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from nephila.engines.disk import Disk, DiskFile
 from nephila.model.errors import StorageError
 from nephila.model.record import SegmentId
 
-from .disk import Disk, DiskFile
 from .rotation import SegmentKey
 
 MAX_DESCRIPTORS = 64

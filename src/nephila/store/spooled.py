@@ -22,13 +22,13 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
+from nephila.engines.disk import Disk
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.interfaces.objects import ObjectBody, ObjectStore
 from nephila.model.errors import StorageError
 from nephila.model.record import Capture, SegmentId, StoredCapture
 from nephila.model.summary import SpoolStanding
 
-from .disk import Disk
 from .journal import JOURNAL_SUFFIX
 from .local import LocalArchive
 from .place import ArchivePlace

@@ -22,10 +22,10 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from nephila.engines.disk import Disk, DiskFile, LocalDisk
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import StorageError
 
-from .disk import Disk, DiskFile, LocalDisk
 from .rotation import INDEX_SUFFIX, WARC_SUFFIX, index_name
 from .trail_line import NO_HASH, Receipt, Seal, TrailLine, instant, read_line, spelled
 

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from .disk import Disk, LocalDisk
+from nephila.engines.disk import Disk, LocalDisk
+
 from .line_sort import LineSort
 from .rotation import WARC_SUFFIX
 from .trail import ARCHIVES, CHAINS, EVENTS, FIRST, SUFFIX, digest_of, raw_lines

@@ -13,9 +13,9 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nephila.engines.disk import Disk
 from nephila.model.errors import StorageError
 
-from .disk import Disk
 from .rotation import WARC_SUFFIX
 from .stored_chain import TAKEDOWNS
 from .trail import ARCHIVES, CHAINS, FIRST, SUFFIX, lines_of

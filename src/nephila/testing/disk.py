@@ -136,7 +136,7 @@ class MemoryFile:
 
 
 class ForgetfulDisk:
-    """Implements `nephila.store.disk.Disk`."""
+    """Implements `nephila.engines.disk.Disk`."""
 
     def __init__(self, capacity: int | None = None) -> None:
         self.capacity = capacity

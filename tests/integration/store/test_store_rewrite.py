@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nephila.store.disk import LocalDisk
+from nephila.engines.disk import LocalDisk
 
 
 @pytest.mark.parametrize(("offset", "size"), [(0, 3_000_000), (1_000_001, 1_500_000), (2_999_999, 1), (5, 0)])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nephila.store.disk import LocalDisk
+from nephila.engines.disk import LocalDisk
 from nephila.store.line_sort import LineSort
 from nephila.testing.disk import ForgetfulDisk
 

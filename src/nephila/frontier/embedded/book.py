@@ -42,8 +42,8 @@ from .records import (
 from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, QUEUE, ROBOTS, STATE, Tables
 
 if TYPE_CHECKING:
+    from .noting import NotedTransaction
     from .sharing import Sharing
-    from .tables import Txn
 
 pack = msgspec.msgpack.Encoder().encode
 read_url = msgspec.msgpack.Decoder(UrlRecord).decode
@@ -121,7 +121,7 @@ class Book:
         "totals", "txn", "wall_s", "web",
     )  # fmt: skip
 
-    def __init__(self, txn: Txn, tables: Tables, timeline: Timeline, policy: Policy, wall_s: int) -> None:
+    def __init__(self, txn: NotedTransaction, tables: Tables, timeline: Timeline, policy: Policy, wall_s: int) -> None:
         self.txn = txn
         self.tables = tables
         self.db = tables.db

@@ -37,7 +37,7 @@ class LmdbCensus:
     def domains(self, after: bytes, limit: int) -> tuple[list[DomainFigures], bytes]:
         """The next domains after a mark (empty for the first), and the mark to go on from; empty at the end."""
         found: list[DomainFigures] = []
-        with self._tables.env.begin() as txn, txn.cursor(db=self._tables.web) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._tables.web) as cursor:
             going = cursor.set_range(after)
             while going and len(found) < limit:
                 prefix = cursor.key()[:DOMAIN_KEY_BYTES]
@@ -49,7 +49,7 @@ class LmdbCensus:
 
     def named(self, names: Sequence[str]) -> list[DomainFigures]:
         """Those of some domains that are known."""
-        with self._tables.env.begin() as txn:
+        with self._tables.look() as txn:
             found = [self._domain(txn, self._tables.domain_key(name)) for name in names]
         return [one for one in found if one is not None]
 
@@ -57,12 +57,12 @@ class LmdbCensus:
         """Hosts of a domain in the order of their keys, after the one of that name."""
         prefix = self._tables.domain_key(domain)
         start = self._tables.host_key(after) + b"\xff" if after else prefix + bytes(6) + b"\xff"
-        with self._tables.env.begin() as txn:
+        with self._tables.look() as txn:
             return [self._host(txn, key, host) for key, host in self._hosts_of(txn, prefix, limit, start)]
 
     def longest_wait_s(self) -> float:
         """How long the ready host that has waited longest has had work; 0 when none is ready (F7)."""
-        with self._tables.env.begin() as txn, txn.cursor(db=self._tables.db["ready"]) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._tables.db["ready"]) as cursor:
             if not cursor.set_range(bytes((order.STARVING_LANE,))):
                 return 0.0
             since = int.from_bytes(cursor.key()[1:9], "big")
@@ -70,7 +70,7 @@ class LmdbCensus:
 
     def loan(self, token: Token) -> Loan | None:
         """What a worker outside holds under a token; None when that is nothing, or not his."""
-        with self._tables.env.begin() as txn:
+        with self._tables.look() as txn:
             raw = txn.get(token.to_bytes(8, "big"), db=self._tables.db["leases"])
             if raw is None:
                 return None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import lmdb
 
+from nephila.engines.disk import LOCAL_DISK, Disk
 from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 from nephila.frontier.timeline import Timeline
@@ -22,23 +23,41 @@ from . import admission, claiming, forgetting, lending, orders, replaying, retur
 from .book import Book, Policy, read_anchor, read_url
 from .group import GroupCommitter
 from .marks import PARKED
+from .noting import NotedTransaction
 from .records import Totals
 from .tables import open_tables, pending_key, refused
 from .view import LmdbFrontierView
+from .writing import open_writing
 
 
 class LmdbFrontier:
     """One writer's handle on the frontier of a crawl directory. `view` is its reading side."""
 
     def __init__(
-        self, path: Path, clock: Clock, policy: Policy, *, threaded: bool = True, joining: bool = False
+        self,
+        path: Path,
+        clock: Clock,
+        policy: Policy,
+        *,
+        threaded: bool = True,
+        joining: bool = False,
+        alone: bool = False,
+        disk: Disk = LOCAL_DISK,
     ) -> None:
-        """`joining`: another process has opened it and looks after it as a whole."""
-        self._tables = open_tables(path, map_bytes=policy.settings.map_bytes, sync=policy.settings.sync)
+        """`joining`: another process has opened it and looks after it as a whole. `alone`: nobody else claims from it.
+
+        Who is alone makes groups durable in a journal on `disk`, and commits the store now and then; others may still
+        write what a person wants, and wait for that a moment.
+        """
+        settings = policy.settings
+        self._tables = open_tables(path, map_bytes=settings.map_bytes, sync=settings.sync)
+        commit_ms = settings.commit_ms if alone and settings.sync else 0
+        writing = open_writing(self._tables, disk, path, clock.steady_ms, commit_ms, joining=joining)
         with self._tables.env.begin() as txn:
             raw = txn.get(b"anchor", db=self._tables.db["meta"])
         self.timeline = Timeline(clock, None if raw is None else read_anchor(raw))
-        self._group = GroupCommitter(self._tables, self.timeline, clock, policy, threaded=threaded)
+        self._group = GroupCommitter(self._tables, writing, self.timeline, clock, policy, threaded=threaded)
+        self._tables.show = self._group.show
         self._group.observe = _observe
         self._group.after_commit = self._publish
         self._totals = Totals()
@@ -107,11 +126,14 @@ class LmdbFrontier:
 
     def refresh(self) -> FrontierSnapshot:
         """Counters as of the last commit of any process: a look at the store, some forty microseconds."""
+        if self._group.is_held:  # then nobody else can have written
+            return self.snapshot()
         commits = self._commits
         with self._tables.env.begin(db=self._tables.web) as txn:
             if txn.id() == self._seen:
                 return self.snapshot()
-            observed = _observe(Book(txn, self._tables, self.timeline, self._group.policy, 0))
+            looking = NotedTransaction(txn, self._tables.web)
+            observed = _observe(Book(looking, self._tables, self.timeline, self._group.policy, 0))
         if self._commits == commits:  # else a commit of our own was faster, and knows more
             self._totals, self._next, self._seen = observed
         return self.snapshot()
@@ -260,8 +282,8 @@ class LmdbFrontier:
         """Finish what was handed in, sync and close."""
         if self._tables.referrers and self.timeline.is_of_this_boot:
             await self._group.run(lambda book: book.count_referrers())
-        await self._group.close()
         try:
+            await self._group.close()
             self._tables.env.sync(True)
         except lmdb.Error as error:
             raise refused(error) from error

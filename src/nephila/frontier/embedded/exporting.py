@@ -126,7 +126,7 @@ class LmdbExport:
         while after is not None:
             found: list[Row] = []
             until, read = self._clock_s() + READ_S, 0
-            with self._tables.env.begin() as txn, txn.cursor(db=self._tables.db[name]) as cursor:
+            with self._tables.look() as txn, txn.cursor(db=self._tables.db[name]) as cursor:
                 going = cursor.set_range(after)
                 while going and read < ROWS_AT_ONCE and self._clock_s() < until:
                     found += tell(txn, cursor.key(), cursor.value())

@@ -1,12 +1,12 @@
-"""Group commits: verbs that arrive together share one transaction and one sync.
+"""Group commits: verbs that arrive together share one sync.
 
-A verb is a plain function on a `Book`. It is handed in, waits a moment for company, runs with the others in one write
-transaction and answers when that is durable. On a real loop the transaction runs in a thread of its own (LMDB wants a
-transaction to stay in one thread, and a sync must not stop the loop); under virtual time it runs in place, so that
-nothing depends on threads.
+A verb is a plain function on a `Book`. It is handed in, waits a moment for company, runs with the others as one group
+and answers when that is durable (`writing` has the two ways to that). On a real loop groups run in a thread of their
+own (LMDB wants a transaction to stay in one thread, and a sync must not stop the loop); under virtual time they run in
+place, so that nothing depends on threads.
 
 What must stay true: a verb that raises takes nothing of itself into the store and harms no other verb of its group. The
-group is then rolled back and each verb run in a transaction of its own.
+group is then rolled back and each verb run as a group of its own.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar, TypeVarTuple
 
 import lmdb
 
 from nephila.frontier.timeline import Timeline
 from nephila.interfaces.clock import Clock
-from nephila.model.errors import MemoryShortageError
+from nephila.model.errors import MemoryShortageError, StorageError
 
 from .book import Book, Policy
 from .tables import Tables, refused
+from .writing import Writing
 
 T = TypeVar("T")
 Given = TypeVarTuple("Given")
@@ -36,14 +38,18 @@ MAX_GROUP = 512
 class GroupCommitter:
     """Runs verbs in group commits."""
 
-    def __init__(self, tables: Tables, timeline: Timeline, clock: Clock, policy: Policy, *, threaded: bool) -> None:
+    def __init__(
+        self, tables: Tables, writing: Writing, timeline: Timeline, clock: Clock, policy: Policy, *, threaded: bool
+    ) -> None:
         self._tables = tables
+        self._writing = writing
         self._timeline = timeline
         self._clock = clock
         self.policy = policy
         self._waiting: list[tuple[Act, asyncio.Future[Any]]] = []
         self._runner: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "nephila-frontier") if threaded else None
+        self._timer: asyncio.TimerHandle | None = None
         self.observe: Callable[[Book], Any] = lambda _: None
         """Called inside every transaction, last: reads what the snapshot shows."""
         self.after_commit: Callable[[Any], None] = lambda _: None
@@ -53,6 +59,23 @@ class GroupCommitter:
     def is_idle(self) -> bool:
         """Whether no verb waits or runs: what the store says now is what a verb that comes now would find."""
         return not self._waiting and (self._runner is None or self._runner.done())
+
+    @property
+    def is_held(self) -> bool:
+        """Whether verbs have answered whose changes the store does not show yet."""
+        return self._writing.is_held
+
+    def show(self) -> None:
+        """Let the store show all that was answered: for those who look at more than one key of it."""
+        if not self._writing.is_held:
+            return
+        try:
+            if self._thread is None:
+                self._writing.let_go()
+            else:
+                self._thread.submit(self._writing.let_go).result()
+        except lmdb.Error as error:
+            raise _told(error) from error
 
     def run(self, verb: Callable[[Book, *Given], T], *given: *Given) -> asyncio.Future[T]:
         """Run one verb durably, with what it takes besides the book.
@@ -68,8 +91,12 @@ class GroupCommitter:
         return future
 
     def run_now(self, verb: Callable[[Book], T]) -> T:
-        """Run one verb in a transaction of its own, in place. For opening and closing, when no loop runs."""
+        """Run one verb in a transaction of its own, in place. For opening and closing, when no loop runs.
+
+        The store is committed at once: a transaction belongs to the thread that began it, and groups have their own.
+        """
         answer: T | Exception = self._attempt([(verb, ())])[0]
+        self._writing.let_go()
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -78,12 +105,18 @@ class GroupCommitter:
         """Wait for what was handed in, then end the thread."""
         while self._runner is not None and not self._runner.done():
             await asyncio.wait([self._runner])
-        if self._thread is not None:
-            self._thread.shutdown(wait=True)
+        self._rest_timer()
+        try:
+            self.show()
+        finally:
+            if self._thread is not None:
+                self._thread.shutdown(wait=True)
+            self._writing.close()
 
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
         group: list[tuple[Act, asyncio.Future[Any]]] = []
+        self._rest_timer()
         try:
             while self._waiting:
                 if self.policy.settings.linger_ms:
@@ -101,10 +134,25 @@ class GroupCommitter:
                         future.set_exception(answer)
                     else:
                         future.set_result(answer)
+            if self._writing.is_held:
+                self._timer = loop.call_later(self.policy.settings.commit_ms / 1000, self._let_go_soon)
         except asyncio.CancelledError:
             for _, future in group:
                 future.cancel()
             raise
+
+    def _rest_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _let_go_soon(self) -> None:
+        """Nothing came for a while: commit what is held. What fails is told to the next who comes, or at the end."""
+        if self._thread is None:
+            with suppress(lmdb.Error, StorageError):
+                self._writing.let_go()
+        else:
+            self._thread.submit(self._writing.let_go)
 
     def _abandon(self, runner: asyncio.Task[None]) -> None:
         """The loop ends and took the runner with it: nobody may wait for an answer that will not come."""
@@ -114,16 +162,18 @@ class GroupCommitter:
                 future.cancel()
 
     def _attempt(self, acts: list[Act]) -> list[Any]:
-        """Commit the group; where that fails, each verb alone, its exception as its answer."""
+        """Commit the group; where that fails, each verb alone, its exception as its answer. A disk fails for all."""
         try:
             return self._commit(acts)
+        except StorageError as error:
+            return [error] * len(acts)
         except Exception as error:  # noqa: BLE001 - every exception is handed to the caller whose verb it was
             if len(acts) == 1:
                 return [_told(error)]
         return [self._attempt([act])[0] for act in acts]
 
     def _commit(self, acts: list[Act]) -> list[Any]:
-        with self._tables.env.begin(db=self._tables.web, write=True) as txn:
+        with self._writing.group() as txn:
             book = Book(txn, self._tables, self._timeline, self.policy, self._clock.wall_ms() // 1000)
             answers = [verb(book, *given) for verb, given in acts]
             book.write_back()

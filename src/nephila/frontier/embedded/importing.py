@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from nephila.engines.disk import LOCAL_DISK
 from nephila.frontier import order
 from nephila.frontier.health import Health
 from nephila.frontier.lifecycle import State
@@ -58,6 +59,7 @@ from .sections import section_of
 from .shelving import NO_GROUP, shelve
 from .tables import PREFIX_BYTES, URL, Tables, begin_import, end_import, pending_key, shorten
 from .tallies import put_tally
+from .writing import EachCommitted
 
 BATCH = 1_000
 """Rows in one transaction."""
@@ -83,7 +85,7 @@ def import_into(
     tables = begin_import(path, map_bytes=policy.settings.map_bytes, secret=int(crawl.secret, 16))
     try:
         timeline = Timeline(clock, _anchor(clock))
-        group = GroupCommitter(tables, timeline, clock, policy, threaded=False)
+        group = GroupCommitter(tables, EachCommitted(tables, LOCAL_DISK, path), timeline, clock, policy, threaded=False)
         shift = Shift(crawl, order.step_ms(policy.priority), ordered=policy.ordered)
         coming = _Arrival(tables, shift, identify)
         group.run_now(lambda book: coming.begin(book, crawl))

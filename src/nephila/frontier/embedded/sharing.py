@@ -15,12 +15,9 @@ moment, and leaves the rest:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .book import Book, read_lease
-
-if TYPE_CHECKING:
-    import lmdb
+from .noting import NotedCursor
 
 WINDOW = 8
 """Entries of a lane among which a familiar host is looked for: with two processes, one in 256 claims finds none."""
@@ -55,7 +52,7 @@ def _pages_leased(book: Book) -> int:
         return sum(len(read_lease(raw).entries) for raw in cursor.iternext(keys=False, values=True))
 
 
-def familiar(cursor: lmdb.Cursor[bytes], sharing: Sharing) -> bytes:
+def familiar(cursor: NotedCursor, sharing: Sharing) -> bytes:
     """The first of the next few entries whose host falls to this process; where none does, the first."""
     first = cursor.key()
     wanted = sharing.number % sharing.among

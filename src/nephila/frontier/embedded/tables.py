@@ -43,6 +43,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,8 @@ from nephila.urls import registrable_domain
 
 if TYPE_CHECKING:
     from lmdb import _Database as Database
+
+    from .noting import Written
 
     Txn = lmdb.Transaction[bytes]
 
@@ -83,10 +86,39 @@ LOCK_BYTES = 64 * 1024
 """Of LMDB's lock file: a thousand readers of 64 bytes."""
 
 
+class Recent:
+    """Robots rules that are durable in the journal and not yet in the store, for the page that waits for them."""
+
+    __slots__ = ("_of_origins", "_of_rules", "_origins", "_rules")
+
+    def __init__(self, origins: Database, rules: Database) -> None:
+        self._origins, self._rules = origins, rules
+        self._of_origins: dict[bytes, bytes | None] = {}
+        self._of_rules: dict[bytes, bytes | None] = {}
+
+    def note(self, written: Written) -> None:
+        """A group has written this."""
+        if self._origins in written:
+            self._of_origins.update(written[self._origins])
+        if self._rules in written:
+            self._of_rules.update(written[self._rules])
+
+    def clear(self) -> None:
+        """The store has it."""
+        self._of_origins, self._of_rules = {}, {}
+
+    def find(self, origin: bytes) -> tuple[bytes | None, bytes | None]:
+        """What lies under an origin, and the text of its rules; None for what is only in the store.
+
+        Ask here first, and only then begin to read the store: what is gone from here is there.
+        """
+        return self._of_origins.get(origin), self._of_rules.get(origin)
+
+
 class Tables:
     """The open environment: a handle per database, and the secret that keys are made with."""
 
-    __slots__ = ("blocklist", "db", "env", "host_keys", "referred", "referrers", "secret", "web")
+    __slots__ = ("blocklist", "db", "env", "host_keys", "recent", "referred", "referrers", "secret", "show", "web")
 
     def __init__(self, env: lmdb.Environment, db: dict[str, Database], secret: int) -> None:
         self.env = env
@@ -101,6 +133,15 @@ class Tables:
         """Bits of referring domains that wait until their host is read."""
         self.host_keys: dict[str, bytes] = {}
         """Keys of hosts that were asked for of late: see `host_key`."""
+        self.recent = Recent(db["origins"], db["rules"])
+        """What is durable of these and not in the store yet."""
+        self.show: Callable[[], None] = lambda: None
+        """Lets the store show all that is durable: set where something is held back (`writing`)."""
+
+    def look(self) -> Txn:
+        """A transaction for reading that sees all that is durable."""
+        self.show()
+        return self.env.begin()
 
     def host_key(self, host: str) -> bytes:
         """The key of a host."""

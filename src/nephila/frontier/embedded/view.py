@@ -105,16 +105,19 @@ class LmdbFrontierView:
 
     def rules(self, origin: str) -> OriginRules | None:
         """The robots rules in force for an origin."""
-        with self._tables.env.begin() as txn:
-            raw = txn.get(origin.encode(), db=self._db["origins"])
-            if raw is None:
-                return None
-            note = read_origin(raw)
-            body = txn.get(origin.encode(), db=self._db["rules"]) or b""
+        key = origin.encode()
+        raw, body = self._tables.recent.find(key)
+        if raw is None or body is None:
+            with self._tables.env.begin() as txn:
+                raw = raw or txn.get(key, db=self._db["origins"])
+                body = body or txn.get(key, db=self._db["rules"])
+        if raw is None:
+            return None
+        note = read_origin(raw)
         return OriginRules(
             origin=origin,
             kind=note.kind,
-            body=body,
+            body=body or b"",
             stored_at=note.stored_at,
             fresh_until=note.fresh_until,
             status=note.status,
@@ -124,7 +127,7 @@ class LmdbFrontierView:
 
     def totals(self) -> Totals:
         """The counters."""
-        with self._tables.env.begin() as txn:
+        with self._tables.look() as txn:
             raw = txn.get(b"totals", db=self._db["meta"])
         return Totals() if raw is None else read_totals(raw)
 
@@ -140,13 +143,13 @@ class LmdbFrontierView:
 
     def marks(self) -> dict[SegmentId, int]:
         """Up to where each segment is confirmed."""
-        with self._tables.env.begin() as txn, txn.cursor(db=self._db["marks"]) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._db["marks"]) as cursor:
             return {SegmentId(key.decode()): int.from_bytes(value, "big") for key, value in cursor}
 
     def pending_segments(self) -> set[SegmentId]:
         """Segments that pages wait for: few, because every tick confirms what is durable."""
         segments: set[SegmentId] = set()
-        with self._tables.env.begin() as txn, txn.cursor(db=self._db["pending"]) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._db["pending"]) as cursor:
             found = cursor.first()
             while found:
                 name = cursor.key()[:-9]
@@ -158,7 +161,7 @@ class LmdbFrontierView:
         """Offsets of captures in a segment whose settle was refused."""
         prefix = segment.encode() + b"\0"
         offsets: set[int] = set()
-        with self._tables.env.begin() as txn, txn.cursor(db=self._db["orphans"]) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._db["orphans"]) as cursor:
             found = cursor.set_range(prefix)
             while found and cursor.key().startswith(prefix):
                 offsets.add(int.from_bytes(cursor.key()[-8:], "big"))
@@ -168,14 +171,14 @@ class LmdbFrontierView:
     def all_orphans(self) -> dict[SegmentId, set[int]]:
         """The same of all segments: few, because results seldom come too late."""
         found: dict[SegmentId, set[int]] = {}
-        with self._tables.env.begin() as txn, txn.cursor(db=self._db["orphans"]) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._db["orphans"]) as cursor:
             for key in cursor.iternext(values=False):
                 found.setdefault(SegmentId(key[:-9].decode()), set()).add(int.from_bytes(key[-8:], "big"))
         return found
 
     def holds(self, token: Token, fingerprint: Fingerprint | None, origin: str = "") -> bool:
         """Whether a lease still exists and its task is not yet settled."""
-        with self._tables.env.begin() as txn:
+        with self._tables.look() as txn:
             raw = txn.get(token.to_bytes(8, "big"), db=self._db["leases"])
         if raw is None:
             return False
@@ -186,7 +189,7 @@ class LmdbFrontierView:
 
     def leases(self, holder: int | None = None) -> list[tuple[Token, str]]:
         """Every lease there is, or those of one process, with the name of its host."""
-        with self._tables.env.begin() as txn, txn.cursor(db=self._db["leases"]) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._db["leases"]) as cursor:
             found = [(Token(int.from_bytes(key, "big")), read_lease(raw)) for key, raw in cursor]
             return [
                 (token, self._host_at(txn, lease.host_key).name)
@@ -197,7 +200,7 @@ class LmdbFrontierView:
     def story(self, host: str, fingerprint: Fingerprint) -> UrlStory | None:
         """What is known of a URL."""
         url_key = self._tables.url_key(host, fingerprint)
-        with self._tables.env.begin() as txn:
+        with self._tables.look() as txn:
             raw = txn.get(url_key, db=self._web)
             if raw is not None:
                 story = self._tell(txn, url_key, *self._record(txn, url_key, raw, fingerprint))
@@ -259,7 +262,7 @@ class LmdbFrontierView:
     def task(self, host: str, fingerprint: Fingerprint) -> PageTask | None:
         """A known URL as a task: what recovery settles from the archive."""
         url_key = self._tables.url_key(host, fingerprint)
-        with self._tables.env.begin() as txn:
+        with self._tables.look() as txn:
             raw = txn.get(url_key, db=self._web)
             if raw is None:
                 return None
@@ -282,7 +285,7 @@ class LmdbFrontierView:
     def dead(self, limit: int, after: bytes = b"") -> list[UrlStory]:
         """Dead letters in key order; `after` is the (host key and) fingerprint key of the last one seen."""
         stories: list[UrlStory] = []
-        with self._tables.env.begin() as txn, txn.cursor(db=self._db["dead"]) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._db["dead"]) as cursor:
             found = cursor.set_range(after + b"\0") if after else cursor.first()
             while found and len(stories) < limit:
                 raw = txn.get(cursor.key(), db=self._web)
@@ -295,7 +298,7 @@ class LmdbFrontierView:
         """Patterns that hold URLs back (T2), of one host or of all."""
         prefix = self._tables.host_key(host) if host else b""
         found: list[Trap] = []
-        with self._tables.env.begin() as txn, txn.cursor(db=self._db["trapped"]) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._db["trapped"]) as cursor:
             going = cursor.set_range(prefix)
             while going and cursor.key().startswith(prefix) and len(found) < limit:
                 key, group = cursor.key()[:HOST_KEY_BYTES], cursor.key()[HOST_KEY_BYTES:]
@@ -347,12 +350,12 @@ class LmdbFrontierView:
     def overdue(self) -> set[int]:
         """The holders of leases that have expired."""
         now = self.timeline.now()
-        with self._tables.env.begin() as txn, txn.cursor(db=self._db["leases"]) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._db["leases"]) as cursor:
             return {lease.holder for lease in map(read_lease, cursor.iternext(False, True)) if lease.expires_at <= now}
 
     def oldest_lease(self) -> Token | None:
         """The least token of all leases of the crawl's own workers; None when there is none."""
-        with self._tables.env.begin() as txn, txn.cursor(db=self._db["leases"]) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._db["leases"]) as cursor:
             for key, raw in cursor:
                 if read_lease(raw).holder != OUTSIDE:
                     return Token(int.from_bytes(key, "big"))
@@ -364,36 +367,36 @@ class LmdbFrontierView:
 
     def host(self, name: str) -> HostState | None:
         """The state of one host."""
-        with self._tables.env.begin() as txn:
+        with self._tables.look() as txn:
             raw = txn.get(self._tables.host_key(name) + STATE, db=self._web)
         return None if raw is None else read_host(raw)
 
     def domain(self, name: str) -> DomainState | None:
         """The state of one registrable domain."""
-        with self._tables.env.begin() as txn:
+        with self._tables.look() as txn:
             raw = txn.get(self._tables.domain_key(name) + NO_HOST + STATE, db=self._web)
         return None if raw is None else read_domain(raw)
 
     def ages(self) -> dict[int, list[int]]:
         """Queued URLs by the time they were admitted (in steps of `AGE_STEP_S`) and class."""
-        with self._tables.env.begin() as txn:
+        with self._tables.look() as txn:
             raw = txn.get(b"ages", db=self._db["meta"])
         return {} if raw is None else read_ages(raw)
 
     def policy(self, domain: str) -> DomainPolicy | None:
         """What holds for a domain by a person's word (R4)."""
-        with self._tables.env.begin() as txn:
+        with self._tables.look() as txn:
             raw = txn.get(domain.encode(), db=self._db["policies"])
         return None if raw is None else read_policy(raw)
 
     def policies(self) -> dict[str, DomainPolicy]:
         """All of them."""
-        with self._tables.env.begin() as txn, txn.cursor(db=self._db["policies"]) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._db["policies"]) as cursor:
             return {key.decode(): read_policy(raw) for key, raw in cursor}
 
     def blocks(self) -> list[Block]:
         """What may not be asked for (T7)."""
-        with self._tables.env.begin() as txn, txn.cursor(db=self._db["blocks"]) as cursor:
+        with self._tables.look() as txn, txn.cursor(db=self._db["blocks"]) as cursor:
             return [read_block(raw) for _, raw in cursor]
 
     def _tell(self, txn: Txn, url_key: bytes, record: UrlRecord, parked: str = "") -> UrlStory:

@@ -19,6 +19,13 @@ class FrontierSettings:
     retry_waits_s: tuple[float, ...] = setting((5.0, 30.0, 180.0), "seconds before each retry, +-20 % (H5)")
     map_bytes: int = setting(1 << 40, "address space of the store (sparse: no disk is taken)", low=1 << 20)
     sync: bool = setting(True, "sync every group commit to disk")
+    commit_ms: int = setting(
+        1_000,
+        "how long what is durable in the journal may wait for a commit of the store, in a crawl by one process; "
+        "0: no journal, every group is a commit",
+        low=0,
+        high=60_000,
+    )
     linger_ms: float = setting(5.0, "how long a group commit waits for company", low=0, high=100)
     max_refusals: int = setting(1_000_000, "refused URLs remembered for why", low=0)
     spill_above: int = setting(

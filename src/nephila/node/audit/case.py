@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nephila.config import load, read_stored
+from nephila.engines.disk import Disk, LookingDisk
 from nephila.interfaces.objects import ObjectStore
 from nephila.model.settings import Settings
 from nephila.node.archiving import object_store
 from nephila.node.clock import SystemClock
 from nephila.node.directory import CrawlDirectory
 from nephila.store import ArchivePlace
-from nephila.store.disk import Disk, LookingDisk
 from nephila.store.remote_disk import ArchiveFolder, Folder, ObjectFolder, RemoteDisk, StretchFolder
 from nephila.store.trail import ARCHIVES, CHAINS, EVENTS, FIRST, SUFFIX
 from nephila.store.trail_check import TrailCheck

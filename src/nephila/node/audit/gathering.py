@@ -16,11 +16,11 @@ from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from nephila.engines.disk import Disk
 from nephila.fetch import decode_payload
 from nephila.model.events import Event, EventKind
 from nephila.model.terms import Terms
 from nephila.observe.line import decode_line
-from nephila.store.disk import Disk
 from nephila.store.line_sort import LineSort
 from nephila.store.readback import parse_head, units
 from nephila.store.reader import DamagedArchiveError, WarcReader, WarcRecord

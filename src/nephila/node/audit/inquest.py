@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from nephila.engines.disk import Disk, LocalDisk
 from nephila.interfaces.objects import ObjectStore
 from nephila.model.errors import StorageError
 from nephila.model.settings import Settings
-from nephila.store.disk import Disk, LocalDisk
 from nephila.store.line_sort import LineSort
 
 from .case import Case, case_of_directory, case_of_fleet

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from nephila.engines.disk import DiskFile
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.interfaces.objects import ObjectBody, RewritingStore
 from nephila.model.errors import StorageError
@@ -23,7 +24,6 @@ from nephila.node.takedown import Takedown, Target
 from nephila.observe.redaction import masked_line
 from nephila.store import ArchivePlace, LocalDisk, writer_of
 from nephila.store.cdxj import write_index
-from nephila.store.disk import DiskFile
 from nephila.store.remote_disk import opened
 from nephila.store.rewriting import DRAFT_SUFFIX, Mentions, Rewriting, write_draft
 from nephila.store.rotation import WARC_SUFFIX, index_name

@@ -21,6 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
+from nephila.engines.disk import LookingDisk
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.objects import ObjectBody, ObjectStore
 from nephila.model.errors import ObjectExistsError, ObjectStoreError, StorageError
@@ -29,7 +30,6 @@ from nephila.node.directory import CrawlDirectory
 from nephila.node.evidence import Evidence
 from nephila.observe.eventfile import event_files
 from nephila.store import ArchivePlace
-from nephila.store.disk import LookingDisk
 from nephila.store.stored_chain import StoredChain
 from nephila.store.trail import EVENTS, FIRST, SUFFIX, raw_lines
 from nephila.store.trail_line import read_line

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
+from nephila.engines.disk import DiskFile
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.errors import StorageError
 from nephila.model.record import SegmentId
@@ -21,7 +22,6 @@ from nephila.node.directory import CrawlDirectory
 from nephila.observe.eventfile import event_files
 from nephila.observe.redaction import masked_line
 from nephila.store import Disk, LocalArchive, LocalDisk, Trail
-from nephila.store.disk import DiskFile
 from nephila.store.receipt import check_sealed, replace_sealed
 from nephila.store.rewriting import DRAFT_SUFFIX, Mentions, Rewriting, write_draft
 from nephila.store.trail import ARCHIVES, EVENTS, FIRST

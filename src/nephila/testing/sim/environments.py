@@ -2,7 +2,8 @@
 
 The engine may open a store only once in a real process. Within `shared_environments` a second opening of the same store
 gets the first one's environment, and the store is closed when the last of them has closed it; whatever the dead left
-open is closed at the end. Transactions are as short here as they are in real processes: none lasts over an await.
+open is closed at the end. Of processes that share a store no transaction lasts over an await. Nothing is synced: a
+power loss is a copy of what was committed.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def shared_environments() -> Iterator[None]:
     def opened(path: str, *arguments: Any, **options: Any) -> _Shared:  # noqa: ANN401 - as lmdb.open
         key = os.path.realpath(path)
         if key not in register:
+            options |= {"sync": False, "metasync": False}
             register[key] = (really_open(path, *arguments, **options), [])
         return _Shared(register, key)
 

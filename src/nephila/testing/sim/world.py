@@ -3,8 +3,8 @@
 A life is one run on the crawl directory. When it is killed, the directory is copied as it is at that instant, which is
 all that a kill leaves; the crawl itself is then unwound on the old copy, on a clock of its own, where nobody looks. A
 power loss moreover takes from the archive what was not synced, and from the catalogue what was not checkpointed. The
-frontier syncs every commit, so its copy is its last sync; the indexes of contents are thrown away after a reboot by
-the crawler itself.
+frontier's store syncs every commit, so its copy is its last sync, and its journal is a file like those of the archive;
+the indexes of contents are thrown away after a reboot by the crawler itself.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ _SENTENCES = SentenceBank(1)
 """Texts are all the same to the faults: one bank serves all webs."""
 _POWER = frozenset({Ending.POWER, Ending.POWER_IN_WRITE})
 _IN_WRITE = frozenset({Ending.KILL_IN_WRITE, Ending.POWER_IN_WRITE})
+JOURNAL_EVERY = 4
+"""In one seed of so many the frontier's journal is among what the disk refuses, or what a crawl dies in."""
 _SETTLING_MS = 50.0
 """From the end of an answer to its capture and its settle: a way over the cable and a group commit."""
 _SYNCING_MS = 100.0
@@ -127,7 +129,8 @@ class World:
 
     def _live(self, life: Life) -> CrawlSummary | None:
         """One run; None where it was killed."""
-        trouble = Trouble(self.happened, self.clock.elapsed_s, crash_first=life.place < 0.5)
+        of_journal = self.scenario.seed % JOURNAL_EVERY == JOURNAL_EVERY - 1
+        trouble = Trouble(self.happened, self.clock.elapsed_s, crash_first=life.place < 0.5, of_journal=of_journal)
         self._plan_trouble(life, trouble)
         self._trouble, self._dead_left = trouble, []
         began_s = self.clock.elapsed_s()

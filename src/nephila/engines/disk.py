@@ -1,8 +1,8 @@
-"""The disk, passed in: every byte that the archive writes goes through these two small protocols.
+"""The disk, passed in: every byte that the archive and the frontier's journal write goes through two small protocols.
 
 A missing fsync is never found on a real machine, because tests cannot pull its plug; on a simulated disk that forgets
-what was not synced it is found at once (`nephila.testing.disk`). So nothing in `store` opens a file by itself, but for
-SQLite, which has its own ways.
+what was not synced it is found at once (`nephila.testing.disk`). So no stage opens a file that must last by itself, but
+for SQLite and LMDB, which have their own ways.
 
 What must stay true: `append` writes all or raises; bytes are safe from power loss after `DiskFile.sync`, a new or
 renamed name after `Disk.sync_directory`.
@@ -115,8 +115,8 @@ class LocalFile:
             fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags)
 
     def sync(self) -> None:
-        """As the protocol."""
-        os.fsync(self._descriptor)
+        """As the protocol. Data and length; times of change are not worth a journal entry of the file system."""
+        os.fdatasync(self._descriptor)
 
     def close(self) -> None:
         """As the protocol."""
@@ -174,6 +174,9 @@ class LocalDisk:
         """As the protocol: what is left to ordinary users."""
         told = os.statvfs(directory)
         return told.f_bavail * told.f_frsize
+
+
+LOCAL_DISK = LocalDisk()
 
 
 class LookingDisk(LocalDisk):
