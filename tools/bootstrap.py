@@ -1,7 +1,8 @@
 """Makes `.venv` at the project's root, once, and then becomes the program. Standard library only.
 
 Why it exists: a fresh checkout must run with `./nephila ...` and nothing but Python. The script `nephila` finds an
-interpreter and starts this file; once everything is set up it does not come here any more.
+interpreter and starts this file; once everything is set up it does not come here any more. The environment is made with
+the newest interpreter on the machine, or one that is clearly faster (`interpreters`); NEPHILA_PYTHON names another.
 
 How it works: an environment is built in layers, `run` (what the crawler imports), `render` (what drives browsers, for
 `./nephila setup browser`) and `test` (the tools of `./nephila test`), each from locked requirements whose every file is
@@ -35,6 +36,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
+import interpreters
 import native
 from setup_failures import SetupError, explain_os_error, explain_output, venv_missing
 
@@ -124,6 +126,7 @@ def set_up(environment: Environment, layers: Sequence[str], wanted_python: str |
     fresh = not environment.is_usable(wanted_python)
     if fresh:
         clear(environment.directory)
+    python = wanted_python or (chosen_python() if fresh else base_python())
     missing = [layer for layer in layers if not environment.is_ready(layer)]
     stamps = {path: path.read_bytes() for path in map(environment.stamp, LAYERS) if path.exists()}
     for path in stamps:
@@ -134,7 +137,7 @@ def set_up(environment: Environment, layers: Sequence[str], wanted_python: str |
             with progress(PROGRESS[layer]):
                 if layer == "run":
                     if fresh:
-                        create(environment, lock)
+                        create(environment, python, lock)
                     put_on_path(environment)
                 for requirements in environment.requirements(layer):
                     install(pip_command(environment), requirements, environment, lock)
@@ -170,6 +173,14 @@ def base_python() -> str:
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
+def chosen_python() -> str:
+    """The interpreter that suits best; if that is not the newest, the reason is told."""
+    python, reason = interpreters.fastest(base_python(), os.environ)
+    if reason:
+        say(f"{reason}\n")
+    return python
+
+
 def pip_command(environment: Environment) -> list[str]:
     """How to call pip for the environment: its own, or the base interpreter's where it was made without one."""
     if any(environment.directory.glob("lib/python*/site-packages/pip")):
@@ -177,15 +188,15 @@ def pip_command(environment: Environment) -> list[str]:
     return [base_python(), "-I", "-m", "pip", "--python", str(environment.python)]
 
 
-def create(environment: Environment, lock: int) -> None:
+def create(environment: Environment, python: str, lock: int) -> None:
     """Make the empty environment. Debian has ensurepip in a package of its own: without it the system's pip will do."""
-    command = [base_python(), "-I", "-m", "venv"]
-    if find_spec("venv") is None or find_spec("ensurepip") is None:
+    command = [python, "-I", "-m", "venv"]
+    if python == base_python() and (find_spec("venv") is None or find_spec("ensurepip") is None):
         if find_spec("venv") is None or find_spec("pip") is None:
             raise venv_missing(base_python())
         command.append("--without-pip")
     run_logged([*command, str(environment.directory)], environment, lock)
-    environment.maker.write_bytes(os.fsencode(base_python()))
+    environment.maker.write_bytes(os.fsencode(python))
 
 
 def install(pip: Sequence[str], requirements: Path, environment: Environment, lock: int) -> None:

@@ -18,17 +18,23 @@ from setup_failures import SetupError
 
 
 class Steps:
-    """In place of venv and pip: notes what is done, fails or is interrupted on demand."""
+    """In place of venv, pip and the choice of an interpreter: notes what is done, fails or is interrupted on demand."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
         self.failure: BaseException | None = None
+        self.choice = (bootstrap.base_python(), "")
+        self.choices = 0
 
-    def create(self, environment: Environment, _lock: int) -> None:
+    def fastest(self, _own: str, _environment: object) -> tuple[str, str]:
+        self.choices += 1
+        return self.choice
+
+    def create(self, environment: Environment, python: str, _lock: int) -> None:
         self.done.append("create")
         environment.python.parent.mkdir()
         environment.python.symlink_to(sys.executable)
-        environment.maker.write_text(bootstrap.base_python(), encoding="utf-8")
+        environment.maker.write_text(python, encoding="utf-8")
 
     def install(self, _pip: list[str], requirements: Path, environment: Environment, _lock: int) -> None:
         assert not list(environment.directory.glob("*.stamp")), "a stamp stands while things change"
@@ -40,6 +46,7 @@ class Steps:
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     replaced = Steps()
+    monkeypatch.setattr("interpreters.fastest", replaced.fastest)
     monkeypatch.setattr(bootstrap, "create", replaced.create)
     monkeypatch.setattr(bootstrap, "install", replaced.install)
     return replaced
@@ -101,6 +108,28 @@ def test_another_interpreter_makes_another_environment(environment: Environment,
     assert steps.done == ["create", "run.txt", "create", "run.txt"]
 
 
+def test_the_interpreter_is_chosen_once_and_never_replaced_by_a_better_one(
+    environment: Environment, steps: Steps, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An environment that works stays as it is, and nothing is timed for what is only added to it."""
+    steps.choice = ("/usr/bin/older", "Taking the older one: it is faster.")
+    prepare(environment, ["run"], None)
+    assert environment.maker.read_text(encoding="utf-8") == "/usr/bin/older"
+    assert capsys.readouterr().err.startswith("Taking the older one: it is faster.\nSetting up .venv")
+    steps.choice = ("/usr/bin/newer", "")
+    prepare(environment, ["run"], None)
+    environment.requirements("run")[0].write_text("# other\n", encoding="utf-8")
+    prepare(environment, ["run", "test"], None)
+    assert environment.maker.read_text(encoding="utf-8") == "/usr/bin/older"
+    assert steps.choices == 1
+
+
+def test_an_interpreter_asked_for_by_name_is_not_held_against_others(environment: Environment, steps: Steps) -> None:
+    prepare(environment, ["run"], "/another/python")
+    assert environment.maker.read_text(encoding="utf-8") == "/another/python"
+    assert steps.choices == 0
+
+
 def test_failing_to_fetch_test_tools_leaves_the_crawler_usable(environment: Environment, steps: Steps) -> None:
     prepare(environment, ["run"], None)
     steps.failure = SetupError("no network", untouched=True)
@@ -123,7 +152,7 @@ def test_python_without_ensurepip_says_which_package_has_it(
 ) -> None:
     monkeypatch.setattr(bootstrap, "find_spec", lambda name: None if name in ("ensurepip", "pip") else object())
     with pytest.raises(SetupError, match=r"apt install python3\.\d+-venv"):
-        prepare(environment, ["run"], None)
+        prepare(environment, ["run"], bootstrap.base_python())
 
 
 def test_python_without_ensurepip_makes_do_with_the_pip_it_has(
@@ -133,7 +162,7 @@ def test_python_without_ensurepip_makes_do_with_the_pip_it_has(
     monkeypatch.setattr(bootstrap, "find_spec", lambda name: None if name == "ensurepip" else object())
     monkeypatch.setattr(bootstrap, "run_logged", lambda command, *_rest: commands.append(command))
     with bootstrap.locked(environment.directory) as lock:
-        bootstrap.create(environment, lock)
+        bootstrap.create(environment, bootstrap.base_python(), lock)
     assert "--without-pip" in commands[0]
     assert bootstrap.pip_command(environment)[-2:] == ["--python", str(environment.python)]
 

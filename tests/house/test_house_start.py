@@ -120,6 +120,23 @@ def test_too_old_pythons_are_named(checkout: Path, start: Start, bare_path: Path
     assert len(failed.stderr.splitlines()) == 1
 
 
+def test_one_that_is_too_old_is_named_once(checkout: Path, start: Start, bare_path: Path, tmp_path: Path) -> None:
+    """Systems have the same file in several directories of PATH."""
+    old = fake_interpreter(bare_path / "python3", TOO_OLD, "3.9.2")
+    (tmp_path / "again").symlink_to(bare_path)
+    failed = start(checkout / "nephila", PATH=f"{bare_path}:{tmp_path / 'again'}")
+    assert f"found: {old} (3.9.2). Please" in failed.stderr
+
+
+def test_what_a_shim_hides_is_found(checkout: Path, start: Start, bare_path: Path, tmp_path: Path) -> None:
+    """A shim that leads to no Python, before a Python of the same name."""
+    (tmp_path / "shims").mkdir()
+    (tmp_path / "shims" / "python3").write_text("#!/bin/sh\nexit 127\n", encoding="utf-8")
+    (tmp_path / "shims" / "python3").chmod(0o755)
+    fake_interpreter(bare_path / "python3", SUITABLE, "3.12.0")
+    assert start(checkout / "nephila", PATH=f"{tmp_path / 'shims'}:{bare_path}").stdout == "started python3\n"
+
+
 def test_no_python_at_all_is_said(checkout: Path, start: Start, bare_path: Path) -> None:
     failed = start(checkout / "nephila", PATH=str(bare_path))
     assert failed.returncode == 1
