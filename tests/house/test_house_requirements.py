@@ -6,13 +6,19 @@ import ast
 import re
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
+from typing import cast
 
 import pytest
+from packaging.markers import Environment, default_environment
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "requirements"
+OLDEST_AND_NEWEST = ("3.11.0", "3.14.0")
+NOT_EVERYWHERE = {"atheris"}
+"""Asked for under some versions only, as its line says."""
 LOCKS = ("run", "render", "build", "test", "bench")
 
 
@@ -115,6 +121,56 @@ def test_every_locked_package_has_hashes(name: str) -> None:
 def test_locks_name_no_index_and_no_directory(name: str) -> None:
     text = (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8")
     assert not re.search(r"://|--index-url|--find-links|--extra-index|--trusted-host|@ ", text)
+
+
+def needed_under(version: str, names: set[str]) -> dict[str, str]:
+    """All that packages need under a Python, directly or not, each with who needs it, as what is installed says.
+
+    What is not installed here, because this Python does not need it, is taken for a package that needs nothing.
+    """
+    python = cast("Environment", {"python_version": version.rpartition(".")[0], "python_full_version": version})
+    needed = dict.fromkeys(names, "we")
+    waiting = [(name, "") for name in names]
+    done = set()
+    while waiting:
+        name, extra = waiting.pop()
+        done.add((name, extra))
+        try:
+            wants = [Requirement(line) for line in requires(name) or ()]
+        except PackageNotFoundError:
+            continue
+        for want in wants:
+            if want.marker and not want.marker.evaluate({**default_environment(), **python, "extra": extra}):
+                continue
+            needed.setdefault(normal(want.name), name)
+            waiting += {(normal(want.name), one) for one in ("", *want.extras)} - done
+    return needed
+
+
+def locked_under(version: str, *names: str) -> set[str]:
+    """What locks install under a Python."""
+    python = cast("Environment", {"python_version": version.rpartition(".")[0], "python_full_version": version})
+    lines = re.findall(
+        r"^(\S+==.*?) \\$", "\n".join((REQUIREMENTS / f"{name}.txt").read_text("utf-8") for name in names), re.MULTILINE
+    )
+    entries = [Requirement(line) for line in lines]
+    environment = {**default_environment(), **python}
+    return {normal(one.name) for one in entries if one.marker is None or one.marker.evaluate(environment)}
+
+
+@pytest.mark.parametrize("version", OLDEST_AND_NEWEST)
+@pytest.mark.parametrize(
+    ("name", "locks"),
+    [("run", ("run",)), ("render", ("run", "render")), ("test", ("run", "build", "test"))],
+    ids=["run", "render", "test"],
+)
+def test_locks_have_all_that_is_needed_under_any_python_and_not_only_under_the_one_that_locked(
+    name: str, locks: tuple[str, ...], version: str
+) -> None:
+    """What is needed and has no hash is refused, so a package that only 3.11.0 needs would break the set-up there."""
+    there = locked_under(version, *locks)
+    needed = needed_under(version, asked_for(REQUIREMENTS / f"{name}.in") - NOT_EVERYWHERE)
+    assert {package: by for package, by in needed.items() if package not in there} == {}
 
 
 def test_locks_agree_with_each_other() -> None:
