@@ -53,8 +53,10 @@ class Interpreter:
         """Whether environments can be made with it in which everything is known to work."""
         return self.ordinary and not self.lacks and self.version[:2] <= NEWEST and self.version[3] == "final"
 
-    def __str__(self) -> str:
-        return f"Python {'.'.join(map(str, self.version[:3]))} ({self.path})"
+    @property
+    def number(self) -> str:
+        """The version as people write it."""
+        return ".".join(map(str, self.version[:3]))
 
 
 def fastest(own: str, environment: Mapping[str, str]) -> tuple[str, str]:
@@ -124,7 +126,7 @@ def choose(found: Iterable[Interpreter], *, can_compile: bool) -> tuple[str, str
     if chosen.version == newest.version:
         return chosen.path, ""
     if newest not in able:
-        reason = f"the newest one, {newest}, comes without its headers, which the extension is built with"
+        reason = "comes without its headers, which the extension is built with"
     else:
-        reason = f"the newest one, {newest}, takes {newest.cpu_s / chosen.cpu_s:.1f} times the time here"
-    return chosen.path, f"Taking {chosen}: {reason}."
+        reason = f"takes {newest.cpu_s / chosen.cpu_s:.1f} times the time here"
+    return chosen.path, f"Taking Python {chosen.number} ({chosen.path}): the newest, {newest.number}, {reason}."
