@@ -269,7 +269,7 @@ class Worker:
         self.kill()
         self.begin()
 
-    def end(self, timeout: float = 60, *, code: int = 0) -> dict[str, Any]:
+    def end(self, timeout: float = 180, *, code: int = 0) -> dict[str, Any]:
         """Wait for it to end by itself; what it says of itself."""
         try:
             ended = self.process.wait(timeout)
