@@ -11,6 +11,7 @@ from nephila.model.errors import UsageError
 from .backend import Operator
 from .figures import moment
 from .looking import fleet_option, json_option, operator_of, place_argument, without_directory
+from .naming import command_name
 from .output import print_json, printable
 
 NONE_SUCH = 1
@@ -80,5 +81,5 @@ def _remove(ctx: click.Context, operator: Operator, pattern: str, *, as_json: bo
     elif removed:
         click.echo(printable(f"{pattern} is no longer blocked. What was dropped comes back when it is found again."))
     else:
-        click.echo(printable(f"There was no block on {pattern}; `nephila block DIR` lists them."), err=True)
+        click.echo(printable(f"There was no block on {pattern}; `{command_name()} block DIR` lists them."), err=True)
     ctx.exit(0 if removed else NONE_SUCH)

@@ -16,6 +16,8 @@ import click
 from nephila.model.errors import NephilaError
 from nephila.model.plain import plain
 
+from .naming import command_name
+
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0 and C1 controls, line separators, and the marks that turn the direction of writing (they disguise addresses)."""
 
@@ -26,12 +28,16 @@ def printable(text: str) -> str:
 
 
 def tell(error: NephilaError) -> None:
-    """One sentence on standard error, and below it what to do; nothing where that cannot be written either."""
+    """One sentence on standard error, and below it what to do; nothing where that cannot be written either.
+
+    Commands that a hint names can be copied as they stand: in a checkout `nephila` is `./nephila`.
+    """
     sentence = printable(str(error))
     with suppress(OSError):
         click.echo(f"nephila: {sentence}" + ("" if sentence.endswith((".", "?", "!")) else "."), err=True)
         if error.hint:
-            click.echo(f"  {printable(error.hint)}", err=True)
+            hint = error.hint.replace("`nephila ", f"`{command_name()} ")
+            click.echo(f"  {printable(hint)}", err=True)
 
 
 def print_json(document: Mapping[str, object]) -> None:

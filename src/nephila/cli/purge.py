@@ -16,6 +16,7 @@ from .backend import Purger, backend_of
 from .display import write_quietly
 from .figures import count
 from .looking import crawl_of, fleet_option, group_option, json_option, print_labelled
+from .naming import command_name
 from .output import print_json, printable
 from .summary import exit_code
 
@@ -120,7 +121,7 @@ def _tell(done: list[Takedown], *, as_json: bool) -> None:
         if one.emptied:
             rows.append(("emptied", f"{count(one.emptied)} captures of other pages that were copies of it"))
         rows += [("rewritten", f"{file.file}, now {file.now}") for file in one.files]
-        rows.append(("proof", f"the receipts are in the chain up to {one.head}; `nephila audit` checks them"))
+        rows.append(("proof", f"the receipts are in the chain up to {one.head}; `{command_name()} audit` checks them"))
         print_labelled(rows)
     if not done:
         click.echo("No takedown waits to be carried out.", err=True)

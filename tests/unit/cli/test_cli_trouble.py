@@ -12,7 +12,9 @@ from click.testing import Result
 
 from nephila.cli.alerts import WarningSink
 from nephila.cli.explanations import ERRORS, REMEDIES
+from nephila.cli.output import tell
 from nephila.cli.summary import exit_code, shortfall, summary_lines
+from nephila.model.errors import NephilaError
 from nephila.model.events import Event, EventKind
 from nephila.model.summary import CrawlSummary, StoppedBy
 from nephila.seeds import SeedRefused, SeedReport
@@ -84,3 +86,15 @@ def test_warnings_about_the_crawl_are_shown_and_those_about_a_url_are_not() -> N
     sink.flush()
     sink.close()
     assert lines == ["Warning: too \N{REPLACEMENT CHARACTER}few."]
+
+
+def test_commands_that_a_hint_names_can_be_copied_as_they_stand(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C4: in a checkout the program is not on the path, and was called by another name."""
+    monkeypatch.setenv("NEPHILA_COMMAND", "./nephila")
+    tell(NephilaError("there is no crawl", hint="`nephila crawl URL --out DIR` begins one"))
+    assert "\n  `./nephila crawl URL --out DIR` begins one\n" in capsys.readouterr().err
+    monkeypatch.delenv("NEPHILA_COMMAND")
+    tell(NephilaError("there is no crawl", hint="`nephila crawl URL --out DIR` begins one"))
+    assert "\n  `nephila crawl URL --out DIR` begins one\n" in capsys.readouterr().err
