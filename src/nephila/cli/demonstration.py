@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 DELAY_S = 0.5
 """What the demonstration web is sized for: short enough to watch, long enough that breaking it would show."""
 MAX_WAIT_S = 5.0
+SCALED = ("frontier.retry_waits_s=1,3,9", "politeness.heavy_s=0.2")
+"""Waits for what fails in passing, and for a host with an enormous robots.txt, at the scale of the demonstration: with
+those of a real crawl a single host would hold up the end."""
 READY_WITHIN_S = 30.0
 ENDED_WITHIN_S = 10.0
 
@@ -78,6 +81,7 @@ def demonstrate(
                 f"politeness.delay_s={DELAY_S}",
                 f"limits.max_wait_s={MAX_WAIT_S}",
                 f"limits.max_pages={pages}",
+                *SCALED,
             ]
             sources = [ArgumentSeeds(web["seeds"], "demonstration")]
             summary = run_crawl(out, load(assignments=settings), sources, listeners=listeners, view=view)
