@@ -102,7 +102,9 @@ class LearnedEnvironment:
         if full := full_disk(error):
             return StorageError(f"What was learned of sites could not be written to {self._path.name}: {full}.", HINT)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        hint = "It may be deleted while no crawl runs: aliases and soft not-found pages are then learned anew."
+        if "Permission denied" in reason:
+            hint = "Looking takes a lock there, too: mend its permissions, or look at a copy that is yours."
         return StorageError(
-            f"What was learned of sites in {self._path.name} cannot be read or written: {reason}.",
-            hint="It may be deleted while no crawl runs: aliases and soft not-found pages are then learned anew.",
+            f"What was learned of sites in {self._path.name} cannot be read or written: {reason}.", hint
         )

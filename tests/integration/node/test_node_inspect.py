@@ -6,11 +6,12 @@ import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import lmdb
 import pytest
 from simulation import PATIENT, Simulated, simulate
 
 from nephila.config import write_stored
-from nephila.model.errors import CrawlDirectoryError, UsageError
+from nephila.model.errors import CrawlDirectoryError, NephilaError, UsageError
 from nephila.model.events import Event, EventKind
 from nephila.node.directory import CrawlDirectory
 from nephila.node.inspect import CrawlView, open_view
@@ -60,6 +61,21 @@ def test_status_tells_where_a_crawl_stands(looked: Looked) -> None:
     assert status.urls["pending"] == 0
     assert status.hosts_by_place["leased"] == 0
     assert status.hosts_put_off["host_limit"] > 0
+
+
+def test_looking_at_the_crawl_of_somebody_else_says_what_it_takes(
+    looked: Looked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C4: nobody is advised to delete or to begin anew what he may only not write to."""
+
+    def forbidden(path: str, **_options: object) -> None:
+        raise lmdb.Error(f"{path}: Permission denied")
+
+    monkeypatch.setattr("lmdb.open", forbidden)
+    for look in (looked.view.status, lambda: looked.view.dead(1)):
+        with pytest.raises(NephilaError, match="Permission denied") as told:
+            look()
+        assert "mend its permissions" in told.value.hint
 
 
 def test_status_knows_a_crawl_that_runs(looked: Looked) -> None:

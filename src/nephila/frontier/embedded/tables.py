@@ -187,6 +187,8 @@ def open_tables(path: Path, *, map_bytes: int, sync: bool, read_only: bool = Fal
         raise refused(error) from error
     except lmdb.Error as error:
         hint = "restore the directory from a copy, or begin a new crawl"
+        if "Permission denied" in str(error):
+            hint = "looking takes a lock there, too: mend its permissions, or look at a copy that is yours"
         raise FrontierError(f"the frontier at {path} cannot be opened: {error}", hint) from error
     except OSError as error:
         raise StorageError(f"the frontier at {path} cannot be opened: {error.strerror}", "make room") from error
