@@ -15,10 +15,11 @@ from typing import NamedTuple
 _CANDIDATE = re.compile(r"[\s,]*+([^\s,]\S*+)((?:[^,(]++|\([^)]*+\)?)*+)")
 
 _REFRESH = re.compile(
-    r"""\s*+ (?:\d++|(?=\.)) [\d.]*+ (?=[;,\s]) \s*+ [;,]?+ \s*+ (?:url\s*+=\s*+)?+
+    r"""\s*+ (?:\d++|(?=\.)) [\d.]*+ (?=[;,\s]) \s*+ [;,]?+ \s*+ (?:url\s*+=\s*+|(?!url\s*+=))
         (?: "([^"]*+) | '([^']*+) | (.++) )""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL | re.ASCII,
 )
+"""No possessive group for `url=`: before Python 3.11.5 one that fails halfway has eaten what it tried (gh-106052)."""
 
 _HEADER_LINK = re.compile(r'<([^<>]*+)>([^,"]*+(?:"(?:[^"\\]++|\\.)*+"?[^,"]*+)*+)', re.DOTALL)
 _HEADER_PARAMETER = re.compile(r';\s*+([^\s;=,"]++)\s*+=\s*+(?:"((?:[^"\\]++|\\.)*+)"?|([^\s;,"]*+))', re.DOTALL)

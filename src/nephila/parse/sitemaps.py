@@ -23,8 +23,8 @@ _ENTRIES = {"url": False, "sitemap": True}
 MAX_FIELD = 65_536
 """Characters of a field: the longest URL that the settings allow."""
 _PLAIN = re.compile(
-    r"""\s*+<url>\s*+<loc>([^<>&]*+)</loc>\s*+(?:<lastmod>([^<>&]*+)</lastmod>\s*+)?+
-    (?:<changefreq>([^<>&]*+)</changefreq>\s*+)?+(?:<priority>([^<>&]*+)</priority>\s*+)?+</url>""",
+    r"""\s*+<url>\s*+<loc>([^<>&]*+)</loc>\s*+(?:<lastmod>([^<>&]*+)</lastmod>\s*+)?
+    (?:<changefreq>([^<>&]*+)</changefreq>\s*+)?(?:<priority>([^<>&]*+)</priority>\s*+)?</url>""",
     re.VERBOSE,
 )
 """An entry as nearly all are written."""
