@@ -28,7 +28,6 @@ from .cataloguing import has_catalogue, open_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
 from .engines import policy_of
-from .listings import ListTeller
 from .logbook import read_figures
 from .plugin_books import plugin_counts
 from .reasons import REASONS
@@ -123,6 +122,8 @@ class CrawlView:
             teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock, self._settings, aliases)
             lines, data, found = teller.tell(address)
             if learned is not None:
+                from .listings import ListTeller  # noqa: PLC0415 - start-up: the rules of the sentence come with it
+
                 listings, settings = LmdbListings(learned), self._settings.sitemaps
                 ListTeller(listings, identifier, view, self._politeness(), settings).add(address, lines, data)
             return WhyAnswer(lines, found, data)

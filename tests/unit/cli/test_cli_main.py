@@ -38,7 +38,7 @@ def test_looking_at_a_crawl_loads_nothing_that_makes_one(module: str) -> None:
     """C4: `status`, `why`, `policy` and their like start without fetching, reading of pages and plugins."""
     done = python(
         f"import sys\nimport nephila.node.{module}\n"
-        "parts = ('fetch', 'parse', 'plugins', 'render', 'node.wiring', 'node.crawl', 'node.machinery')\n"
+        "parts = ('fetch', 'parse', 'pipeline', 'plugins', 'render', 'node.wiring', 'node.crawl', 'node.machinery')\n"
         "print([part for part in parts if f'nephila.{part}' in sys.modules])"
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
