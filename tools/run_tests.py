@@ -4,8 +4,9 @@ Steps run one after the other and a failing one does not stop the next: one run 
 command that can be copied from the output and run by hand. Naming tests (`-k` or paths) runs only these.
 
 The whole suite is shared out among several processes of pytest (`shares`, `side_by_side`). Tests of real processes and
-servers wait more than they compute, so there is one process more than there are cores. What they write goes to memory
-where there is room for it: they cannot pull the plug, so a disk that is waited for thousands of times proves nothing.
+servers wait about as long as they compute, so there are two processes more than there are cores, one where memory is
+short. What they write goes to memory where there is room for it: they cannot pull the plug, so a disk that is waited
+for thousands of times proves nothing.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ ROOT = Path(__file__).resolve().parent.parent
 DURATIONS = Path("tests") / "durations.toml"
 NO_TESTS = 5
 """What pytest ends with when there was nothing to run."""
-AT_ONCE_MAX = 3
-"""Processes of pytest at once: each may have servers and browsers running, which a small machine has no room for."""
+AT_ONCE_MAX = {True: 4, False: 3}
+"""Processes of pytest at once, with room in memory and without: each may have servers and browsers running."""
 TURNS = 4
 """Shares that each of several processes runs, one after the other: what was thought to be quick may be slow."""
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, wherever there is one
 ROOM_BYTES = 8 << 30
-"""What must be free there: three processes of pytest leave two gigabytes lying, and use as much for themselves."""
+"""What must be free there: four processes of pytest leave three gigabytes lying, and use as much for themselves."""
 LINTED = ("src", "tests", "tools", "bench", "examples")
 
 
@@ -134,6 +135,11 @@ def roomy_memory(files: Path = MEMORY, told: Path = Path("/proc/meminfo")) -> Pa
     return files if min(free, available) >= ROOM_BYTES and os.access(files, os.W_OK) else None
 
 
+def usual_processes(cores: int, *, roomy: bool) -> int:
+    """How many processes of pytest make the most of a machine."""
+    return min(AT_ONCE_MAX[roomy], cores + 1 + roomy)
+
+
 def run(step: Step, root: Path) -> Result:
     """Run one step with its output passing through."""
     print(f"\n== {step.name}: {shlex.join(_readable(step.command, root))}", flush=True)
@@ -172,7 +178,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         "--processes",
         type=int,
         metavar="N",
-        default=min(AT_ONCE_MAX, (os.cpu_count() or 1) + 1),
+        default=usual_processes(os.cpu_count() or 1, roomy=roomy_memory() is not None),
         help="run the whole suite in so many",
     )
     parser.add_argument(

@@ -139,6 +139,12 @@ def test_what_is_stopped_may_end_what_it_has_started(tmp_path: Path) -> None:
     assert ended.exists()
 
 
+def test_processes_at_once_by_cores_and_memory() -> None:
+    """Waiting is overlapped; a small machine has no room for the servers and browsers of many."""
+    assert [run_tests.usual_processes(cores, roomy=True) for cores in (1, 2, 8)] == [3, 4, 4]
+    assert [run_tests.usual_processes(cores, roomy=False) for cores in (1, 2, 8)] == [2, 3, 3]
+
+
 def test_options_of_the_whole_suite(capsys: pytest.CaptureFixture[str]) -> None:
     """What makes no sense is refused in a sentence."""
     assert run_tests.parse(["--processes", "3"]).processes == 3
