@@ -113,7 +113,7 @@ def begin(web: ServedWeb, out: Path, *options: str) -> subprocess.Popen[bytes]:
 
 
 def wait_for_pages(out: Path, process: subprocess.Popen[bytes], pages: int) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while b"".join(path.read_bytes() for path in (out / "events").glob("*.jsonl")).count(b'"fetch_ok"') < pages:
         assert process.poll() is None, "it has ended"
         assert time.monotonic() < deadline, "it does not come to that"

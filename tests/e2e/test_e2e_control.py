@@ -39,7 +39,7 @@ def ask(url: str, body: object = None, method: str = "", headers: Mapping[str, s
             return error.code, json.loads(error.read())
 
 
-def until(holds: Callable[[], bool], what: str, within_s: float = 30) -> float:
+def until(holds: Callable[[], bool], what: str, within_s: float = 90) -> float:
     """Look again and again until something holds; how long that took."""
     began = time.monotonic()
     while not holds():

@@ -137,7 +137,7 @@ def start_slow_crawl(web: ServedWeb, out: Path) -> subprocess.Popen[bytes]:
     before = fetches(out)
     command = nephila("crawl", *web.seeds, "--out", out, *web.flags, "--delay", "0.5", "--scope", "all")
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while fetches(out) == before:
         assert time.monotonic() < deadline, "the crawl does not begin"
         time.sleep(0.05)

@@ -59,7 +59,7 @@ def crawled(web: ServedWeb, out: Path, *options: str, blow: Blow | None = None, 
     )
     try:
         if blow is not None:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while sum(path.stat().st_size for path in (out / "warc").glob("*.warc.gz")) < 10_000:
                 assert process.poll() is None, process.communicate()[1]
                 assert time.monotonic() < deadline, "it does not begin to crawl"

@@ -57,7 +57,7 @@ def crawling(web: ServedWeb, out: Path, *options: str, pages: int = 1) -> Iterat
         process.communicate()
 
 
-def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float = 20) -> None:
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, f"it has ended: {process.communicate()[1]!r}"

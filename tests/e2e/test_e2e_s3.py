@@ -41,7 +41,7 @@ def door(object_server: Seaweed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ga
 
 def wait_for_pages(out: Path) -> None:
     """Wait until a crawl has stored something: it has begun, and its store was there."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not (out / "spool").is_dir() or not list((out / "spool").glob("*.warc.gz")):
         assert time.monotonic() < deadline, "the crawl does not begin"
         time.sleep(0.05)

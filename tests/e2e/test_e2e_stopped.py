@@ -36,7 +36,7 @@ def crawling(web: ServedWeb, out: Path, *options: str) -> Iterator[subprocess.Po
     with (out.parent / "summary").open("wb") as summary, (out.parent / "errors").open("wb") as errors:
         process = subprocess.Popen(command, stdout=summary, stderr=errors)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while sum(path.stat().st_size for path in (out / "warc").glob("*.warc.gz")) < 20_000:
             assert process.poll() is None, (out.parent / "errors").read_text()
             assert time.monotonic() < deadline, "it does not begin to crawl"
@@ -118,7 +118,7 @@ def test_a_worker_that_hangs_without_a_lease_is_missed_and_replaced(tmp_path: Pa
         command = nephila("crawl", *web.seeds, "--out", out, *web.flags, *SHORT, "--max-wait", "2", "--json")
         process = subprocess.Popen([*command, "--processes", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 120
             while len(workers := children_of(process.pid)) < 2:
                 assert time.monotonic() < deadline, "its workers do not start"
                 time.sleep(0.005)

@@ -63,7 +63,7 @@ class ServedWeb:
         """What the auditor has seen up to now."""
         self.audit_file.unlink(missing_ok=True)
         self.server.send_signal(signal.SIGUSR1)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
                 return AuditReport.from_json(self.audit_file.read_text())
@@ -82,7 +82,7 @@ def served(folder: Path, spec: WebSpec, *arguments: str) -> Iterator[ServedWeb]:
     with (folder / "web.log").open("wb") as log:
         server = subprocess.Popen(leashed(command), stdout=log, stderr=log)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not ready.exists():
             assert server.poll() is None, (folder / "web.log").read_text()
             assert time.monotonic() < deadline, "the web does not start"

@@ -90,7 +90,7 @@ class ValkeyServer:
                 ]),
                 stdout=output, stderr=output, start_new_session=True,
             )  # fmt: skip
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 break
@@ -221,7 +221,7 @@ def _state(server: ValkeyServer) -> str:
 
 
 def _until(condition: Any, message: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             if condition():
