@@ -9,25 +9,23 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import postgres
 import pytest
 from fleet_engines import Engines, Fleet
-from gate import gate
 from leashed import leashed
-from seaweed import Seaweed, ask_object
+from seaweed import ask_object
 from served import ServedWeb, nephila, plain_web, records, served
-from valkey_servers import ValkeySingle
 from warc_checks import check_archives
 
-from nephila.config import load
+from nephila.config import Configured, load
 from nephila.node.archiving import object_store
 from nephila.node.clock import SystemClock
+from nephila.node.fleet.looking import audit_of_fleet
 from nephila.store import ArchivePlace
 from nephila.testing.web import WebSpec
 
@@ -35,23 +33,6 @@ DELAY_S = 0.2
 WHY = "they asked us"
 LAZY = 'segment_bytes = "50MB"\nsegment_age_s = 600'
 """Files stay in the spool until something has them closed."""
-
-
-@pytest.fixture(scope="module")
-def engines(object_server: Seaweed) -> Iterator[Engines]:
-    """One of each."""
-    with (
-        ValkeySingle("--appendonly", "yes") as valkey,
-        postgres.running() as database,
-        gate(object_server.ports[0]) as door,
-    ):
-        yield Engines(valkey.names, database, object_server, door)
-
-
-@pytest.fixture
-def hold() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
 
 
 @dataclass
@@ -62,12 +43,18 @@ class Begun:
     web: ServedWeb
     folder: Path
 
-    def listed(self) -> list[str]:
-        """What lies in the bucket."""
+    @contextmanager
+    def configured(self) -> Iterator[Configured]:
+        """Its settings, with what the environment must say beside them."""
         with pytest.MonkeyPatch.context() as patch:
             for name, value in self.fleet.environ.items():
                 patch.setenv(name, value)
-            settings = load(file=self.fleet.settings).settings
+            yield load(file=self.fleet.settings)
+
+    def listed(self) -> list[str]:
+        """What lies in the bucket."""
+        with self.configured() as configured:
+            settings = configured.settings
             place = ArchivePlace.parse(settings.archive.url)
 
             async def ask() -> list[str]:
@@ -94,6 +81,12 @@ class Begun:
             self.fleet.say("purge", *targets, *(("--reason", WHY) if targets else ()), "--json", timeout=timeout)
         )["takedowns"]
         return found
+
+    def check_audit(self) -> None:
+        """The audit finds nothing wrong: as the command, without its start."""
+        with self.configured() as configured:
+            found = audit_of_fleet(configured, "", ())
+        assert found.is_clean, (found.trail.breaches, found.findings[:3])
 
     def check_gone(self, names: Callable[[str], bool], masked: tuple[str, ...]) -> None:
         """Nothing of it is in catalogue, indexes, archives or events, and the audit finds nothing wrong."""
@@ -258,8 +251,7 @@ def test_killed_anywhere_it_is_carried_out_by_the_next_who_looks(
             os.kill(process.pid, signal.SIGKILL)
             process.communicate()
             kills += 1
-            found = json.loads(crawl.fleet.say("audit", "--json", code=None))
-            assert found["clean"], (kills, found["trail"]["breaches"], found["findings"][:3])
+            crawl.check_audit()
             process = begin_purge(crawl)
     printed, told = process.communicate()
     assert process.returncode == 0, told
