@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -21,5 +22,6 @@ def document(*words: str) -> dict[str, Any]:
     """What a bench that succeeds prints with --json."""
     done = bench(*words)
     assert done.returncode == 0, done.stderr
+    assert f"Measured with Python {platform.python_version()} (" in done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

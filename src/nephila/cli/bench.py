@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +13,10 @@ import click
 
 import nephila
 from nephila.model.errors import UsageError
+from nephila.native import AVAILABLE
 
 ROOT = Path(nephila.__file__).parents[2]
+HELP = frozenset({"-h", "--help"})
 
 NAMES = (
     "api",
@@ -35,7 +39,7 @@ NAMES = (
 @click.command(
     "bench",
     short_help="Measure what things cost here (in a checkout).",
-    context_settings={"ignore_unknown_options": True},
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},  # they are the bench's own
 )
 @click.argument("name", required=False, default="")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -57,9 +61,18 @@ def run_bench(root: Path, name: str, arguments: tuple[str, ...]) -> int:
     """Run one bench of a checkout; its exit code."""
     path = _path(root, name)
     try:
-        return subprocess.run([sys.executable, str(path), *arguments], cwd=root, check=False).returncode  # noqa: S603 - our own file
+        code = subprocess.run([sys.executable, str(path), *arguments], cwd=root, check=False).returncode  # noqa: S603 - our own file
     except KeyboardInterrupt:
         return 130
+    if code == 0 and not HELP.intersection(arguments):
+        click.echo(f"Measured with {runtime()}.", err=True)
+    return code
+
+
+def runtime() -> str:
+    """What figures depend on besides the machine: builds of Python differ by half, and the extension by more."""
+    extension = "with the extension" if AVAILABLE else "without the extension"
+    return f"Python {platform.python_version()} ({os.path.realpath(sys.executable)}), {extension}"
 
 
 def _path(root: Path, name: str) -> Path:

@@ -171,3 +171,11 @@ def test_a_tree_of_sitemaps_is_streamed_in_bounded_memory() -> None:
     assert len(report["anonymous_by_fifth_bytes"]) == 5
     assert report["anonymous_by_fifth_bytes"][0] > 0
     assert report["anonymous_by_fifth_bytes"][-1] > 0
+
+
+def test_a_bench_tells_what_it_takes() -> None:
+    """C4: its own options, not those of the command that lists benches."""
+    done = bench("frontier", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: nephila bench frontier")
+    assert "--sizes" in done.stdout
