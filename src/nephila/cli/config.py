@@ -21,7 +21,7 @@ def config() -> None:
     """Show settings and where they came from."""
 
 
-@config.command("show")
+@config.command("show", short_help="Print every setting in force, and where it came from.")
 @click.argument(
     "directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path), default=None
 )
@@ -57,7 +57,7 @@ def show(
         click.echo(shown(configured, changed=changed), nl=False)
 
 
-@config.command("reference")
+@config.command("reference", short_help="Print the reference of all settings, in Markdown.")
 def print_reference() -> None:
     """Print the reference of all settings, in Markdown."""
     click.echo(reference(), nl=False)

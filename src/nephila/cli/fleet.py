@@ -28,7 +28,7 @@ def fleet() -> None:
     """Show a fleet's workers, or send one home."""
 
 
-@fleet.command("status")
+@fleet.command("status", short_help="Show who works on the crawl, and what there is to do.")
 @config_option
 @group_option
 @json_option
@@ -53,7 +53,7 @@ def status(ctx: click.Context, *, file: Path, group: str | None, as_json: bool) 
     print_labelled(_lines(configured, roll, known, silent_ms))
 
 
-@fleet.command("drain")
+@fleet.command("drain", short_help="Have a worker end what it has begun, and go home.")
 @click.argument("name", metavar="WORKER")
 @config_option
 @group_option
@@ -66,7 +66,7 @@ def drain(ctx: click.Context, *, name: str, file: Path, group: str | None) -> No
     click.echo(printable(f"{found.member.name} leaves when it has ended what it works on."))
 
 
-@fleet.command("forget")
+@fleet.command("forget", short_help="Do not wait for a worker whose machine is lost.")
 @click.argument("name", metavar="WORKER")
 @config_option
 @group_option

@@ -32,7 +32,7 @@ def frontier() -> None:
     """Move what a crawl knows to another engine, or rebuild it."""
 
 
-@frontier.command("export")
+@frontier.command("export", short_help="Write all that a frontier knows to a file.")
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
 @config_option
 @click.option(
@@ -70,7 +70,7 @@ def export(ctx: click.Context, *, directory: Path | None, config: Path | None, f
         click.echo(f"Left out: {moved.unnamed:,} notes on refused URLs that were taken down.")
 
 
-@frontier.command("import")
+@frontier.command("import", short_help="Put an exported frontier into a crawl or a fleet.")
 @click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--into",
@@ -113,7 +113,7 @@ def _fleet(ctx: click.Context, directory: Path | None, config: Path | None, name
     return None if config is None else load(file=config, environ=backend_of(ctx).environ).settings
 
 
-@frontier.command("rebuild")
+@frontier.command("rebuild", short_help="Build a frontier that was lost anew from the archive.")
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--config",

@@ -25,7 +25,7 @@ def setup() -> None:
     """Get ready what some crawls need: a browser."""
 
 
-@setup.command("browser")
+@setup.command("browser", short_help="Find a Chromium, or say how to get one.")
 @click.option("--executable", metavar="PATH", default="", help="The Chromium to use; else one is looked for.")
 @json_option
 def browser(*, executable: str, as_json: bool) -> None:

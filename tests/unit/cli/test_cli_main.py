@@ -59,11 +59,12 @@ def test_the_listed_commands_are_what_they_say_they_are() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_is_for_people_and_fits_a_terminal(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """C4: no mark of the help's own making is shown, and 80 columns are enough."""
+    """C4: no mark of the help's own making is shown, 80 columns are enough, and no sentence breaks off."""
     assert run([name, "--help"]) == 0
     shown = capfd.readouterr().out
     assert "\\b" not in shown
     assert max(map(len, shown.splitlines())) <= 80
+    assert not [line for line in shown.partition("\nCommands:\n")[2].splitlines() if line.endswith("...")]
 
 
 def test_python_dash_m_is_the_command() -> None:
