@@ -14,8 +14,8 @@ What must stay true:
 - Stamps are removed before anything changes and written last, so what was cut short is begun anew.
 - One set-up at a time: a lock inside `.venv`, which pip inherits, so that even a pip whose parent was killed is waited
   for. Ready environments are used without the lock, without the network and without write access.
-- The package itself is not installed but put on the path: an edited file counts at once. Only the optional extension is
-  built, where there is a compiler (tools/native.py); its sources are part of the stamp.
+- The package itself is not installed but put on the path, and compiled: an edited file counts at once. The optional
+  extension is built where there is a compiler (tools/native.py); its sources are part of the stamp.
 - A failure is one sentence with what to do, and the log's name; pip's own settings (PIP_*, pip.conf) are respected.
 """
 
@@ -142,6 +142,7 @@ def set_up(environment: Environment, layers: Sequence[str], wanted_python: str |
                 for requirements in environment.requirements(layer):
                     install(pip_command(environment), requirements, environment, lock)
             if layer == "run":
+                compile_package(environment)
                 build_native(environment)
             stamps[environment.stamp(layer)] = environment.expected_stamp(layer)
     except SetupError as error:
@@ -213,6 +214,18 @@ def put_on_path(environment: Environment) -> None:
     script = environment.directory / "bin" / "nephila"
     script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(environment.python))} -P -m nephila "$@"\n', encoding="utf-8")
     script.chmod(0o755)
+
+
+def compile_package(environment: Environment) -> None:
+    """Compile what is imported, once for all starts.
+
+    Where Python may not write that down (PYTHONDONTWRITEBYTECODE, as in many containers, or a checkout of somebody
+    else's) every start would take half as long again.
+    """
+    command = [str(environment.python), "-I", "-m", "compileall", "-q", str(environment.root / "src")]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603 - no shell
+    with environment.log.open("a", encoding="utf-8") as log:
+        log.write(done.stdout + done.stderr)
 
 
 def build_native(environment: Environment) -> None:

@@ -206,6 +206,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 def main(words: Sequence[str]) -> int:
     """Run what is asked for; 0 when all of it is fine, 1 when a step failed, 130 when interrupted."""
     os.environ.pop("NEPHILA_COMMAND", None)  # how this was called is not how the programs under test are called
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # thousands of starts, each of which would compile everything anew
     arguments = parse(words)
     if arguments.ids:
         print(spec_ids.report_json(ROOT) if arguments.json else spec_ids.report_text(ROOT))
