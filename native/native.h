@@ -22,6 +22,7 @@ extern PyMethodDef nephila_head_methods[];
 extern PyMethodDef nephila_nouns_methods[];
 extern PyMethodDef nephila_joining_methods[];
 extern PyMethodDef nephila_paths_methods[];
+extern PyMethodDef nephila_queueing_methods[];
 extern PyMethodDef nephila_sieve_methods[];
 extern PyMethodDef nephila_scan_methods[];
 extern PyMethodDef nephila_signs_methods[];

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing_extensions import Buffer
 
 from nephila.fetch.head import Head, Opening
+from nephila.frontier.embedded.arrivals import Ledger, Queued
+from nephila.frontier.embedded.book import Book
 from nephila.model.page import Link
 from nephila.model.task import Candidate, Level
 from nephila.urls import Address
@@ -40,6 +42,10 @@ def sort_links(
     dict[str, tuple[dict[bytes, Candidate], tuple[int, Level | None, int, int] | None]],
     list[tuple[bytes, bytes, Candidate]],
 ]: ...
+def xxh32(text: bytes, seed: int) -> int: ...
+
+# queueing.c; twins in nephila/frontier/embedded/links.py and nephila/frontier/embedded/arrivals.py
+
 def pack_bundles(
     head: tuple[int, int, int, int, bytes],
     host: str,
@@ -49,7 +55,21 @@ def pack_bundles(
     prefix: bytes,
     writes: list[tuple[bytes, bytes]],
 ) -> list[tuple[bytes, bytes, int]]: ...
-def xxh32(text: bytes, seed: int) -> int: ...
+def queue_new(
+    book: Book,
+    ledger: Ledger,
+    new: dict[str, tuple[dict[bytes, Candidate], tuple[int, Level | None, int, int] | None]],
+    hosts: dict[str, bytes],
+    via: bytes,
+    inside: int,
+    abroad: int,
+    mean: int | None,
+    cycle: int,
+    lowered: int,
+    queued: list[int],
+    ages: list[int],
+    writes: list[tuple[bytes, bytes]],
+) -> Queued: ...
 
 # head.c; twin in nephila/fetch/head.py
 

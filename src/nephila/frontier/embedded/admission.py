@@ -22,16 +22,17 @@ from nephila.model.task import Candidate, Refusal
 from nephila.urls import registrable_domain
 
 from . import shelving
+from .arrivals import FIELDS, Ledger, Woken, queue_new
 from .book import Book, pack
-from .bundle import Head, fingerprint_of, pack_entry
+from .bundle import BUNDLE_BYTES, Head, fingerprint_of, pack_entry
 from .links import Group, Kind, New, Writes, link_keys, sort_links
-from .marks import queued_mark
-from .queueing import Standing, enqueue, enqueue_new
+from .marks import place_in, queued_mark, rank_in
+from .queueing import Standing, enqueue, enqueue_new, put_beside
 from .records import HostState, RefusalNote
 from .returning import meet_again, renew
 from .scoring import NOMINAL, score_of
 from .sections import counts_sections
-from .tables import DOMAIN_KEY_BYTES, PREFIX_BYTES, URL, shorten
+from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, PREFIX_BYTES, QUEUE, URL, shorten
 from .waking import is_behind, wake
 
 _NEW = order.Supply.NEW
@@ -92,7 +93,8 @@ def admit(
     if met is not None:
         for urls, _ in new.values():
             met += urls.values()
-    cursor.putmulti(writes)
+    if writes:
+        cursor.putmulti(writes)
     totals.urls += added
     return Admission(added, len(candidates) - len(keyed) + len(found), cooling)
 
@@ -123,43 +125,83 @@ def _nearer(one: Candidate, other: Candidate) -> Candidate:
 
 
 def _admit_new(book: Book, new: dict[str, Group], hosts: dict[str, bytes], source: Source, writes: Writes) -> int:
-    """Queue or park the new URLs of a page, host by host; how many.
-
-    A page brings something new to five hosts. So what holds for most of them, that all of it is queued, is written out
-    here; whatever needs a closer look goes to `_look_closer`.
-    """
+    """Queue or park the new URLs of a page, host by host; how many. All that is to be written so far is written here."""
     totals, policy, share = book.totals, book.policy, source.share
-    most = min(policy.budget.first_urls, policy.budget.queued_per_host)
-    unsectioned = policy.budget.queued_per_prefix // 2
-    ordinary = not (totals.policies or book.blocks or (policy.target_domains and not totals.covered))
     inside = abroad = source.first_rank
     if share is not None:
         inside, abroad = (share.inside.new + source.salt) >> 32, (share.abroad.new + source.salt) >> 32
-    own = source.url_key[:DOMAIN_KEY_BYTES]
-    added = 0
-    for name, (urls, kind) in new.items():
-        key, count = hosts[name], len(urls)
-        host = book.host(key) or take_on(book, key, name)
-        rank = inside if key.startswith(own) else abroad
-        if share is not None:
-            totals.mean_rank = ranks.next_mean(totals.mean_rank, rank)
-        if (
-            not ordinary
-            or kind is None
-            or kind[1] is not None
-            or host.flagged
-            or host.over
-            or host.sections
-            or host.admitted + count > most
-            or sum(host.queued) + count > unsectioned
-        ):
-            added += _look_closer(book, key, host, urls, kind, rank, source, writes)
-            continue
-        places = _queue_all(book, key, host, urls, kind, rank, source, writes)
-        if not is_behind(book, host, places):
-            wake(book, key, host, places)
-        added += count
+    mean = None if share is None else totals.mean_rank
+    ledger = book.ledger
+    if ledger is None:
+        ledger = book.ledger = _ledger(book)
+    if totals.policies or book.blocks or (policy.target_domains and not totals.covered):
+        ledger = ledger._replace(most=-1)  # nothing is ordinary
+    bundles, closer, woken, added, raised = queue_new(
+        book, ledger, new, hosts, source.url_key, inside, abroad, mean, totals.cycle, totals.lowered,
+        totals.queued, book.ages_now(), writes,
+    )  # fmt: skip
+    if mean is not None:
+        totals.mean_rank = raised
+    if bundles:
+        for bundle_key, _ in book.cursor.getmulti(bundles):
+            _step_aside(book, bundle_key, writes, woken)
+        book.cursor.putmulti(writes)
+        writes.clear()
+    for key, host, places in woken:
+        wake(book, key, host, places)
+    for key, host, urls, kind, rank in closer:
+        added += _look_closer(book, key, host, urls, kind, rank, source, writes)
     return added
+
+
+def _ledger(book: Book) -> Ledger:
+    """What holds for all pages that bring something new."""
+    budgets = book.policy.budget
+    return Ledger(
+        book.hosts,
+        book.tables.referrers,
+        book.leased,
+        book.standings,
+        _find,
+        _stand,
+        FIELDS,
+        min(budgets.first_urls, budgets.queued_per_host),
+        budgets.queued_per_prefix // 2,
+        BUNDLE_BYTES,
+        book.policy.random_seed,
+        book.wall_s,
+        book.now,
+    )
+
+
+def _find(book: Book, key: bytes, name: str) -> HostState:
+    """The state of a host, which is taken on where it was never met."""
+    return book.host(key) or take_on(book, key, name)
+
+
+def _stand(book: Book, key: bytes, host: HostState, rank: int, depth: int, bonus: int) -> bytes:
+    """Where URLs are to stand that have their class by their score; remembered with the book."""
+    points = score_of(book, key, host, rank, depth, bonus)
+    standing = order.standing_of_new(book.policy.priority, book.step, points, depth)
+    book.standings[rank, depth, bonus, host.referrers.bit_count()] = standing
+    return standing
+
+
+def _step_aside(book: Book, bundle_key: bytes, writes: Writes, woken: list[Woken]) -> None:
+    """A bundle that is to be written finds its place taken: it takes another, and its URLs with it."""
+    at = next(at for at, (key, _) in enumerate(writes) if key == bundle_key)
+    key, value, old = bundle_key[:HOST_KEY_BYTES], writes[at][1], bundle_key[HOST_KEY_BYTES + 1 :]
+    lane, step, depth, tie = order.read_place(old)
+    place = put_beside(book, key + QUEUE, Standing(lane, step, depth), value, tie)
+    writes[at] = (key + QUEUE + place, value)
+    for marked in range(at + 1, len(writes)):
+        url_key, mark = writes[marked]
+        if url_key[HOST_KEY_BYTES:][:1] != URL or place_in(mark) != old:
+            break
+        writes[marked] = (url_key, queued_mark(place, rank_in(mark)))
+    for woken_key, _, places in woken:
+        if woken_key == key:
+            places[places.index(old)] = place
 
 
 def _look_closer(
@@ -185,18 +227,9 @@ def _queue_all(
     book: Book, key: bytes, host: HostState, urls: New, kind: Kind, rank: int, source: Source, writes: Writes
 ) -> list[bytes]:
     """Queue URLs of one kind; returns their places."""
-    depth, level, hops, bonus = kind
-    if level is None and not book.totals.policies:
-        like = (rank, depth, bonus, host.referrers.bit_count())
-        standing = book.standings.get(like)
-        if standing is None:
-            points = score_of(book, key, host, rank, depth, bonus)
-            standing = order.standing_of_new(book.policy.priority, book.step, points, depth)
-            book.standings[like] = standing
-    else:
-        standing = order.pack_standing(*_standing(book, key, host, kind, rank))
+    standing = order.pack_standing(*_standing(book, key, host, kind, rank))
     host.admitted += len(urls)
-    head = (book.wall_s, book.totals.cycle, rank, hops, source.url_key)
+    head = (book.wall_s, book.totals.cycle, rank, kind[2], source.url_key)
     return enqueue_new(book, key, host, standing, head, urls, writes)
 
 

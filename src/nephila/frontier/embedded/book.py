@@ -42,6 +42,7 @@ from .records import (
 from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, QUEUE, ROBOTS, STATE, Tables
 
 if TYPE_CHECKING:
+    from .arrivals import Ledger
     from .noting import NotedTransaction
     from .sharing import Sharing
 
@@ -116,8 +117,8 @@ class Book:
     """
 
     __slots__ = (
-        "_domain_states", "_domains_read", "_hosts_read", "_leased", "_policies", "ages", "blocks", "covered", "cursor",
-        "db", "hosts", "now", "page_quota", "policy", "ready", "scores", "standings", "step", "tables", "timeline",
+        "_domain_states", "_domains_read", "_hosts_read", "_policies", "ages", "blocks", "covered", "cursor",
+        "db", "hosts", "leased", "ledger", "now", "page_quota", "policy", "ready", "scores", "standings", "step", "tables", "timeline",
         "totals", "txn", "wall_s", "web",
     )  # fmt: skip
 
@@ -149,7 +150,10 @@ class Book:
         """And where that puts them in the queue, packed, by the same."""
         self.page_quota = NO_QUOTA
         """Pages that may still be leased: bounded where several processes share a limit."""
-        self._leased: dict[bytes, int] = {}
+        self.leased: dict[bytes, int] = {}
+        """Tokens of hosts as far as they were asked for; 0 of those that are not leased."""
+        self.ledger: Ledger | None = None
+        """What holds for all that is new, once something is: see `admission`."""
         self.covered: dict[int, tuple[bytes, ...]] = {}
         """Fingerprints that leases cover, by token, as far as they were asked for; of late, or a few too many."""
         self._policies: dict[str, DomainPolicy] = {}
@@ -271,24 +275,24 @@ class Book:
 
     def token_of(self, key: bytes) -> int:
         """The token of the lease that a host is under; 0 when it is under none."""
-        token = self._leased.get(key)
+        token = self.leased.get(key)
         if token is None:
             raw = self.txn.get(key, db=self.db["leased"])
-            token = self._leased[key] = 0 if raw is None else int.from_bytes(raw, "big")
+            token = self.leased[key] = 0 if raw is None else int.from_bytes(raw, "big")
         return token
 
     def lease(self, key: bytes, host: HostState, token: int) -> None:
         """Put a ready host among the leased ones. Its state stays as it is: whoever frees it takes it from there."""
         self._unready(key, host)
         self.txn.put(key, token.to_bytes(8, "big"), db=self.db["leased"])
-        self._leased[key] = token
+        self.leased[key] = token
         self.totals.hosts_ready -= 1
         self.totals.hosts_leased += 1
 
     def free(self, key: bytes, host: HostState) -> None:
         """End the lease on a host; it is nowhere then."""
         self.txn.delete(key, db=self.db["leased"])
-        self._leased[key] = 0
+        self.leased[key] = 0
         self.totals.hosts_leased -= 1
         host.place, host.ready = _IDLE, []
 
@@ -412,15 +416,22 @@ class Book:
             self._count_put_off(host, -1)  # it is counted with all that it has queued
         host.queued[lane] += by
         self.totals.queued[lane] += by
-        age = admitted_s // AGE_STEP_S
-        counts = self.ages.get(age)
-        if counts is None:
-            counts = self.ages[age] = [0, 0, 0, 0]
-        counts[order.LEVELS[lane]] += by
+        self._ages_at(admitted_s)[order.LEVELS[lane]] += by
         if host.reason:
             self._count_put_off(host, 1)
         if by > 0 and not host.work_since:
             host.work_since = max(1, self.now)
+
+    def ages_now(self) -> list[int]:
+        """URLs by class that are queued and were admitted at the present time."""
+        return self._ages_at(self.wall_s)
+
+    def _ages_at(self, admitted_s: int) -> list[int]:
+        age = admitted_s // AGE_STEP_S
+        counts = self.ages.get(age)
+        if counts is None:
+            counts = self.ages[age] = [0, 0, 0, 0]
+        return counts
 
     # Waiting for a time
 

@@ -93,7 +93,7 @@ def enqueue_new(
         place = bundle_key[HOST_KEY_BYTES + 1 :]
         if not book.cursor.put(bundle_key, value, overwrite=False):
             lane, step, depth, tie = order.read_place(place)
-            place = _put_beside(book, key + QUEUE, Standing(lane, step, depth), value, tie)
+            place = put_beside(book, key + QUEUE, Standing(lane, step, depth), value, tie)
             mark = queued_mark(place, head[2])
             writes[first : first + count] = [(url_key, mark) for url_key, _ in writes[first : first + count]]
         places.append(place)
@@ -117,10 +117,10 @@ def put_bundle(
     place = order.pack_place(*standing, tie)
     if book.txn.put(prefix + place, value, overwrite=False):
         return place
-    return _put_beside(book, prefix, standing, value, tie)
+    return put_beside(book, prefix, standing, value, tie)
 
 
-def _put_beside(book: Book, prefix: bytes, standing: Standing, value: bytes, tie: bytes) -> bytes:
+def put_beside(book: Book, prefix: bytes, standing: Standing, value: bytes, tie: bytes) -> bytes:
     """Write a bundle whose place is taken, under another tie-break."""
     while True:
         probe = tie.startswith(PROBE_MARK)
@@ -165,7 +165,7 @@ def move(
     tie = order.tie_of(host.name.encode() + tail, book.policy.random_seed)
     found = order.pack_place(*standing, tie)
     if not book.txn.put(key + QUEUE + found, value, overwrite=False):
-        found = _put_beside(book, key + QUEUE, standing, value, tie)
+        found = put_beside(book, key + QUEUE, standing, value, tie)
     return found, admitted_s
 
 

@@ -8,12 +8,10 @@ from nephila.frontier import order
 from nephila.model.outcome import DeferReason
 
 from . import shelving
+from .arrivals import stays_ready
 from .book import Book
 from .records import HostState, Place
 from .tables import DOMAIN_KEY_BYTES
-
-_READY = Place.READY
-"""Looked up once: until Python 3.12 a member of an enumeration costs a call each time."""
 
 
 def wake(book: Book, key: bytes, host: HostState, places: Sequence[bytes] = ()) -> None:
@@ -38,24 +36,8 @@ def wake(book: Book, key: bytes, host: HostState, places: Sequence[bytes] = ()) 
 
 
 def is_behind(book: Book, host: HostState, places: Sequence[bytes]) -> bool:
-    """Whether a host stays where it is after URLs that were scored just now came into its queue at these places.
-
-    A ready host does when all of them are behind the head of their lane; the common case, told at a glance. Of such
-    URLs the lane is that of their score, unless errors hold their domain down.
-    """
-    if host.place is not _READY or book.totals.lowered:
-        return False
-    ready = host.ready
-    for place in places:
-        lane, rest = place[0], place[1:5]
-        for known in ready:
-            if known[0] == lane:
-                if rest < known[5:9]:
-                    return False
-                break
-        else:
-            return False
-    return True
+    """Whether a host stays where it is after URLs that were scored just now came into its queue at these places."""
+    return not book.totals.lowered and stays_ready(host, places)
 
 
 def look_further(book: Book, key: bytes) -> None:
