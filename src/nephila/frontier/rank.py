@@ -43,6 +43,8 @@ from typing import Final, NamedTuple
 
 from xxhash import xxh3_64_intdigest, xxh32_intdigest
 
+from nephila.model.noun import quick
+
 RANKS: Final = 128
 _PER_DOUBLING = 2
 _OF_ONE = 56
@@ -93,6 +95,7 @@ class Part(NamedTuple):
     known: tuple[int, ...]
 
 
+@quick
 class Share(NamedTuple):
     """What the links of one page bring: those within its registrable domain, and those to others."""
 

@@ -17,6 +17,7 @@ from nephila.frontier import budget, order
 from nephila.frontier import rank as ranks
 from nephila.frontier.score import level_of
 from nephila.interfaces.frontier import Admission, Found
+from nephila.model.noun import quick
 from nephila.model.outcome import DeferReason
 from nephila.model.task import Candidate, Refusal
 from nephila.urls import registrable_domain
@@ -39,6 +40,7 @@ _NEW = order.Supply.NEW
 """Looked up once: until Python 3.12 a member of an enumeration costs a call each time."""
 
 
+@quick
 class Source(NamedTuple):
     """The page that links were found on."""
 

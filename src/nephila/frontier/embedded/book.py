@@ -27,6 +27,7 @@ from nephila.model.settings import (
     TrapSettings,
 )
 
+from .desk import Desk
 from .records import (
     DomainState,
     HostState,
@@ -117,12 +118,21 @@ class Book:
     """
 
     __slots__ = (
-        "_domain_states", "_domains_read", "_hosts_read", "_policies", "ages", "blocks", "covered", "cursor",
+        "_desk", "_domain_states", "_domains_read", "_hosts_read", "_policies", "ages", "blocks", "covered", "cursor",
         "db", "hosts", "leased", "ledger", "now", "page_quota", "policy", "ready", "scores", "standings", "step", "tables", "timeline",
         "totals", "txn", "wall_s", "web",
     )  # fmt: skip
 
-    def __init__(self, txn: NotedTransaction, tables: Tables, timeline: Timeline, policy: Policy, wall_s: int) -> None:
+    def __init__(
+        self,
+        txn: NotedTransaction,
+        tables: Tables,
+        timeline: Timeline,
+        policy: Policy,
+        wall_s: int,
+        desk: Desk | None = None,
+    ) -> None:
+        """`desk` is what the books of one writer keep between them; a book without one decodes everything itself."""
         self.txn = txn
         self.tables = tables
         self.db = tables.db
@@ -150,7 +160,9 @@ class Book:
         """And where that puts them in the queue, packed, by the same."""
         self.page_quota = NO_QUOTA
         """Pages that may still be leased: bounded where several processes share a limit."""
-        self.leased: dict[bytes, int] = {}
+        self._desk = Desk() if desk is None else desk
+        self._desk.take(txn.id())
+        self.leased: dict[bytes, int] = self._desk.leased
         """Tokens of hosts as far as they were asked for; 0 of those that are not leased."""
         self.ledger: Ledger | None = None
         """What holds for all that is new, once something is: see `admission`."""
@@ -164,20 +176,24 @@ class Book:
     def write_back(self) -> None:
         """Write what changed of hosts and domains, the totals and the timeline's anchor."""
         changed: list[tuple[bytes, bytes]] = []
+        desk = self._desk
         for key, domain in self._domain_states.items():
             raw = pack(domain)
             if raw != self._domains_read.get(key):
                 changed.append((key + NO_HOST + STATE, raw))
+            desk.domains[key] = (domain, raw)
         for key, host in self.hosts.items():
             raw = pack(host)
             if raw != self._hosts_read.get(key):
                 changed.append((key + STATE, raw))
+            desk.hosts[key] = (host, raw)
         changed.sort()
         self.cursor.putmulti(changed)
         meta = self.db["meta"]
         self.txn.put(b"totals", pack(self.totals), db=meta)
         self.txn.put(b"ages", pack({age: counts for age, counts in self.ages.items() if any(counts)}), db=meta)
         self.txn.put(b"anchor", pack(self.timeline.anchor()), db=meta)
+        desk.give_back()
 
     # Hosts and domains
 
@@ -185,11 +201,15 @@ class Book:
         """The state of a host, shared by all verbs of this book."""
         host = self.hosts.get(key)
         if host is None:
-            raw = self.txn.get(key + STATE)
-            if raw is None:
-                return None
-            host = self.hosts[key] = read_host(raw)
-            self._hosts_read[key] = raw
+            kept = self._desk.hosts.get(key) or self._desk.old_hosts.get(key)
+            if kept is not None:
+                host, raw = kept
+            else:
+                raw = self.txn.get(key + STATE)
+                if raw is None:
+                    return None
+                host = read_host(raw)
+            self.hosts[key], self._hosts_read[key] = host, raw
         referrers = self.tables.referrers
         if key in referrers:
             host.referrers |= referrers.pop(key)
@@ -224,14 +244,29 @@ class Book:
         key = key[:DOMAIN_KEY_BYTES]
         domain = self._domain_states.get(key)
         if domain is None:
-            raw = self.txn.get(key + NO_HOST + STATE)
-            if raw is None:
+            kept = self._desk.domains.get(key) or self._desk.old_domains.get(key)
+            if kept is not None:
+                domain, self._domains_read[key] = kept
+            elif (raw := self.txn.get(key + NO_HOST + STATE)) is None:
                 domain = DomainState(name)
                 self.totals.domains_met += 1
             else:
-                domain = read_domain(raw)
-                self._domains_read[key] = raw
+                domain, self._domains_read[key] = read_domain(raw), raw
             self._domain_states[key] = domain
+        return domain
+
+    def domain_seen(self, key: bytes) -> DomainState:
+        """The state of the domain of a known host, for reading only: it is not written back."""
+        key = key[:DOMAIN_KEY_BYTES]
+        domain = self._domain_states.get(key)
+        if domain is None:
+            kept = self._desk.domains.get(key) or self._desk.old_domains.get(key)
+            if kept is None:
+                raw = self.txn.get(key + NO_HOST + STATE)
+                if raw is None:
+                    return self.domain(key)
+                kept = self._desk.domains[key] = (read_domain(raw), raw)
+            domain = kept[0]
         return domain
 
     def lowered(self, key: bytes) -> int:
@@ -317,8 +352,10 @@ class Book:
         """Put a host among the waiting ones."""
         if host.place is not _IDLE or host.reason:
             self.leave(key, host)
-        host.place, host.next_at, host.reason = _WAITING, max(until, 0), reason
-        self.txn.put(host.next_at.to_bytes(8, "big") + key, b"", db=self.db["waiting"])
+        if until < 0:
+            until = 0
+        host.place, host.next_at, host.reason = _WAITING, until, reason
+        self.txn.put(until.to_bytes(8, "big") + key, b"", db=self.db["waiting"])
         self.totals.hosts_waiting += 1
         if reason:
             self._count_put_off(host, 1)
@@ -341,15 +378,16 @@ class Book:
             return
         if host.place is not _IDLE or host.reason:
             self.leave(key, host)
-        pages, policy, counts = self.domain(key).pages, self.policy, self.totals.ready
-        host.work_since = host.work_since or max(1, self.now)
+        pages, policy, counts = self.domain_seen(key).pages, self.policy, self.totals.ready
+        host.work_since = host.work_since or self.now or 1
         since = 0 if policy.ordered else host.work_since
-        host.ready = [order.ready_key(lane, pages, place, since) for lane, place in heads.items()]
-        host.ready.append(order.since_key(host.work_since, host.name, policy.random_seed))
-        put = self.ready.put
-        for place in host.ready:
-            put(place + key, b"")
+        ready = host.ready = [order.ready_key(lane, pages, place, since) for lane, place in heads.items()]
+        ready.append(order.since_key(host.work_since, host.name, policy.random_seed))
+        entries: list[tuple[bytes, bytes]] = []
+        for place in ready:
+            entries.append((place + key, b""))
             counts[place[0]] += 1
+        self.ready.putmulti(entries)
         host.place = _READY
         self.totals.hosts_ready += 1
 
@@ -420,7 +458,7 @@ class Book:
         if host.reason:
             self._count_put_off(host, 1)
         if by > 0 and not host.work_since:
-            host.work_since = max(1, self.now)
+            host.work_since = self.now or 1
 
     def ages_now(self) -> list[int]:
         """URLs by class that are queued and were admitted at the present time."""
@@ -437,8 +475,8 @@ class Book:
 
     def delay(self, url_key: bytes, record: UrlRecord, until: int, reason: str) -> None:
         """Put a URL into the time index."""
-        record.due_at = max(1, until)
-        self.txn.put(record.due_at.to_bytes(8, "big") + url_key, reason.encode(), db=self.db["due"])
+        record.due_at = until = until if until > 1 else 1
+        self.txn.put(until.to_bytes(8, "big") + url_key, reason.encode(), db=self.db["due"])
         self.totals.delayed[reason] = self.totals.delayed.get(reason, 0) + 1
 
     def end_delay(self, url_key: bytes, record: UrlRecord) -> None:

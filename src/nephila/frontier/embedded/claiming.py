@@ -19,7 +19,7 @@ from nephila.model.task import Lease, Pace, PageTask, RobotsTask, Task, Token, V
 from nephila.urls import Fingerprint, origin_of
 
 from . import shelving, trapping
-from .book import ORDINARY, Book, pack, read_spelling, read_url
+from .book import ORDINARY, Book, pack, read_spelling, read_url, time_key
 from .endings import drop
 from .holding_off import pages_left, reason_to_wait
 from .marks import DEPTH_IN_PLACE, PARKED
@@ -98,12 +98,7 @@ def _ahead_ms(book: Book) -> int:
 def promote_waiting(book: Book, ahead_ms: int, most: int, *, waiting_for_rules: bool = True) -> None:
     """Make hosts ready whose time has come, or comes within `ahead_ms`."""
     horizon = book.now + ahead_ms
-    due: list[bytes] = []
-    with book.txn.cursor(db=book.db["waiting"]) as cursor:
-        found = cursor.first()
-        while found and len(due) < most and int.from_bytes(cursor.key()[:8], "big") <= horizon:
-            due.append(cursor.key()[8:])
-            found = cursor.next()
+    due = _until(book, "waiting", horizon, most)
     for key in due:
         host = book.known_host(key)
         if book.timeline.rebooted_at:
@@ -121,6 +116,18 @@ def promote_waiting(book: Book, ahead_ms: int, most: int, *, waiting_for_rules: 
                 book.rest(key, host)
 
 
+def _until(book: Book, index: str, horizon: int, most: int) -> list[bytes]:
+    """What an index by time names up to a moment, so many at most."""
+    names: list[bytes] = []
+    after = time_key(horizon + 1)
+    with book.txn.cursor(db=book.db[index]) as cursor:
+        found = cursor.first()
+        while found and len(names) < most and (entry := cursor.key()) < after:
+            names.append(entry[8:])
+            found = cursor.next()
+    return names
+
+
 def _rest_after_reboot(book: Book, key: bytes, host: HostState) -> None:
     """The clock that knew how long a host has rested is gone with the last boot: it rests one full delay anew.
 
@@ -136,13 +143,7 @@ def _rest_after_reboot(book: Book, key: bytes, host: HostState) -> None:
 def promote_due(book: Book, ahead_ms: int, most: int) -> None:
     """Put URLs whose time has come back into their queues."""
     horizon = book.now + ahead_ms
-    due: list[bytes] = []
-    with book.txn.cursor(db=book.db["due"]) as cursor:
-        found = cursor.first()
-        while found and len(due) < most and int.from_bytes(cursor.key()[:8], "big") <= horizon:
-            due.append(cursor.key()[8:])
-            found = cursor.next()
-    for url_key in due:
+    for url_key in _until(book, "due", horizon, most):
         raw = book.txn.get(url_key)
         if raw is None:
             raise KeyError(url_key)
@@ -219,7 +220,7 @@ def _pick(book: Book) -> tuple[bytes, HostState, int] | None:
         entry = ready.key() if policy.sharing is None else familiar(ready, policy.sharing)
         key = entry[order.READY_KEY_BYTES :]
         host = book.known_host(key)
-        if recounts == RECOUNTS_PER_PICK or order.count_in_ready_key(entry) >= book.domain(key).pages:
+        if recounts == RECOUNTS_PER_PICK or order.count_in_ready_key(entry) >= book.domain_seen(key).pages:
             return key, host, lane
         # Its domain was asked since. Counts only grow, so putting it back with the true count is exact; only where one
         # domain has very many ready hosts is the order a little behind the counts for a while.
@@ -244,7 +245,7 @@ def _lease(book: Book, key: bytes, host: HostState, lane: int, lease_ms: int, ah
     """Lease a ready host, or put it off and return None."""
     if book.timeline.rebooted_at:
         _rest_after_reboot(book, key, host)
-    domain, left = book.domain(key), pages_left(book, host) if book.policy.max_pages_per_host else None
+    domain, left = book.domain_seen(key), pages_left(book, host) if book.policy.max_pages_per_host else None
     held = reason_to_wait(book, key, host, domain, left, ahead_ms)
     if held is not None:
         if held.until is None:
@@ -316,9 +317,11 @@ def _first_unblocked(
 
 def _urls_wanted(book: Book, host: HostState, domain: DomainState, left: int | None) -> int:
     """How many URLs a lease on a host is for."""
-    delay = max(book.base_delay_ms(domain) if host.delay_ms < 0 else host.delay_ms, host.crawl_delay_ms)
-    several = delay < SHORT_DELAY_MS and not book.policy.ordered
-    wanted = book.policy.settings.urls_per_lease if several else 1
+    if book.policy.ordered or host.delay_ms >= SHORT_DELAY_MS or host.crawl_delay_ms >= SHORT_DELAY_MS:
+        return 1
+    if host.delay_ms < 0 and book.base_delay_ms(domain) >= SHORT_DELAY_MS:
+        return 1
+    wanted = book.policy.settings.urls_per_lease
     return min(wanted, left or wanted, book.page_quota)
 
 
@@ -369,7 +372,7 @@ def _make(
         host.name,
         domain.name,
         tasks,
-        max(now, host.free_at),
+        now if now > host.free_at else host.free_at,
         record.expires_at,
         Pace(delay, host.crawl_delay_ms, base),
         now,

@@ -7,12 +7,13 @@ stands elsewhere by now is passed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain, compress
+from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from nephila.frontier import order
 from nephila.frontier.lifecycle import State
+from nephila.model.noun import quick
 
 from .book import Book, read_url
 from .bundle import BUNDLE_BYTES, Entry, Fields, Head, pack_bundle, pack_entry, pack_head, split, tail_of
@@ -29,6 +30,7 @@ PROBE_MARK = bytes(3)
 """How the tie-break of a URL begins that a trap lets go: it is not caught again on its way."""
 
 
+@quick
 class Work(NamedTuple):
     """A queued URL."""
 
@@ -45,6 +47,7 @@ class Work(NamedTuple):
     """The bundle it lies in, as it was found."""
 
 
+@quick
 class Standing(NamedTuple):
     """Where URLs are to stand: what a place says but for the tie-break."""
 
@@ -187,15 +190,13 @@ def uncount(book: Book, key: bytes, host: HostState, lane: int, admitted_s: int)
             cursor.delete()
 
 
-def work_of(book: Book, key: bytes, host: HostState, lane: int) -> Iterator[Work]:
+def work_of(book: Book, key: bytes, host: HostState, lane: int) -> Works:
     """The queued URLs of a host, beginning with the lane it was picked for; each is looked up when it is asked for.
 
     The caller may take away, park or settle what it was given before it asks for the next.
     """
     lanes = list(compress(_LANES, host.queued))
-    if len(lanes) == 1:
-        return _lane_work(book, key, lanes[0])
-    return chain.from_iterable(_lane_work(book, key, stored) for stored in _in_order(book, key, lanes, lane))
+    return Works(book, key, lanes if len(lanes) == 1 else _in_order(book, key, lanes, lane))
 
 
 def _in_order(book: Book, key: bytes, lanes: list[int], wanted: int) -> list[int]:
@@ -212,23 +213,50 @@ def _in_order(book: Book, key: bytes, lanes: list[int], wanted: int) -> list[int
     return [stored for _, _, stored in sorted(firsts)]
 
 
-def _lane_work(book: Book, key: bytes, lane: int) -> Iterator[Work]:
-    prefix, cursor = key + QUEUE, book.cursor
-    after = of_lane = prefix + bytes((lane,))
-    while cursor.set_range(after) and (bundle_key := cursor.key()).startswith(of_lane):
-        place, bundle = bundle_key[HOST_KEY_BYTES + 1 :], cursor.value()
-        end = len(bundle)
-        while (found := next_url(bundle, end, key)) is not None:
-            end, tail, fingerprint, cycle, hops, via = found
-            raw = book.txn.get(key + URL + fingerprint[:PREFIX_BYTES])
-            record = None
-            if raw is not None and raw[0] > PARKED:
+class Works:
+    """The queued URLs of a host, one by one. (No generator: to leave one half-way costs as much as ten URLs.)"""
+
+    __slots__ = ("_after", "_book", "_bundle", "_end", "_key", "_lanes", "_of_lane", "_place")
+
+    def __init__(self, book: Book, key: bytes, lanes: list[int]) -> None:
+        self._book, self._key, self._lanes = book, key, iter(lanes)
+        self._bundle = self._place = self._after = b""
+        """The bundle that is looked through, its place, and the key from which on to look for the next."""
+        self._end = 0
+        """Where the entry of the next URL ends in it."""
+        self._of_lane = b"\xff"
+
+    def __iter__(self) -> Works:
+        return self
+
+    def __next__(self) -> Work:
+        book, key = self._book, self._key
+        while True:
+            found = next_url(self._bundle, self._end, key) if self._end else None
+            if found is None:
+                self._open_next()
+                continue
+            self._end, tail, fingerprint, cycle, hops, via = found
+            raw, record = book.txn.get(key + URL + fingerprint[:PREFIX_BYTES]), None
+            if raw is None:
+                current = b""
+            elif raw[0] == QUEUED:
+                current = raw[1:PLACE_END]
+            elif raw[0] == PARKED:
+                current = b""
+            else:
                 record = read_url(raw)
                 current = record.place if record.state is _QUEUED else b""
-            else:
-                current = b"" if raw is None or raw[0] != QUEUED else raw[1:PLACE_END]
+            place = self._place
             if current == place:
-                yield Work(place, tail, fingerprint, cycle, hops, via, record, bundle)
-            else:
-                take_away(book, key, place, fingerprint)
-        after = bundle_key + b"\0"
+                return Work(place, tail, fingerprint, cycle, hops, via, record, self._bundle)
+            take_away(book, key, place, fingerprint)
+
+    def _open_next(self) -> None:
+        """Go on with the next bundle, of this lane or of the next one that has any; at the end there is none."""
+        cursor = self._book.cursor
+        while not (self._after and cursor.set_range(self._after) and cursor.key().startswith(self._of_lane)):
+            self._after = self._of_lane = self._key + QUEUE + bytes((next(self._lanes),))
+        bundle_key, self._bundle = cursor.key(), cursor.value()
+        self._place, self._end = bundle_key[HOST_KEY_BYTES + 1 :], len(self._bundle)
+        self._after = bundle_key + b"\0"

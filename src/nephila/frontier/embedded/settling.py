@@ -91,8 +91,8 @@ def settle(
     else:
         txn.delete(token_key, db=leases)
         if any(entries):
-            host.work_since = max(1, book.now)  # it was served; its robots.txt alone is no service
-        _free(book, key, host, release, 0 if called_at is None else max(0, book.now - called_at))
+            host.work_since = book.now or 1  # it was served; its robots.txt alone is no service
+        _free(book, key, host, release, 0 if called_at is None else book.now - called_at)
     return Settled(True, brought or Admission())
 
 
@@ -208,7 +208,9 @@ def _share_out(
     """What the links of a page bring their targets, and what is left to the page (R1)."""
     visits, weight = fate.fetched, 1.0
     salt = ranks.salt_of(settlement.task.url.encode(), visits)
-    outlinks = max(done.outlinks, len(settlement.links))
+    outlinks = len(settlement.links)
+    if done.outlinks > outlinks:
+        outlinks = done.outlinks
     name = xxh3_64_intdigest(domain.name.encode())
     if not outlinks:  # a 304, or a page that was not read: nothing is handed on
         return Source(url_key, None, salt, name)
@@ -291,7 +293,9 @@ def _store(book: Book, url_key: bytes, fate: Fate, done: Done) -> None:
 def _free(book: Book, key: bytes, host: HostState, release: Release, late_ms: int) -> None:
     """Let the host rest. What has passed since the answer (`late_ms`) is a part of its rest."""
     book.free(key, host)
-    now, pace, wait_ms = book.now, release.pace, max(0, release.wait_ms - late_ms)
+    now, pace, wait_ms = book.now, release.pace, release.wait_ms - late_ms if late_ms > 0 else release.wait_ms
+    if wait_ms < 0:
+        wait_ms = 0
     host.delay_ms = pace.delay_ms
     host.crawl_delay_ms = pace.crawl_delay_ms
     # The answer ended within this millisecond, not at its beginning: round up.
