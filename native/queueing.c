@@ -481,19 +481,22 @@ static int read_ledger(Arrivals *all) {
 }
 
 static PyObject *queue_new(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-    if (count != 13 || !PyDict_Check(arguments[2]) || !PyDict_Check(arguments[3]) || !PyBytes_Check(arguments[4]) ||
-        !PyList_Check(arguments[10]) || !PyList_Check(arguments[11]) || !PyList_Check(arguments[12])) {
-        PyErr_SetString(PyExc_TypeError, "queue_new(book, ledger, new, hosts, via, inside, abroad, mean, cycle, lowered, "
-                                         "queued, ages, writes)");
+    PyObject *page = count == 8 ? arguments[2] : Py_None;
+    if (!PyTuple_Check(page) || PyTuple_GET_SIZE(page) != 6 || !PyBytes_Check(PyTuple_GET_ITEM(page, 0)) ||
+        !PyDict_Check(arguments[3]) || !PyDict_Check(arguments[4]) || !PyList_Check(arguments[5]) ||
+        !PyList_Check(arguments[6]) || !PyList_Check(arguments[7])) {
+        PyErr_SetString(PyExc_TypeError, "queue_new(book, ledger, page, new, hosts, queued, ages, writes)");
         return NULL;
     }
-    Arrivals all = {.book = arguments[0], .ledger = arguments[1], .via = arguments[4], .queued = arguments[10],
-                    .ages = arguments[11], .writes = arguments[12], .packing = {.writes = arguments[12], .whole = 1}};
-    all.inside = PyLong_AsLongLong(arguments[5]);
-    all.abroad = PyLong_AsLongLong(arguments[6]);
-    long long mean = arguments[7] == Py_None ? 0 : PyLong_AsLongLong(arguments[7]), added = 0;
-    all.cycle = PyLong_AsLongLong(arguments[8]);
-    all.lowered = PyObject_IsTrue(arguments[9]);
+    Arrivals all = {.book = arguments[0], .ledger = arguments[1], .via = PyTuple_GET_ITEM(page, 0),
+                    .queued = arguments[5], .ages = arguments[6], .writes = arguments[7],
+                    .packing = {.writes = arguments[7], .whole = 1}};
+    all.inside = PyLong_AsLongLong(PyTuple_GET_ITEM(page, 1));
+    all.abroad = PyLong_AsLongLong(PyTuple_GET_ITEM(page, 2));
+    int counted = PyTuple_GET_ITEM(page, 3) != Py_None; /* whether the mean changes */
+    long long mean = counted ? PyLong_AsLongLong(PyTuple_GET_ITEM(page, 3)) : 0, added = 0;
+    all.cycle = PyLong_AsLongLong(PyTuple_GET_ITEM(page, 4));
+    all.lowered = PyObject_IsTrue(PyTuple_GET_ITEM(page, 5));
     if (PyErr_Occurred() || read_ledger(&all) < 0)
         return NULL;
     all.bundles = PyList_New(0);
@@ -502,9 +505,9 @@ static PyObject *queue_new(PyObject *self, PyObject *const *arguments, Py_ssize_
     int failed = all.bundles == NULL || all.closer == NULL || all.woken == NULL;
     PyObject *name, *group, *result = NULL;
     Py_ssize_t position = 0;
-    while (!failed && PyDict_Next(arguments[2], &position, &name, &group)) {
-        PyObject *key = PyDict_GetItemWithError(arguments[3], name);
-        failed = arrive(&all, name, key, group, arguments[7] == Py_None ? NULL : &mean, &added) < 0;
+    while (!failed && PyDict_Next(arguments[3], &position, &name, &group)) {
+        PyObject *key = PyDict_GetItemWithError(arguments[4], name);
+        failed = arrive(&all, name, key, group, counted ? &mean : NULL, &added) < 0;
     }
     if (!failed)
         result = Py_BuildValue("(OOOLL)", all.bundles, all.closer, all.woken, added, mean);

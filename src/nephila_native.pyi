@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing_extensions import Buffer
 
 from nephila.fetch.head import Head, Opening
-from nephila.frontier.embedded.arrivals import Ledger, Queued
+from nephila.frontier.embedded.arrivals import Ledger, Page, Queued
 from nephila.frontier.embedded.book import Book
 from nephila.model.page import Link
 from nephila.model.task import Candidate, Level
@@ -58,14 +58,9 @@ def pack_bundles(
 def queue_new(
     book: Book,
     ledger: Ledger,
+    page: Page,
     new: dict[str, tuple[dict[bytes, Candidate], tuple[int, Level | None, int, int] | None]],
     hosts: dict[str, bytes],
-    via: bytes,
-    inside: int,
-    abroad: int,
-    mean: int | None,
-    cycle: int,
-    lowered: int,
     queued: list[int],
     ages: list[int],
     writes: list[tuple[bytes, bytes]],

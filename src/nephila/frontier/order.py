@@ -141,9 +141,7 @@ def standing_of_new(settings: PrioritySettings, now_step: int, score: int, depth
     """How the place begins of a URL that was never fetched and has its class by its score."""
     lane = 1 if score >= settings.high_from else 2 if score >= settings.medium_from else 3
     step = now_step + TOP_SCORE - score
-    return _STANDING.pack(
-        lane << _LANE_SHIFT | (step if step < _MAX_STEP else _MAX_STEP), depth if depth < 255 else 255
-    )
+    return _STANDING.pack(lane << _LANE_SHIFT | (min(_MAX_STEP, step)), min(255, depth))
 
 
 def read_place(place: bytes) -> Place:
@@ -165,12 +163,12 @@ def ready_key(lane: int, domain_count: int, place: bytes, work_since: int) -> by
     number, depth, tie = _PLACE.unpack(place)
     rest = (number & _MAX_STEP) << 8 | depth
     tail = work_since or int.from_bytes(tie, "big")
-    return _READY.pack(lane, domain_count if domain_count < _MAX_COUNT else _MAX_COUNT, rest, tail, tie)
+    return _READY.pack(lane, min(_MAX_COUNT, domain_count), rest, tail, tie)
 
 
 def since_key(work_since: int, name: str, seed: int) -> bytes:
     """The place of a ready host by how long it has had work (F7)."""
-    return _SINCE.pack(STARVING_LANE, work_since if work_since > 0 else 0, xxh32_digest(name.encode(), seed & 0xFFFF_FFFF))
+    return _SINCE.pack(STARVING_LANE, max(0, work_since), xxh32_digest(name.encode(), seed & 0xFFFF_FFFF))
 
 
 def count_in_ready_key(key: bytes) -> int:

@@ -144,7 +144,7 @@ class SimpleRecrawl:
             bounds = self._feeds if visit.listing == ListKind.FEED else self._sitemaps
         low_s, high_s = bounds
         whole_s = round(interval_s)
-        return low_s if whole_s < low_s else high_s if whole_s > high_s else whole_s
+        return low_s if whole_s < low_s else min(whole_s, high_s)
 
 
 def _bounds(low_s: float, high_s: float) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from xxhash import xxh3_128_digest
 
 from nephila.frontier import order
 from nephila.frontier.embedded import arrivals, links
-from nephila.frontier.embedded.arrivals import FIELDS, Ledger
+from nephila.frontier.embedded.arrivals import FIELDS, Ledger, Page
 from nephila.frontier.embedded.book import Book
 from nephila.frontier.embedded.records import HostState, Place
 from nephila.model.task import Candidate, Level
@@ -20,7 +20,7 @@ from nephila.native import native
 from nephila.urls import Address, Fingerprint
 
 HOSTS = ("a.example", "www.a.example", "c.test", "münchen.example")
-BOOK = cast(Book, object())
+BOOK = cast("Book", object())
 """It is handed on to whoever is asked for hosts and standings, and nothing else."""
 
 
@@ -73,7 +73,7 @@ pages = st.lists(
 
 @given(
     pages,
-    st.fixed_dictionaries({host: states for host in HOSTS}),
+    st.fixed_dictionaries(dict.fromkeys(HOSTS, states)),
     st.sets(st.sampled_from(HOSTS)),
     st.sets(st.sampled_from(HOSTS)),
     st.sampled_from((b"", key_of(HOSTS[0]) + b"\1" + bytes(8))),
@@ -119,7 +119,7 @@ def test_what_is_new_on_ordinary_hosts_is_queued_alike(
             12_345,
         )
         queued, ages, writes = [0] * 7, [0] * 4, [(b"before", b"")]
-        told = queue_new(BOOK, ledger, new, hosts, via, 20, 30, mean, 3, lowered, queued, ages, writes)
+        told = queue_new(BOOK, ledger, Page(via, 20, 30, mean, 3, lowered), new, hosts, queued, ages, writes)
         return [told, queued, ages, writes, hidden]
 
     assert run(native.queue_new) == run(arrivals.plain_queue_new)
@@ -132,9 +132,10 @@ def test_two_bundles_with_one_tie_break_need_a_closer_look(queue_new: Any) -> No
     key, host = key_of(HOSTS[0]), HostState(HOSTS[0], [0] * 7)
     new: dict[str, links.Group] = {HOSTS[0]: ({key + b"\1" + bytes(8): one, key + b"\1" + bytes(7): one}, one[1:])}
     standings = {(20, 1, 0, 0): bytes((1, 0, 0, 9, 1))}
-    ledger = Ledger({key: host}, {}, {}, standings, pytest.fail, pytest.fail, FIELDS, 40, 60, 40, 1, 1, 1)
+    never: Any = pytest.fail
+    ledger = Ledger({key: host}, {}, {}, standings, never, never, FIELDS, 40, 60, 40, 1, 1, 1)
     writes: links.Writes = []
-    told = queue_new(BOOK, ledger, new, {HOSTS[0]: key}, b"", 20, 20, None, 1, 0, [0] * 7, [0] * 4, writes)
+    told = queue_new(BOOK, ledger, Page(b"", 20, 20, None, 1, 0), new, {HOSTS[0]: key}, [0] * 7, [0] * 4, writes)
     assert told == ([], [(key, host, *new[HOSTS[0]], 20)], [], 0, 0)
     assert not writes
     assert not host.admitted

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from nephila.frontier import budget, order
 from nephila.frontier import rank as ranks
-from nephila.frontier.score import level_of
 from nephila.interfaces.frontier import Admission, Found
 from nephila.model.noun import quick
 from nephila.model.outcome import DeferReason
@@ -23,7 +22,7 @@ from nephila.model.task import Candidate, Refusal
 from nephila.urls import registrable_domain
 
 from . import shelving
-from .arrivals import FIELDS, Ledger, Woken, queue_new
+from .arrivals import FIELDS, Ledger, Page, Woken, queue_new
 from .book import Book, pack
 from .bundle import BUNDLE_BYTES, Head, fingerprint_of, pack_entry
 from .links import Group, Kind, New, Writes, link_keys, sort_links
@@ -31,13 +30,10 @@ from .marks import place_in, queued_mark, rank_in
 from .queueing import Standing, enqueue, enqueue_new, put_beside
 from .records import HostState, RefusalNote
 from .returning import meet_again, renew
-from .scoring import NOMINAL, score_of
+from .scoring import standing_of
 from .sections import counts_sections
 from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, PREFIX_BYTES, QUEUE, URL, shorten
 from .waking import is_behind, wake
-
-_NEW = order.Supply.NEW
-"""Looked up once: until Python 3.12 a member of an enumeration costs a call each time."""
 
 
 @quick
@@ -127,7 +123,7 @@ def _nearer(one: Candidate, other: Candidate) -> Candidate:
 
 
 def _admit_new(book: Book, new: dict[str, Group], hosts: dict[str, bytes], source: Source, writes: Writes) -> int:
-    """Queue or park the new URLs of a page, host by host; how many. All that is to be written so far is written here."""
+    """Queue or park the new URLs of a page, host by host; how many. What is to be written so far is written here."""
     totals, policy, share = book.totals, book.policy, source.share
     inside = abroad = source.first_rank
     if share is not None:
@@ -138,10 +134,10 @@ def _admit_new(book: Book, new: dict[str, Group], hosts: dict[str, bytes], sourc
         ledger = book.ledger = _ledger(book)
     if totals.policies or book.blocks or (policy.target_domains and not totals.covered):
         ledger = ledger._replace(most=-1)  # nothing is ordinary
+    page = Page(source.url_key, inside, abroad, mean, totals.cycle, totals.lowered)
     bundles, closer, woken, added, raised = queue_new(
-        book, ledger, new, hosts, source.url_key, inside, abroad, mean, totals.cycle, totals.lowered,
-        totals.queued, book.ages_now(), writes,
-    )  # fmt: skip
+        book, ledger, page, new, hosts, totals.queued, book.ages_now(), writes
+    )
     if mean is not None:
         totals.mean_rank = raised
     if bundles:
@@ -165,7 +161,7 @@ def _ledger(book: Book) -> Ledger:
         book.leased,
         book.standings,
         _find,
-        _stand,
+        standing_of,
         FIELDS,
         min(budgets.first_urls, budgets.queued_per_host),
         budgets.queued_per_prefix // 2,
@@ -179,14 +175,6 @@ def _ledger(book: Book) -> Ledger:
 def _find(book: Book, key: bytes, name: str) -> HostState:
     """The state of a host, which is taken on where it was never met."""
     return book.host(key) or take_on(book, key, name)
-
-
-def _stand(book: Book, key: bytes, host: HostState, rank: int, depth: int, bonus: int) -> bytes:
-    """Where URLs are to stand that have their class by their score; remembered with the book."""
-    points = score_of(book, key, host, rank, depth, bonus)
-    standing = order.standing_of_new(book.policy.priority, book.step, points, depth)
-    book.standings[rank, depth, bonus, host.referrers.bit_count()] = standing
-    return standing
 
 
 def _step_aside(book: Book, bundle_key: bytes, writes: Writes, woken: list[Woken]) -> None:
@@ -229,26 +217,21 @@ def _queue_all(
     book: Book, key: bytes, host: HostState, urls: New, kind: Kind, rank: int, source: Source, writes: Writes
 ) -> list[bytes]:
     """Queue URLs of one kind; returns their places."""
-    standing = order.pack_standing(*_standing(book, key, host, kind, rank))
+    depth, level, hops, bonus = kind
+    standing = standing_of(book, key, host, rank, depth, bonus, level)
     host.admitted += len(urls)
-    head = (book.wall_s, book.totals.cycle, rank, kind[2], source.url_key)
+    head = (book.wall_s, book.totals.cycle, rank, hops, source.url_key)
     return enqueue_new(book, key, host, standing, head, urls, writes)
-
-
-def _standing(book: Book, key: bytes, host: HostState, kind: Kind, rank: int) -> Standing:
-    """Where new URLs of one kind are to stand."""
-    depth, level, _, bonus = kind
-    points = score_of(book, key, host, rank, depth, bonus) if level is None else NOMINAL[level]
-    lane = order.lane_of(_NEW, level_of(book.policy.priority, points) if level is None else level)
-    return Standing(lane, order.step_for(book.step, points), depth)
 
 
 def _sort_out(
     book: Book, key: bytes, host: HostState, kind: Kind, rank: int, source: Source, urls: New, writes: Writes
 ) -> list[bytes]:
     """Queue those of the URLs that may be queued now, one by one; returns their places."""
-    standing = _standing(book, key, host, kind, rank)
-    head = Head(book.wall_s, book.totals.cycle, rank, kind[2], source.url_key)
+    depth, level, hops, bonus = kind
+    lane, step, depth, _ = order.read_place(standing_of(book, key, host, rank, depth, bonus, level) + bytes(4))
+    standing = Standing(lane, step, depth)
+    head = Head(book.wall_s, book.totals.cycle, rank, hops, source.url_key)
     entries = [
         pack_entry(shorten(url, host.name).encode(), fingerprint) for (url, _, _, fingerprint), *_ in urls.values()
     ]

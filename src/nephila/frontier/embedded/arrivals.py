@@ -1,9 +1,9 @@
 """What a page brings that is new to hosts of which all of it can simply be queued: in C where that was built.
 
-A page brings something new to five hosts, and for nearly all of them the same holds: nothing of it is forbidden, no trap
-and no budget is in the way. So that case is one call a page, `queue_new`. It writes nothing to the store itself: bundles
-and marks are handed back, with the hosts that must be woken once those are written, and with whatever needs a closer
-look. What stands here is what `native/queueing.c` does; the tests hold the two against each other.
+A page brings something new to five hosts, and for nearly all of them the same holds: nothing of it is forbidden, no
+trap and no budget is in the way. So that case is one call a page, `queue_new`. It writes nothing to the store itself:
+bundles and marks are handed back, with the hosts that must be woken once those are written, and with whatever needs a
+closer look. What stands here is what `native/queueing.c` does; the tests hold the two against each other.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nephila.frontier import order
 from nephila.frontier import rank as ranks
+from nephila.model.noun import quick
 from nephila.native import AVAILABLE, native
 
 from .links import Group, Kind, New, Writes, plain_pack_bundles
@@ -67,26 +68,37 @@ class Ledger(NamedTuple):
     now: int
 
 
+@quick
+class Page(NamedTuple):
+    """The page that brings it."""
+
+    via: bytes
+    """Its key."""
+    inside: int
+    """The rank of what is new within its own domain, and elsewhere."""
+    abroad: int
+    mean: int | None
+    """The mean rank before; None where it does not change."""
+    cycle: int
+    lowered: int
+    """Whether errors hold down the class of any domain."""
+
+
 def plain_queue_new(
     book: Book,
     ledger: Ledger,
+    page: Page,
     new: dict[str, Group],
     hosts: dict[str, bytes],
-    via: bytes,
-    inside: int,
-    abroad: int,
-    mean: int | None,
-    cycle: int,
-    lowered: int,
     queued: list[int],
     ages: list[int],
     writes: Writes,
 ) -> Queued:
     """Queue what is new on ordinary hosts; `writes` gets each bundle, then the marks of the URLs in it.
 
-    `inside` and `abroad` are the ranks of what is new within the page's domain and elsewhere, `mean` the mean rank
-    before them (None where it does not change), `queued` and `ages` the totals by lane and by class.
+    `queued` and `ages` are the totals by lane and by class.
     """
+    via, inside, abroad, mean, cycle, lowered = page
     bundles, closer, woken, added = list[bytes](), list[Closer](), list[Woken](), 0
     own = via[:DOMAIN_KEY_BYTES]
     for name, (urls, kind) in new.items():

@@ -9,6 +9,7 @@ written is the cheapest one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -72,6 +73,7 @@ NO_QUOTA = 1 << 62
 
 ORDINARY = DomainPolicy()
 """Of a domain of which nobody has said anything."""
+_LANES = tuple(range(order.LANES))
 _IDLE, _WAITING, _READY, _PARKED = Place
 """Looked up once: until Python 3.12 a member of an enumeration costs as much as a call each time."""
 
@@ -118,9 +120,9 @@ class Book:
     """
 
     __slots__ = (
-        "_desk", "_domain_states", "_domains_read", "_hosts_read", "_policies", "ages", "blocks", "covered", "cursor",
-        "db", "hosts", "leased", "ledger", "now", "page_quota", "policy", "ready", "scores", "standings", "step", "tables", "timeline",
-        "totals", "txn", "wall_s", "web",
+        "_desk", "_domain_states", "_domains_read", "_hosts_read", "_policies", "ages", "blocks", "covered",
+        "cursor", "db", "hosts", "leased", "ledger", "now", "page_quota", "policy", "ready", "scores",
+        "standings", "step", "tables", "timeline", "totals", "txn", "wall_s", "web",
     )  # fmt: skip
 
     def __init__(
@@ -202,14 +204,13 @@ class Book:
         host = self.hosts.get(key)
         if host is None:
             kept = self._desk.hosts.get(key) or self._desk.old_hosts.get(key)
-            if kept is not None:
-                host, raw = kept
-            else:
+            if kept is None:
                 raw = self.txn.get(key + STATE)
                 if raw is None:
                     return None
-                host = read_host(raw)
-            self.hosts[key], self._hosts_read[key] = host, raw
+                kept = (read_host(raw), raw)
+            host, self._hosts_read[key] = kept
+            self.hosts[key] = host
         referrers = self.tables.referrers
         if key in referrers:
             host.referrers |= referrers.pop(key)
@@ -352,8 +353,7 @@ class Book:
         """Put a host among the waiting ones."""
         if host.place is not _IDLE or host.reason:
             self.leave(key, host)
-        if until < 0:
-            until = 0
+        until = max(until, 0)
         host.place, host.next_at, host.reason = _WAITING, until, reason
         self.txn.put(until.to_bytes(8, "big") + key, b"", db=self.db["waiting"])
         self.totals.hosts_waiting += 1
@@ -429,8 +429,8 @@ class Book:
         lowered = self.lowered(key) if self.totals.lowered else 0
         heads: dict[int, bytes] = {}
         cursor, prefix = self.cursor, key + QUEUE
-        for lane, count in enumerate(host.queued):
-            if count and cursor.set_range(prefix + bytes((lane,))):
+        for lane in compress(_LANES, host.queued):
+            if cursor.set_range(prefix + bytes((lane,))):
                 found = cursor.key()
                 if not found.startswith(prefix):
                     break
@@ -475,7 +475,7 @@ class Book:
 
     def delay(self, url_key: bytes, record: UrlRecord, until: int, reason: str) -> None:
         """Put a URL into the time index."""
-        record.due_at = until = until if until > 1 else 1
+        record.due_at = until = max(1, until)
         self.txn.put(until.to_bytes(8, "big") + url_key, reason.encode(), db=self.db["due"])
         self.totals.delayed[reason] = self.totals.delayed.get(reason, 0) + 1
 

@@ -372,7 +372,7 @@ def _make(
         host.name,
         domain.name,
         tasks,
-        now if now > host.free_at else host.free_at,
+        max(host.free_at, now),
         record.expires_at,
         Pace(delay, host.crawl_delay_ms, base),
         now,

@@ -21,8 +21,8 @@ LEASED_KEPT = 20_000
 class Desk:
     """What one writer keeps between its books. Each state lies beside the bytes that the store has of it.
 
-    There are two generations: once the young one is full it becomes the old one, and what was old is forgotten unless it
-    was asked for meanwhile.
+    There are two generations: once the young one is full it becomes the old one, and what was old is forgotten unless
+    it was asked for meanwhile.
     """
 
     __slots__ = ("_is_out", "_transaction", "domains", "hosts", "leased", "old_domains", "old_hosts")

@@ -155,20 +155,26 @@ def take_away(book: Book, key: bytes, place: bytes, fingerprint: bytes) -> None:
 
 
 def move(
-    book: Book, key: bytes, host: HostState, place: bytes, fingerprint: bytes, standing: Standing, rank: int
+    book: Book, key: bytes, host: HostState, place: bytes, fingerprint: bytes, standing: bytes, rank: int
 ) -> tuple[bytes, int]:
-    """Let a URL stand elsewhere, in a bundle of its own; its place, and when it was admitted. Nothing is counted."""
+    """Let a URL stand elsewhere, in a bundle of its own; its place, and when it was admitted. Nothing is counted.
+
+    `standing` is packed (see `order.pack_standing`).
+    """
     bundle_key = key + QUEUE + place
     bundle = book.txn.get(bundle_key)
     moved = None if bundle is None else split_off(bundle, fingerprint, rank)
     if moved is None:
         raise KeyError(bundle_key)
     value, tail, admitted_s, rest = moved
-    put_or_delete(book, bundle_key, rest)
-    tie = order.tie_of(host.name.encode() + tail, book.policy.random_seed)
-    found = order.pack_place(*standing, tie)
-    if not book.txn.put(key + QUEUE + found, value, overwrite=False):
-        found = put_beside(book, key + QUEUE, standing, value, tie)
+    if rest is None:
+        book.txn.delete(bundle_key)
+    else:
+        book.txn.put(bundle_key, rest)
+    found = standing + order.tie_of(host.name.encode() + tail, book.policy.random_seed)
+    if not book.cursor.put(key + QUEUE + found, value, overwrite=False):
+        lane, step, depth, tie = order.read_place(found)
+        found = put_beside(book, key + QUEUE, Standing(lane, step, depth), value, tie)
     return found, admitted_s
 
 
@@ -214,7 +220,10 @@ def _in_order(book: Book, key: bytes, lanes: list[int], wanted: int) -> list[int
 
 
 class Works:
-    """The queued URLs of a host, one by one. (No generator: to leave one half-way costs as much as ten URLs.)"""
+    """The queued URLs of a host, one by one.
+
+    No generator, as most are left after the first URL, and to leave a generator half-way is an exception in it.
+    """
 
     __slots__ = ("_after", "_book", "_bundle", "_end", "_key", "_lanes", "_of_lane", "_place")
 

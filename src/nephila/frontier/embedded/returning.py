@@ -12,15 +12,12 @@ from . import shelving
 from .book import Book, read_lease, read_url
 from .links import Writes, risen
 from .marks import DEPTH_IN_PLACE, PARKED, PLACE_END, QUEUED, queued_mark, rank_in
-from .queueing import Standing, enqueue_record, move, take_away, uncount
+from .queueing import enqueue_record, move, take_away, uncount
 from .records import RANK_AT, HostState, Place, UrlRecord
-from .scoring import NOMINAL, score_of
+from .scoring import NOMINAL, score_of, standing_of
 from .sections import count_out
 from .tables import HOST_KEY_BYTES, pending_key
 from .waking import is_behind, wake
-
-_NEW = order.Supply.NEW
-"""Looked up once: until Python 3.12 a member of an enumeration costs as much as a call each time."""
 
 
 def meet_again(
@@ -64,27 +61,28 @@ def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: in
     """Give a URL that waits the place it deserves by now: found nearer to a seed, more urgent, or of a higher rank.
 
     What a lease covers stays where it was claimed. The rest of a leased host's queue moves like any other: most links
-    of a page lead to its own host, and they are settled under its lease.
+    of a page lead to its own host, and they are settled under its lease. Lane and step are compared as they are packed.
     """
+    address, depth, level, _, bonus = candidate
     key, place = url_key[:HOST_KEY_BYTES], raw[1:PLACE_END]
-    lane, step, depth = place[0], int.from_bytes(place[1:4], "big"), min(place[DEPTH_IN_PLACE], candidate.depth)
-    host, fingerprint = book.known_host(key), candidate.address.fingerprint
-    points = score_of(book, key, host, rank, depth, candidate.bonus)
-    level = level_of(book.policy.priority, points)
-    if candidate.level is not None:
-        level, points = candidate.level, NOMINAL[candidate.level]
-    fresh = order.step_for(book.step, points)
-    better = Standing(min(lane, order.lane_of(_NEW, level)), min(step, fresh), depth)
-    if better == (lane, step, place[DEPTH_IN_PLACE]) or _is_leased(book, key, fingerprint):
+    host, held = book.known_host(key), place[DEPTH_IN_PLACE]
+    fresh = standing_of(book, key, host, rank, min(depth, held), bonus, level)
+    better = fresh
+    if fresh[0] > place[0]:
+        better = place[:1] + better[1:]
+    if fresh[1:DEPTH_IN_PLACE] > place[1:DEPTH_IN_PLACE]:
+        better = better[:1] + place[1:DEPTH_IN_PLACE] + better[DEPTH_IN_PLACE:]
+    if better == place[: len(better)] or _is_leased(book, key, address.fingerprint):
         if rank != raw[PLACE_END]:
             writes.append((url_key, queued_mark(place, rank)))
         return
-    found, admitted_s = move(book, key, host, place, fingerprint, better, rank)
-    if better.lane != lane:  # else it is counted where it was
-        uncount(book, key, host, lane, admitted_s)
-        book.count_queued(host, better.lane, 1, admitted_s)
+    found, admitted_s = move(book, key, host, place, address.fingerprint, better, rank)
+    if better[0] != place[0]:  # else it is counted where it was
+        uncount(book, key, host, place[0], admitted_s)
+        book.count_queued(host, better[0], 1, admitted_s)
     writes.append((url_key, queued_mark(found, rank)))
-    if candidate.level is not None or better.step != fresh or not is_behind(book, host, (found,)):
+    scored_now = level is None and better[1:DEPTH_IN_PLACE] == fresh[1:DEPTH_IN_PLACE]
+    if not (scored_now and is_behind(book, host, (found,))):
         wake(book, key, host, (found,))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nephila.frontier import budget
+from nephila.frontier import budget, order
 from nephila.frontier import rank as ranks
 from nephila.frontier.score import freshness_of, score
 from nephila.model.task import Level
@@ -12,6 +12,29 @@ from .records import Fate, HostState
 
 NOMINAL = {Level.IMMEDIATE: 100, Level.HIGH: 75, Level.MEDIUM: 35, Level.LOW: 10}
 """The score of a URL whose class was given by hand."""
+
+
+_NEW = order.Supply.NEW
+"""Looked up once: until Python 3.12 a member of an enumeration costs a call each time."""
+
+
+def standing_of(
+    book: Book, key: bytes, host: HostState, rank: int, depth: int, bonus: int = 0, level: Level | None = None
+) -> bytes:
+    """Where a URL that was never fetched is to stand if it is queued now: lane, step and depth, packed.
+
+    Where its class is by its score, that depends on little, and is remembered with the book.
+    """
+    if level is not None:
+        return order.pack_standing(order.lane_of(_NEW, level), order.step_for(book.step, NOMINAL[level]), depth)
+    like = (rank, depth, bonus, host.referrers.bit_count())
+    standing = None if book.totals.policies else book.standings.get(like)
+    if standing is None:
+        points = score_of(book, key, host, rank, depth, bonus)
+        standing = order.standing_of_new(book.policy.priority, book.step, points, depth)
+        if not book.totals.policies:
+            book.standings[like] = standing
+    return standing
 
 
 def score_of(

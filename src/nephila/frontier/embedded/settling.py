@@ -209,8 +209,7 @@ def _share_out(
     visits, weight = fate.fetched, 1.0
     salt = ranks.salt_of(settlement.task.url.encode(), visits)
     outlinks = len(settlement.links)
-    if done.outlinks > outlinks:
-        outlinks = done.outlinks
+    outlinks = max(outlinks, done.outlinks)
     name = xxh3_64_intdigest(domain.name.encode())
     if not outlinks:  # a 304, or a page that was not read: nothing is handed on
         return Source(url_key, None, salt, name)
@@ -294,8 +293,7 @@ def _free(book: Book, key: bytes, host: HostState, release: Release, late_ms: in
     """Let the host rest. What has passed since the answer (`late_ms`) is a part of its rest."""
     book.free(key, host)
     now, pace, wait_ms = book.now, release.pace, release.wait_ms - late_ms if late_ms > 0 else release.wait_ms
-    if wait_ms < 0:
-        wait_ms = 0
+    wait_ms = max(wait_ms, 0)
     host.delay_ms = pace.delay_ms
     host.crawl_delay_ms = pace.crawl_delay_ms
     # The answer ended within this millisecond, not at its beginning: round up.
