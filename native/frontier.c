@@ -21,52 +21,134 @@ static PyObject *host_key(PyObject *cache, PyObject *find, PyObject *host) {
     return key;
 }
 
-static PyObject *link_keys(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-    if (count != 4 || !PyDict_Check(arguments[1])) {
-        PyErr_SetString(PyExc_TypeError, "link_keys(candidates, host_keys, find_host_key, nearer)");
-        return NULL;
-    }
-    PyObject *candidates = PySequence_Fast(arguments[0], "candidates must be a sequence");
-    PyObject *hosts = candidates == NULL ? NULL : PyDict_New();
-    PyObject *keyed = hosts == NULL ? NULL : PyDict_New();
-    PyObject *last_host = NULL, *last_key = NULL, *result = NULL;
-    for (Py_ssize_t at = 0; keyed != NULL && at < PySequence_Fast_GET_SIZE(candidates); at++) {
-        PyObject *candidate = PySequence_Fast_GET_ITEM(candidates, at), *key = NULL, *known;
+/* The key of a URL as numbers, so that they can be sorted fast, and where it stands in the page. */
+typedef struct {
+    uint64_t domain, fingerprint; /* the first eight bytes of the host's key, and of the fingerprint */
+    uint32_t host, at;            /* the rest of the host's key */
+} Sortable;
+
+static Sortable sortable(PyObject *key, uint32_t at) {
+    Sortable made = {.at = at};
+    const char *bytes = PyBytes_AS_STRING(key);
+    memcpy(&made.domain, bytes, 8);
+    memcpy(&made.host, bytes + 8, 4);
+    memcpy(&made.fingerprint, bytes + HOST_KEY + 1, 8);
+    made.domain = __builtin_bswap64(made.domain);
+    made.host = __builtin_bswap32(made.host);
+    made.fingerprint = __builtin_bswap64(made.fingerprint);
+    return made;
+}
+
+static inline int same_url(const Sortable *one, const Sortable *other) {
+    return one->fingerprint == other->fingerprint && one->domain == other->domain && one->host == other->host;
+}
+
+static inline int comes_before(const Sortable *one, const Sortable *other) {
+    if (one->domain != other->domain)
+        return one->domain < other->domain;
+    if (one->host != other->host)
+        return one->host < other->host;
+    if (one->fingerprint != other->fingerprint)
+        return one->fingerprint < other->fingerprint;
+    return one->at < other->at;
+}
+
+/* Shell's sort, with the gaps of Ciura: a page has some sixty links. */
+static void sort_keys(Sortable *keys, Py_ssize_t count) {
+    static const Py_ssize_t GAPS[] = {90927, 40412, 17961, 7983, 3548, 1577, 701, 301, 132, 57, 23, 10, 4, 1};
+    for (size_t gap = 0; gap < sizeof GAPS / sizeof *GAPS; gap++)
+        for (Py_ssize_t at = GAPS[gap]; at < count; at++) {
+            Sortable moved = keys[at];
+            Py_ssize_t to = at;
+            for (; to >= GAPS[gap] && comes_before(&moved, &keys[to - GAPS[gap]]); to -= GAPS[gap])
+                keys[to] = keys[to - GAPS[gap]];
+            keys[to] = moved;
+        }
+}
+
+/* Makes the keys of all candidates, in the order of the page, and notes their hosts. */
+static int make_keys(PyObject *candidates, PyObject *cache, PyObject *find, PyObject *hosts, PyObject *keys) {
+    PyObject *last_host = NULL, *last_key = NULL;
+    for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(candidates); at++) {
         Candidate read;
-        if (read_candidate(candidate, &read) == 0) {
-            if (read.host != last_host) {
-                last_key = host_key(arguments[1], arguments[2], read.host);
-                last_host = read.host;
-                if (last_key != NULL && PyDict_SetItem(hosts, last_host, last_key) < 0)
-                    last_key = NULL;
-            }
-            key = last_key == NULL ? NULL : PyBytes_FromStringAndSize(NULL, URL_KEY);
+        if (read_candidate(PySequence_Fast_GET_ITEM(candidates, at), &read) < 0)
+            return -1;
+        if (read.host != last_host) {
+            last_key = host_key(cache, find, read.host);
+            last_host = read.host;
+            if (last_key == NULL || PyDict_SetItem(hosts, last_host, last_key) < 0)
+                return -1;
         }
-        if (key == NULL) {
-            Py_CLEAR(keyed);
-            break;
-        }
+        PyObject *key = PyBytes_FromStringAndSize(NULL, URL_KEY);
+        if (key == NULL)
+            return -1;
         char *bytes = PyBytes_AS_STRING(key);
         memcpy(bytes, PyBytes_AS_STRING(last_key), HOST_KEY);
         bytes[HOST_KEY] = URL_MARK;
         memcpy(bytes + HOST_KEY + 1, PyBytes_AS_STRING(read.fingerprint), 8);
-        Py_ssize_t before = PyDict_GET_SIZE(keyed);
-        known = PyDict_SetDefault(keyed, key, candidate);
-        int failed = known == NULL;
-        if (!failed && PyDict_GET_SIZE(keyed) == before) { /* a second link to the same URL */
-            PyObject *better = PyObject_CallFunctionObjArgs(arguments[3], known, candidate, NULL);
-            failed = better == NULL || PyDict_SetItem(keyed, key, better) < 0;
-            Py_XDECREF(better);
-        }
-        Py_DECREF(key);
-        if (failed)
-            Py_CLEAR(keyed);
+        PyList_SET_ITEM(keys, at, key);
     }
-    if (keyed != NULL)
-        result = PyTuple_Pack(2, keyed, hosts);
-    Py_XDECREF(keyed);
+    return 0;
+}
+
+/* Lets the first of several links to one URL have what is best of all, and takes the others out; `sorted` says which. */
+static int join_links(const Sortable *sorted, PyObject *keys, PyObject *links, PyObject *nearer) {
+    Py_ssize_t count = PyList_GET_SIZE(keys), first = 0, kept = 0;
+    for (Py_ssize_t at = 1; at < count; at++) {
+        if (!same_url(&sorted[at], &sorted[first])) {
+            first = at;
+            continue;
+        }
+        PyObject *better = PyObject_CallFunctionObjArgs(nearer, PyList_GET_ITEM(links, sorted[first].at),
+                                                        PyList_GET_ITEM(links, sorted[at].at), NULL);
+        if (better == NULL || PyList_SetItem(links, sorted[first].at, better) < 0 ||
+            PyList_SetItem(keys, sorted[at].at, Py_NewRef(Py_None)) < 0)
+            return -1;
+    }
+    for (Py_ssize_t at = 0; at < count; at++)
+        if (PyList_GET_ITEM(keys, at) != Py_None) {
+            if (kept != at && (PyList_SetItem(keys, kept, Py_NewRef(PyList_GET_ITEM(keys, at))) < 0 ||
+                               PyList_SetItem(links, kept, Py_NewRef(PyList_GET_ITEM(links, at))) < 0))
+                return -1;
+            kept++;
+        }
+    return PyList_SetSlice(keys, kept, count, NULL) < 0 || PyList_SetSlice(links, kept, count, NULL) < 0 ? -1 : 0;
+}
+
+static PyObject *link_keys(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (given != 4 || !PyDict_Check(arguments[1])) {
+        PyErr_SetString(PyExc_TypeError, "link_keys(candidates, host_keys, find_host_key, nearer)");
+        return NULL;
+    }
+    PyObject *candidates = PySequence_Fast(arguments[0], "candidates must be a sequence");
+    if (candidates == NULL)
+        return NULL;
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(candidates), unique = 0;
+    PyObject *hosts = PyDict_New(), *keys = PyList_New(count), *links = PySequence_List(candidates), *ordered = NULL;
+    Sortable *sorted = PyMem_Malloc((size_t)(count ? count : 1) * sizeof *sorted);
+    if (sorted == NULL)
+        PyErr_NoMemory();
+    if (sorted != NULL && hosts != NULL && keys != NULL && links != NULL && PyList_GET_SIZE(links) == count &&
+        make_keys(candidates, arguments[1], arguments[2], hosts, keys) == 0) {
+        for (Py_ssize_t at = 0; at < count; at++)
+            sorted[at] = sortable(PyList_GET_ITEM(keys, at), (uint32_t)at);
+        sort_keys(sorted, count);
+        for (Py_ssize_t at = 0; at < count; at++)
+            unique += at == 0 || !same_url(&sorted[at], &sorted[at - 1]);
+        ordered = PyList_New(unique);
+        for (Py_ssize_t at = 0, put = 0; ordered != NULL && at < count; at++)
+            if (at == 0 || !same_url(&sorted[at], &sorted[at - 1]))
+                PyList_SET_ITEM(ordered, put++, Py_NewRef(PyList_GET_ITEM(keys, sorted[at].at)));
+        if (ordered != NULL && unique < count && join_links(sorted, keys, links, arguments[3]) < 0)
+            Py_CLEAR(ordered);
+    }
+    PyObject *result = ordered == NULL ? NULL : Py_BuildValue("((OO)OO)", keys, links, ordered, hosts);
+    PyMem_Free(sorted);
+    Py_XDECREF(ordered);
+    Py_XDECREF(links);
+    Py_XDECREF(keys);
     Py_XDECREF(hosts);
-    Py_XDECREF(candidates);
+    Py_DECREF(candidates);
     return result;
 }
 
@@ -175,9 +257,50 @@ static int meet_again(PyObject *candidate, const Candidate *read, PyObject *key,
     return failed ? -1 : 0;
 }
 
+/* Whether what was found in the store is pairs of a URL's key and bytes, in the order of the keys. */
+static int check_found(PyObject *found) {
+    PyObject *before = NULL;
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(found); at++) {
+        PyObject *pair = PyList_GET_ITEM(found, at), *key;
+        if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2 || !PyBytes_Check(key = PyTuple_GET_ITEM(pair, 0)) ||
+            PyBytes_GET_SIZE(key) != URL_KEY || !PyBytes_Check(PyTuple_GET_ITEM(pair, 1)) ||
+            PyBytes_GET_SIZE(PyTuple_GET_ITEM(pair, 1)) < 1) {
+            PyErr_SetString(PyExc_TypeError, "what was found must be pairs of bytes");
+            return -1;
+        }
+        if (before != NULL && memcmp(PyBytes_AS_STRING(before), PyBytes_AS_STRING(key), URL_KEY) >= 0) {
+            PyErr_SetString(PyExc_ValueError, "what was found is not in the order of the keys");
+            return -1;
+        }
+        before = key;
+    }
+    return 0;
+}
+
+/* What was found under a key; NULL where nothing was. */
+static PyObject *find_key(PyObject *found, PyObject *key) {
+    Py_ssize_t low = 0, high = PyList_GET_SIZE(found);
+    while (low < high) {
+        Py_ssize_t middle = (low + high) / 2;
+        PyObject *pair = PyList_GET_ITEM(found, middle);
+        int order = memcmp(PyBytes_AS_STRING(key), PyBytes_AS_STRING(PyTuple_GET_ITEM(pair, 0)), URL_KEY);
+        if (order == 0)
+            return PyTuple_GET_ITEM(pair, 1);
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
 static PyObject *sort_links(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     Py_buffer source = {0};
-    if (count != 8 || !PyDict_Check(arguments[0]) || !PyList_Check(arguments[1]) || !PyList_Check(arguments[7]) ||
+    PyObject *keys, *links;
+    if (count != 8 || !PyTuple_Check(arguments[0]) || PyTuple_GET_SIZE(arguments[0]) != 2 ||
+        !PyList_Check(keys = PyTuple_GET_ITEM(arguments[0], 0)) ||
+        !PyList_Check(links = PyTuple_GET_ITEM(arguments[0], 1)) || PyList_GET_SIZE(keys) != PyList_GET_SIZE(links) ||
+        !PyList_Check(arguments[1]) || !PyList_Check(arguments[7]) ||
         (arguments[3] != Py_None && !PyTuple_Check(arguments[3])) ||
         (arguments[4] != Py_None && !PyTuple_Check(arguments[4]))) {
         PyErr_SetString(PyExc_TypeError, "sort_links(keyed, found, source, inside, abroad, salt, later_cycle, writes)");
@@ -185,34 +308,19 @@ static PyObject *sort_links(PyObject *self, PyObject *const *arguments, Py_ssize
     }
     uint32_t salt = (uint32_t)PyLong_AsUnsignedLongMask(arguments[5]);
     int later_cycle = PyObject_IsTrue(arguments[6]);
-    if (PyErr_Occurred() || PyObject_GetBuffer(arguments[2], &source, PyBUF_SIMPLE) < 0)
+    if (PyErr_Occurred() || check_found(arguments[1]) < 0 || PyObject_GetBuffer(arguments[2], &source, PyBUF_SIMPLE) < 0)
         return NULL;
-    PyObject *new = PyDict_New(), *again = PyList_New(0), *key, *candidate, *result = NULL;
-    Py_ssize_t position = 0, next = 0;
+    PyObject *new = PyDict_New(), *again = PyList_New(0), *result = NULL;
     int failed = new == NULL || again == NULL;
-    while (!failed && PyDict_Next(arguments[0], &position, &key, &candidate)) {
+    for (Py_ssize_t at = 0; !failed && at < PyList_GET_SIZE(keys); at++) {
         Candidate read;
-        PyObject *raw = NULL;
-        if (read_candidate(candidate, &read) < 0 || !PyBytes_Check(key)) {
+        PyObject *key = PyList_GET_ITEM(keys, at), *candidate = PyList_GET_ITEM(links, at), *raw;
+        if (!PyBytes_Check(key) || PyBytes_GET_SIZE(key) != URL_KEY) {
+            PyErr_SetString(PyExc_TypeError, "the keys of URLs are bytes");
             failed = 1;
-            break;
-        }
-        if (next < PyList_GET_SIZE(arguments[1])) {
-            PyObject *pair = PyList_GET_ITEM(arguments[1], next);
-            if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2 || !PyBytes_Check(PyTuple_GET_ITEM(pair, 0)) ||
-                !PyBytes_Check(PyTuple_GET_ITEM(pair, 1)) || PyBytes_GET_SIZE(PyTuple_GET_ITEM(pair, 1)) < 1) {
-                PyErr_SetString(PyExc_TypeError, "what was found must be pairs of bytes");
-                failed = 1;
-                break;
-            }
-            PyObject *found = PyTuple_GET_ITEM(pair, 0);
-            if (found == key || (PyBytes_GET_SIZE(found) == PyBytes_GET_SIZE(key) &&
-                                 memcmp(PyBytes_AS_STRING(found), PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)) == 0)) {
-                raw = PyTuple_GET_ITEM(pair, 1);
-                next++;
-            }
-        }
-        if (raw == NULL) {
+        } else if (read_candidate(candidate, &read) < 0) {
+            failed = 1;
+        } else if ((raw = find_key(arguments[1], key)) == NULL) {
             failed = add_new(new, key, candidate, &read) < 0;
         } else {
             int is_inside = source.len >= DOMAIN_KEY && memcmp(source.buf, PyBytes_AS_STRING(key), DOMAIN_KEY) == 0;
@@ -220,18 +328,52 @@ static PyObject *sort_links(PyObject *self, PyObject *const *arguments, Py_ssize
                                 arguments[7], again) < 0;
         }
     }
-    if (!failed && next != PyList_GET_SIZE(arguments[1])) {
-        PyErr_SetString(PyExc_ValueError, "what was found is not in the order of the keys");
-        failed = 1;
-    }
     if (!failed)
         result = PyTuple_Pack(2, new, again);
-    else if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "keys must be bytes");
     PyBuffer_Release(&source);
     Py_XDECREF(new);
     Py_XDECREF(again);
     return result;
+}
+
+/* Sets a bit in the number that a dict has under a key; -1 with an exception, 0 where it was set. */
+static int mark_bit(PyObject *bitmaps, PyObject *key, unsigned long long bit) {
+    PyObject *known = PyDict_GetItemWithError(bitmaps, key);
+    unsigned long long bits = known == NULL ? 0 : PyLong_AsUnsignedLongLong(known);
+    if (PyErr_Occurred())
+        return -1;
+    if (bits & bit)
+        return 0;
+    PyObject *marked = PyLong_FromUnsignedLongLong(bits | bit);
+    int failed = marked == NULL || PyDict_SetItem(bitmaps, key, marked) < 0;
+    Py_XDECREF(marked);
+    return failed ? -1 : 1;
+}
+
+static PyObject *count_referrer(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    if (count != 5 || !PyDict_Check(arguments[0]) || !PyBytes_Check(arguments[1]) || !PyLong_Check(arguments[2]) ||
+        !PyDict_Check(arguments[3]) || !PyDict_Check(arguments[4])) {
+        PyErr_SetString(PyExc_TypeError, "count_referrer(hosts, own, bit, referred, waiting)");
+        return NULL;
+    }
+    unsigned long long bit = PyLong_AsUnsignedLongLong(arguments[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *fresh = PyList_New(0), *name, *key;
+    Py_ssize_t position = 0, own = PyBytes_GET_SIZE(arguments[1]);
+    while (fresh != NULL && PyDict_Next(arguments[0], &position, &name, &key)) {
+        if (!PyBytes_Check(key)) {
+            PyErr_SetString(PyExc_TypeError, "the keys of hosts are bytes");
+            Py_CLEAR(fresh);
+            break;
+        }
+        if (PyBytes_GET_SIZE(key) >= own && memcmp(PyBytes_AS_STRING(key), PyBytes_AS_STRING(arguments[1]), own) == 0)
+            continue;
+        int marked = mark_bit(arguments[3], key, bit);
+        if (marked < 0 || (marked && (mark_bit(arguments[4], key, bit) < 0 || PyList_Append(fresh, key) < 0)))
+            Py_CLEAR(fresh);
+    }
+    return fresh;
 }
 
 static PyObject *xxh32_of(PyObject *self, PyObject *arguments) {
@@ -246,9 +388,11 @@ static PyObject *xxh32_of(PyObject *self, PyObject *arguments) {
 
 PyMethodDef nephila_frontier_methods[] = {
     {"link_keys", (PyCFunction)(void (*)(void))link_keys, METH_FASTCALL,
-     "The candidates of a page by the keys of their URLs, and the keys of their hosts."},
+     "The keys of the URLs of a page with their candidates, those keys in order, and the keys of their hosts."},
     {"sort_links", (PyCFunction)(void (*)(void))sort_links, METH_FASTCALL,
      "New URLs by host, and the known ones that need a closer look."},
+    {"count_referrer", (PyCFunction)(void (*)(void))count_referrer, METH_FASTCALL,
+     "Marks the hosts that a page of another domain links to; those that were not marked before."},
     {"xxh32", xxh32_of, METH_VARARGS, "XXH32 of bytes under a seed, for the tests."},
     {NULL, NULL, 0, NULL},
 };

@@ -46,7 +46,7 @@ typedef struct {
     Py_ssize_t name_length, head_length, most; /* bytes of a bundle at most */
     uint32_t seed;
     unsigned char rank;
-    int whole; /* bundles go to the writes as well, each before the marks of its URLs; else they are handed back */
+    int whole; /* bundles go to the writes as well, each before the marks of its URLs in the order of their keys */
     unsigned char prefix[PREFIX]; /* how their keys begin: host, queue, lane, step, depth */
     unsigned char head[HEAD + LONGEST_VIA];
 } Packing;
@@ -143,14 +143,30 @@ static int mark_urls(const Packing *packing, PyObject *key, PyObject *const *url
     return failed ? -1 : 0;
 }
 
-static int add_bundle(PyObject *bundles, const Packing *packing, const Entry *entries, PyObject *const *url_keys,
+/* Puts the keys of URLs of one host into their order: writes to neighbours are cheap. */
+static void sort_keys(PyObject **keys, Py_ssize_t count) {
+    static const Py_ssize_t GAPS[] = {57, 23, 10, 4, 1};
+    for (size_t gap = 0; gap < sizeof GAPS / sizeof *GAPS; gap++)
+        for (Py_ssize_t at = GAPS[gap]; at < count; at++) {
+            PyObject *moved = keys[at];
+            Py_ssize_t to = at;
+            for (; to >= GAPS[gap] && memcmp(PyBytes_AS_STRING(moved), PyBytes_AS_STRING(keys[to - GAPS[gap]]), URL_KEY) < 0;
+                 to -= GAPS[gap])
+                keys[to] = keys[to - GAPS[gap]];
+            keys[to] = moved;
+        }
+}
+
+static int add_bundle(PyObject *bundles, const Packing *packing, const Entry *entries, PyObject **url_keys,
                       Py_ssize_t from, Py_ssize_t to) {
     PyObject *value = bundle_value(packing, entries, from, to);
     PyObject *key = value == NULL ? NULL : bundle_key(packing, &entries[from]), *bundle = NULL;
     if (key != NULL && !packing->whole)
         bundle = Py_BuildValue("(OOn)", key, value, to - from);
-    else if (key != NULL && append_pair(packing->writes, key, value) == 0)
+    else if (key != NULL && append_pair(packing->writes, key, value) == 0) {
         bundle = Py_NewRef(key);
+        sort_keys(url_keys + from, to - from);
+    }
     int failed = bundle == NULL || mark_urls(packing, key, url_keys, from, to) < 0 || PyList_Append(bundles, bundle) < 0;
     Py_XDECREF(bundle);
     Py_XDECREF(key);
@@ -170,6 +186,11 @@ static int pack_urls(const Packing *packing, PyObject *urls, PyObject *bundles) 
     while (!failed && PyDict_Next(urls, &position, &key, &candidate)) {
         Candidate read;
         url_keys[at] = key;
+        if (packing->whole && (!PyBytes_Check(key) || PyBytes_GET_SIZE(key) != URL_KEY)) {
+            PyErr_SetString(PyExc_TypeError, "the keys of URLs are bytes");
+            failed = 1;
+            break;
+        }
         failed = read_candidate(candidate, &read) < 0 ||
                  read_entry(&read, packing->name, packing->name_length, &entries[at++]) < 0;
     }

@@ -28,9 +28,12 @@ def link_keys(
     host_keys: dict[str, bytes],
     find_host_key: Callable[[str], bytes],
     nearer: Callable[[Candidate, Candidate], Candidate],
-) -> tuple[dict[bytes, Candidate], dict[str, bytes]]: ...
+) -> tuple[tuple[list[bytes], list[Candidate]], list[bytes], dict[str, bytes]]: ...
+def count_referrer(
+    hosts: dict[str, bytes], own: bytes, bit: int, referred: dict[bytes, int], waiting: dict[bytes, int]
+) -> list[bytes]: ...
 def sort_links(
-    keyed: dict[bytes, Candidate],
+    keyed: tuple[list[bytes], list[Candidate]],
     found: list[tuple[bytes, bytes]],
     source: bytes,
     inside: tuple[int, ...] | None,

@@ -57,7 +57,7 @@ def check_bundles(data: bytes) -> None:
     plain = links.plain_link_keys(page, keys, _key_of, _nearer)
     assert native.link_keys(page, keys, _key_of, _nearer) == plain
     found = []
-    for key in plain[0]:
+    for key in plain[1]:
         match choices.number(4):
             case 0:
                 found.append(

@@ -130,7 +130,7 @@ def test_two_bundles_with_one_tie_break_need_a_closer_look(queue_new: Any) -> No
     """F3: none takes the place of the other."""
     one = candidate(HOSTS[0], "page", 1, None, 0)
     key, host = key_of(HOSTS[0]), HostState(HOSTS[0], [0] * 7)
-    new: dict[str, links.Group] = {HOSTS[0]: ({key + b"\1" + bytes(8): one, key + b"\1" + bytes(7): one}, one[1:])}
+    new: dict[str, links.Group] = {HOSTS[0]: ({key + b"\1" + bytes(8): one, key + b"\1" + b"\1" * 8: one}, one[1:])}
     standings = {(20, 1, 0, 0): bytes((1, 0, 0, 9, 1))}
     never: Any = pytest.fail
     ledger = Ledger({key: host}, {}, {}, standings, never, never, FIELDS, 40, 60, 40, 1, 1, 1)

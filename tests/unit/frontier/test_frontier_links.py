@@ -78,8 +78,8 @@ def test_keys_new_and_known_links_are_told_apart_alike(page: list[Candidate], da
     plain_keys, native_keys = HostKeys(), HostKeys()
     plain = links.plain_link_keys(page, plain_keys, plain_keys.find, nearer)
     assert native.link_keys(page, native_keys, native_keys.find, nearer) == plain
-    keyed, _ = plain
-    known = {key: data.draw(raws) for key in keyed}
+    keyed, ordered, _ = plain
+    known = {key: data.draw(raws) for key in ordered}
     found = [(key, raw) for key, raw in known.items() if raw is not None]
     source = key_of(HOSTS[0])
     inside = data.draw(st.sampled_from((TABLE, None)))
@@ -164,3 +164,18 @@ def test_a_damaged_bundle_is_told(bundle: bytes) -> None:
     ):
         with pytest.raises(ValueError, match="damaged"):
             call()
+
+
+bitmaps = st.dictionaries(st.sampled_from([key_of(host) for host in HOSTS]), st.integers(0, 2**64 - 1))
+
+
+@given(st.sets(st.sampled_from(HOSTS)), st.sampled_from(HOSTS), st.integers(0, 63), bitmaps, bitmaps)
+def test_referrers_are_counted_alike(
+    linked: set[str], own: str, bit: int, referred: dict[bytes, int], waiting: dict[bytes, int]
+) -> None:
+    """F5: the same hosts are marked in C and in Python, and the same ones are told to be new."""
+    hosts = {host: key_of(host) for host in sorted(linked)}
+    plain, quick = (dict(referred), dict(waiting)), (dict(referred), dict(waiting))
+    expected = links.plain_count_referrer(hosts, key_of(own)[:6], 1 << bit, *plain)
+    assert native.count_referrer(hosts, key_of(own)[:6], 1 << bit, *quick) == expected
+    assert quick == plain

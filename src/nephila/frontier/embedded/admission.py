@@ -25,7 +25,7 @@ from . import shelving
 from .arrivals import FIELDS, Ledger, Page, Woken, queue_new
 from .book import Book, pack
 from .bundle import BUNDLE_BYTES, Head, fingerprint_of, pack_entry
-from .links import Group, Kind, New, Writes, link_keys, sort_links
+from .links import Group, Kind, New, Writes, count_referrer, link_keys, sort_links
 from .marks import place_in, queued_mark, rank_in
 from .queueing import Standing, enqueue, enqueue_new, put_beside
 from .records import HostState, RefusalNote
@@ -74,8 +74,8 @@ def admit(
         return _NOTHING
     tables, totals, cursor = book.tables, book.totals, book.cursor
     url_key, share, salt, domain, _ = source
-    keyed, hosts = link_keys(candidates, tables.host_keys, tables.host_key, _nearer)
-    found = cursor.getmulti(keyed)
+    keyed, ordered, hosts = link_keys(candidates, tables.host_keys, tables.host_key, _nearer)
+    found = cursor.getmulti(ordered)
     inside = abroad = None
     if share is not None:
         (_, inside), (_, abroad) = share
@@ -94,7 +94,7 @@ def admit(
     if writes:
         cursor.putmulti(writes)
     totals.urls += added
-    return Admission(added, len(candidates) - len(keyed) + len(found), cooling)
+    return Admission(added, len(candidates) - len(ordered) + len(found), cooling)
 
 
 def admit_found(book: Book, candidates: Sequence[Candidate], found: Found) -> Admission:
@@ -282,19 +282,15 @@ def _count_referrers(book: Book, hosts: dict[str, bytes], source: Source) -> Non
     tables = book.tables
     referred, waiting = tables.referred, tables.referrers
     bit, own = budget.mark_referrer(0, source.domain), source.url_key[:DOMAIN_KEY_BYTES]
-    over_budget = bool(book.totals.shelved.get(DeferReason.BUDGET))
-    for key in hosts.values():
-        counted = referred.get(key, 0)
-        if counted & bit or key.startswith(own):
-            continue
-        if len(referred) >= REFERRED_REMEMBERED:
-            referred.clear()
-        referred[key] = counted | bit
-        waiting[key] = waiting.get(key, 0) | bit
-        if over_budget and shelving.has_shelf(book, key, DeferReason.BUDGET):
-            host = book.known_host(key)
-            if shelving.refill(book, key, host):
-                wake(book, key, host)
+    if len(referred) >= REFERRED_REMEMBERED:
+        referred.clear()
+    fresh = count_referrer(hosts, own, bit, referred, waiting)
+    if fresh and book.totals.shelved.get(DeferReason.BUDGET):
+        for key in fresh:
+            if shelving.has_shelf(book, key, DeferReason.BUDGET):
+                host = book.known_host(key)
+                if shelving.refill(book, key, host):
+                    wake(book, key, host)
     if len(waiting) > REFERRED_HOSTS:
         book.count_referrers(REFERRED_HOSTS // 10)
 

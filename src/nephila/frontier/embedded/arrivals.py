@@ -124,7 +124,7 @@ def plain_queue_new(
             continue
         first = 0
         for bundle_key, value, size in packed:
-            writes += [(bundle_key, value), *marks[first : first + size]]
+            writes += [(bundle_key, value), *sorted(marks[first : first + size])]
             bundles.append(bundle_key)
             first += size
         lane = standing[0]
