@@ -282,9 +282,9 @@ def _count_referrers(book: Book, hosts: dict[str, bytes], source: Source) -> Non
     tables = book.tables
     referred, waiting = tables.referred, tables.referrers
     bit, own = budget.mark_referrer(0, source.domain), source.url_key[:DOMAIN_KEY_BYTES]
-    if len(referred) >= REFERRED_REMEMBERED:
-        referred.clear()
     fresh = count_referrer(hosts, own, bit, referred, waiting)
+    if len(referred) > REFERRED_REMEMBERED:
+        referred.clear()
     if fresh and book.totals.shelved.get(DeferReason.BUDGET):
         for key in fresh:
             if shelving.has_shelf(book, key, DeferReason.BUDGET):

@@ -121,7 +121,7 @@ class Book:
 
     __slots__ = (
         "_desk", "_domain_states", "_domains_read", "_hosts_read", "_policies", "ages", "blocks", "covered",
-        "cursor", "db", "hosts", "leased", "ledger", "now", "page_quota", "policy", "ready", "scores",
+        "cursor", "db", "hosts", "leased", "ledger", "now", "origins", "page_quota", "policy", "ready", "scores",
         "standings", "step", "tables", "timeline", "totals", "txn", "wall_s", "web",
     )  # fmt: skip
 
@@ -166,6 +166,8 @@ class Book:
         self._desk.take(txn.id())
         self.leased: dict[bytes, int] = self._desk.leased
         """Tokens of hosts as far as they were asked for; 0 of those that are not leased."""
+        self.origins = self._desk.origins
+        """What is known of robots.txt files, as far as it was asked for: see `origins`."""
         self.ledger: Ledger | None = None
         """What holds for all that is new, once something is: see `admission`."""
         self.covered: dict[int, tuple[bytes, ...]] = {}

@@ -1,4 +1,4 @@
-"""States of hosts and domains that were read of late, at hand for the next group of verbs.
+"""States of hosts, domains and origins that were read of late, at hand for the next group of verbs.
 
 A page is claimed in one group and settled in another, and its links lead to hosts that other pages led to: what is kept
 here need not be looked up and decoded again. It is all in the store as well: nothing is lost with it.
@@ -10,12 +10,14 @@ written back, makes it forget everything. Who rolls a written book back calls `c
 
 from __future__ import annotations
 
-from .records import DomainState, HostState
+from .records import DomainState, HostState, OriginNote
 
 KEPT = 4_096
 """Hosts, and as many domains: some six megabytes, for the hosts of a few seconds."""
 
 LEASED_KEPT = 20_000
+ORIGINS_KEPT = 10_000
+"""Three megabytes each."""
 
 
 class Desk:
@@ -25,7 +27,7 @@ class Desk:
     it was asked for meanwhile.
     """
 
-    __slots__ = ("_is_out", "_transaction", "domains", "hosts", "leased", "old_domains", "old_hosts")
+    __slots__ = ("_is_out", "_transaction", "domains", "hosts", "leased", "old_domains", "old_hosts", "origins")
 
     def __init__(self) -> None:
         self.hosts: dict[bytes, tuple[HostState, bytes]] = {}
@@ -34,6 +36,7 @@ class Desk:
         self.old_domains: dict[bytes, tuple[DomainState, bytes]] = {}
         self.leased: dict[bytes, int] = {}
         """Tokens of hosts, 0 of those that are not leased."""
+        self.origins: dict[str, OriginNote] = {}
         self._transaction = 0
         self._is_out = False
 
@@ -48,6 +51,8 @@ class Desk:
             self.old_domains, self.domains = self.domains, {}
         if len(self.leased) > LEASED_KEPT:
             self.leased.clear()
+        if len(self.origins) > ORIGINS_KEPT:
+            self.origins.clear()
 
     def give_back(self) -> None:
         """The book was written: what lies here is what its transaction says."""
@@ -55,5 +60,5 @@ class Desk:
 
     def clear(self) -> None:
         """Forget everything: it was not committed, or not by us."""
-        for kept in (self.hosts, self.old_hosts, self.domains, self.old_domains, self.leased):
+        for kept in (self.hosts, self.old_hosts, self.domains, self.old_domains, self.leased, self.origins):
             kept.clear()

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from .book import Book, pack, read_url
 from .marks import PARKED
+from .origins import put_note
 from .records import CaptureNote
 
 Named = Sequence[tuple[str, bytes]]
@@ -29,7 +30,7 @@ def forget(book: Book, gone: Named, emptied: Named, origins: Sequence[str]) -> N
     for host, fingerprint in emptied:
         _change(book, host, fingerprint, taken_down=False)
     for origin in origins:
-        book.txn.delete(origin.encode(), db=book.db["origins"])
+        put_note(book, origin, None)
         book.txn.delete(origin.encode(), db=book.db["rules"])
 
 

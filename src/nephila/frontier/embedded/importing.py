@@ -52,7 +52,7 @@ from .book import Book, Policy, pack
 from .bundle import Entry, Head, fingerprint_of, pack_entry, tail_of
 from .group import GroupCommitter
 from .marks import queued_mark
-from .origins import robots_key
+from .origins import put_note, robots_key
 from .queueing import Standing, enqueue
 from .records import CaptureNote, Fate, HostState, OriginNote, RefusalNote, RobotsEntry, UrlRecord
 from .sections import section_of
@@ -359,7 +359,7 @@ def _put_origin(book: Book, row: OriginRow) -> None:
         row.detail,
         row.moved_at,
     )
-    book.txn.put(name, pack(note), db=book.db["origins"])
+    put_note(book, row.origin, note)
     body = b64decode(row.body)
     if body:
         book.txn.put(name, body, db=book.db["rules"])

@@ -20,8 +20,8 @@ from nephila.model.outcome import (
 )
 
 from .admission import take_on
-from .book import Book, pack
-from .origins import origin_note, put_robots, remove_robots
+from .book import Book
+from .origins import origin_note, put_note, put_robots, remove_robots
 from .records import DomainState, HostState, OriginNote, Place, RobotsEntry
 
 _STRAINED = frozenset({FailureKind.TIMEOUT, FailureKind.RESET, FailureKind.CONNECT, "http_429"})
@@ -71,7 +71,7 @@ def end_robots(book: Book, key: bytes, host: HostState, origin: str, outcome: Ou
             moved = OriginNote(
                 note.kind, note.stored_at, 0, note.status, note.failing_since, note.detail, max(1, book.now)
             )
-            book.txn.put(origin.encode(), pack(moved), db=book.db["origins"])
+            put_note(book, origin, moved)
             target_key = book.tables.host_key(address.host)
             target = book.host(target_key) or take_on(book, target_key, address.host)
             put_robots(book, target_key, target, RobotsEntry(origin, address.url, hops))
@@ -86,7 +86,7 @@ def end_robots(book: Book, key: bytes, host: HostState, origin: str, outcome: Ou
 
 def _put_rules(book: Book, rules: OriginRules) -> None:
     note = OriginNote(rules.kind, rules.stored_at, rules.fresh_until, rules.status, rules.failing_since, rules.detail)
-    book.txn.put(rules.origin.encode(), pack(note), db=book.db["origins"])
+    put_note(book, rules.origin, note)
     book.txn.put(rules.origin.encode(), rules.body, db=book.db["rules"])
 
 

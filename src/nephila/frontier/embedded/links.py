@@ -72,8 +72,8 @@ def plain_sort_links(
 ) -> tuple[dict[str, Group], list[Met]]:
     """New URLs by host, and the known ones that need a closer look; ranks that rise go into `writes`.
 
-    `found` is what lies under the known keys, in the order of the keys; `source` begins with the key of the page's domain, and
-    `inside` and `abroad` are what its links bring (`rank.Part.known`).
+    `found` is what lies under the known keys, in the order of the keys; `source` begins with the key of the page's
+    domain, and `inside` and `abroad` are what its links bring (`rank.Part.known`).
     """
     known = dict(found)
     new: dict[str, New] = {}

@@ -37,8 +37,21 @@ def rules_of(book: Book, origin: str) -> tuple[OriginNote | None, int | None]:
 
 def origin_note(book: Book, origin: str) -> OriginNote | None:
     """What is known of an origin's robots.txt."""
-    raw = book.txn.get(origin.encode(), db=book.db["origins"])
-    return None if raw is None else read_origin(raw)
+    note = book.origins.get(origin)
+    if note is None:
+        raw = book.txn.get(origin.encode(), db=book.db["origins"])
+        if raw is not None:
+            note = book.origins[origin] = read_origin(raw)
+    return note
+
+
+def put_note(book: Book, origin: str, note: OriginNote | None) -> None:
+    """Write what is known of an origin's robots.txt; None when nothing is any more."""
+    book.origins.pop(origin, None)
+    if note is None:
+        book.txn.delete(origin.encode(), db=book.db["origins"])
+    else:
+        book.txn.put(origin.encode(), pack(note), db=book.db["origins"])
 
 
 def put_robots(book: Book, key: bytes, host: HostState, entry: RobotsEntry) -> None:
