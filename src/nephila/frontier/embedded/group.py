@@ -24,6 +24,7 @@ from nephila.interfaces.clock import Clock
 from nephila.model.errors import MemoryShortageError, StorageError
 
 from .book import Book, Policy
+from .desk import Desk
 from .tables import Tables, refused
 from .writing import Writing
 
@@ -50,6 +51,7 @@ class GroupCommitter:
         self._runner: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "nephila-frontier") if threaded else None
         self._timer: asyncio.TimerHandle | None = None
+        self._desk = Desk()
         self.observe: Callable[[Book], Any] = lambda _: None
         """Called inside every transaction, last: reads what the snapshot shows."""
         self.after_commit: Callable[[Any], None] = lambda _: None
@@ -173,11 +175,16 @@ class GroupCommitter:
         return [self._attempt([act])[0] for act in acts]
 
     def _commit(self, acts: list[Act]) -> list[Any]:
-        with self._writing.group() as txn:
-            book = Book(txn, self._tables, self._timeline, self.policy, self._clock.wall_ms() // 1000)
-            answers = [verb(book, *given) for verb, given in acts]
-            book.write_back()
-            observed = self.observe(book)
+        wall_s = self._clock.wall_ms() // 1000
+        try:
+            with self._writing.group() as txn:
+                book = Book(txn, self._tables, self._timeline, self.policy, wall_s, self._desk)
+                answers = [verb(book, *given) for verb, given in acts]
+                book.write_back()
+                observed = self.observe(book)
+        except BaseException:
+            self._desk.clear()
+            raise
         self.after_commit(observed)
         return answers
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -138,7 +138,10 @@ class Held(Writing):
 
     @contextmanager
     def group(self) -> Iterator[NotedTransaction]:
-        """As the class says. A store that somebody waits for is committed, and so is one that was held for long."""
+        """As the class says. A store that somebody waits for is committed, and so is one that was held for long.
+
+        Where that fails the group has not: the journal has it, and the next group is told.
+        """
         txn = self._open()
         try:
             noted = NotedTransaction(txn, self._tables.web)
@@ -148,7 +151,8 @@ class Held(Writing):
             self._roll_back()
             raise
         if self._bytes >= HELD_BYTES or self._now_ms() >= self._due_ms or self._turnstile.is_taken():
-            self.let_go()
+            with suppress(lmdb.Error, StorageError):
+                self.let_go()
 
     def let_go(self) -> None:
         """Commit the store."""

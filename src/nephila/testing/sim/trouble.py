@@ -66,12 +66,14 @@ class TroubledFile:
 
     file: MemoryFile
     trouble: Trouble
+    counted: bool = True
+    """Whether what is planned may happen to it. A disk that is full is full for all."""
 
     def append(self, data: bytes) -> None:
         """As the protocol; on the planned occasion a part is written, or nothing."""
         trouble = self.trouble
-        trouble.writes += 1
-        if trouble.writes == trouble.fail_write_at:
+        trouble.writes += self.counted
+        if self.counted and trouble.writes == trouble.fail_write_at:
             part = len(data) * (trouble.writes % 3) // 3
             self.file.append(data[:part])
             trouble.went_wrong(Happening.TORN_WRITE if part else Happening.WRITE_ERROR)
@@ -85,20 +87,20 @@ class TroubledFile:
                     trouble.went_wrong(Happening.DISK_FULL)
                 raise
 
-        trouble.around(write)
+        self._around(write)
 
     def sync(self) -> None:
         """As the protocol; on the planned occasion it fails."""
-        self.trouble.syncs += 1
-        if self.trouble.syncs == self.trouble.fail_sync_at:
+        self.trouble.syncs += self.counted
+        if self.counted and self.trouble.syncs == self.trouble.fail_sync_at:
             self.trouble.went_wrong(Happening.SYNC_ERROR)
             self.file.drop_unsynced()
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        self.trouble.around(self.file.sync)
+        self._around(self.file.sync)
 
     def truncate(self, size: int) -> None:
         """As the protocol."""
-        self.trouble.around(lambda: self.file.truncate(size))
+        self._around(lambda: self.file.truncate(size))
 
     def rewrite(self, offset: int, size: int) -> None:
         """As the protocol. The same bytes: whoever dies in it has changed nothing."""
@@ -116,6 +118,12 @@ class TroubledFile:
         """As the protocol."""
         self.file.close()
 
+    def _around(self, operation: Callable[[], None]) -> None:
+        if self.counted:
+            self.trouble.around(operation)
+        else:
+            operation()
+
 
 @dataclass(frozen=True, slots=True)
 class TroubledDisk:
@@ -127,13 +135,13 @@ class TroubledDisk:
     def create(self, path: Path) -> DiskFile:
         """As the protocol."""
         if self._is_spared(path.parent):
-            return self.disk.create(path)
+            return TroubledFile(self.disk.create(path), self.trouble, counted=False)
         return TroubledFile(self.trouble.around(lambda: self.disk.create(path)), self.trouble)
 
     def open(self, path: Path) -> DiskFile:
         """As the protocol."""
         if self._is_spared(path.parent):
-            return self.disk.open(path)
+            return TroubledFile(self.disk.open(path), self.trouble, counted=False)
         return TroubledFile(self.disk.open(path), self.trouble)
 
     def names(self, directory: Path) -> list[str]:
