@@ -516,7 +516,7 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssi
         self->images = images;
         self->refresh_url = args[2];
         self->srcset_urls = args[3];
-        prose_begin(&self->prose);
+        prose_begin(&self->prose, self->end);
         nesting_begin(&self->nesting);
         run(self);
         if (!self->failed && !self->prose.failed)

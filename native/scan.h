@@ -113,6 +113,7 @@ typedef struct {
     uint32_t count, room, block_count, block_room, first, linked, seen, templates, framing;
     uint16_t hidden;
     int in_link, signed_any, failed;
+    const unsigned char *limit; /* up to here there are bytes that may be looked at */
     uint64_t text, shape;
 } prose;
 
@@ -123,7 +124,7 @@ typedef struct {
     uint32_t words;
 } likeness;
 
-void prose_begin(prose *self);
+void prose_begin(prose *self, text limit);
 void prose_free(prose *self);
 void prose_start(prose *self, uint16_t tag, uint32_t flags, int link, int self_closing);
 void prose_end(prose *self, uint16_t tag, uint32_t flags);

@@ -31,8 +31,9 @@ void nephila_scan_prepare(void) {
     }
 }
 
-void prose_begin(prose *self) {
+void prose_begin(prose *self, text limit) {
     memset(self, 0, sizeof *self);
+    self->limit = limit;
     self->text = self->shape = SEED;
 }
 
@@ -108,24 +109,24 @@ typedef struct {
 
 static const word NEW_WORD = {SEED, 0, 0, 0, 0};
 
+static inline uint64_t step(uint64_t number, uint64_t next) {
+    number = (number ^ next) * FACTOR;
+    return number ^ number >> 32;
+}
+
 static inline void add_byte(word *self, unsigned char byte) {
     self->eight |= (uint64_t)byte << self->shift;
     self->shift += 8;
     self->size++;
     if (self->shift == 64) {
-        self->number = (self->number ^ self->eight) * FACTOR;
-        self->number ^= self->number >> 32;
+        self->number = step(self->number, self->eight);
         self->eight = 0;
         self->shift = 0;
     }
 }
 
 static inline uint64_t finished(const word *self) {
-    uint64_t number = self->number;
-    if (self->shift) {
-        number = (number ^ self->eight) * FACTOR;
-        number ^= number >> 32;
-    }
+    uint64_t number = self->shift ? step(self->number, self->eight) : self->number;
     number = (number ^ self->size) * LAST_FACTOR;
     return number ^ number >> 29;
 }
@@ -138,11 +139,6 @@ static inline int in_calendar(uint64_t number) {
         slot = (slot + 1) & ((1u << CALENDAR_SLOT_BITS) - 1);
     }
     return 0;
-}
-
-static inline uint64_t step(uint64_t number, uint64_t next) {
-    number = (number ^ next) * FACTOR;
-    return number ^ number >> 32;
 }
 
 static inline void sign(prose *self, uint64_t number, int numeric) {
@@ -205,11 +201,45 @@ static inline void add_character(prose *self, word *read, uint32_t code, int tit
     }
 }
 
+/* How many of eight bytes, the first one lowest, are letters or digits of ASCII before one that is not; where the digits
+ * are, their upper bits are set. */
+static inline unsigned plain_bytes(uint64_t eight, uint64_t *digits) {
+    const uint64_t each = UINT64_C(0x0101010101010101), upper = each * 0x80;
+    uint64_t seven = eight & ~upper, folded = seven | each * 0x20;
+    uint64_t letters = (folded + each * (0x80 - 'a')) & ~(folded + each * (0x7F - 'z'));
+    *digits = (seven + each * (0x80 - '0')) & ~(seven + each * (0x7F - '9')) & upper;
+    uint64_t others = (~(letters | *digits) | eight) & upper;
+    return others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
+}
+
+/* Eight bytes at a time where they are ASCII: letters in lower case, and digits, have the bit that tells the cases apart. */
 static void read_words(prose *self, text from, text end, int references, int title) {
     if (self->hidden || self->templates || self->seen >= MAX_WORDS)
         return;
     word read = NEW_WORD;
     while (from < end) {
+        if (!read.shift && self->limit - from >= 8) {
+            uint64_t eight, digits;
+            memcpy(&eight, from, 8);
+            unsigned count = plain_bytes(eight, &digits);
+            if (count > end - from)
+                count = (unsigned)(end - from);
+            if (count) {
+                uint64_t mask = ~UINT64_C(0) >> (64 - 8 * count);
+                read.eight = (eight | UINT64_C(0x2020202020202020)) & mask;
+                read.numeric |= (digits & mask) != 0;
+                read.size += count;
+                from += count;
+                if (count == 8) {
+                    read.number = step(read.number, read.eight);
+                    read.eight = 0;
+                    continue;
+                }
+                read.shift = 8 * count;
+                if (from == end)
+                    break;
+            }
+        }
         unsigned char c = *from;
         if (c < 0x80) {
             unsigned char plain = PLAIN[c];
@@ -227,7 +257,9 @@ static void read_words(prose *self, text from, text end, int references, int tit
                 continue;
             }
             end_word(self, &read, title);
-            from++;
+            do
+                from++;
+            while (from < end && (*from == ' ' || *from == '\n'));
         } else {
             add_character(self, &read, get_character(&from), title);
         }
@@ -276,29 +308,50 @@ typedef struct {
     uint32_t runs;
 } tally;
 
-static inline void count_run(tally *self, uint64_t run) {
-    uint64_t carry = run;
-    int plane = 0;
-    for (; plane < 6; plane++) { /* as good as always needed: not to be guessed */
-        uint64_t next = self->planes[plane] & carry;
-        self->planes[plane] ^= carry;
-        carry = next;
-    }
+static inline void add_plane(tally *self, int plane, uint64_t carry) {
     for (; carry; plane++) {
         uint64_t next = self->planes[plane] & carry;
         self->planes[plane] ^= carry;
         carry = next;
     }
-    if (run < self->least[run >> 58])
-        self->least[run >> 58] = run;
-    self->runs++;
+}
+
+/* Three bits of one weight, in each place, as a bit of that weight and one of the next. */
+static inline uint64_t sum_of(uint64_t *next, uint64_t one, uint64_t two, uint64_t three) {
+    uint64_t either = one ^ two;
+    *next = (one & two) | (either & three);
+    return either ^ three;
+}
+
+/* Counts eight runs: pairs are added up first, so that the higher counters are touched once for all. */
+static inline void count_eight(tally *self, const uint64_t runs[8]) {
+    uint64_t *ones = &self->planes[0], *twos = &self->planes[1], *fours = &self->planes[2];
+    uint64_t two[4], four[2], eight;
+    for (int pair = 0; pair < 4; pair++)
+        *ones = sum_of(&two[pair], *ones, runs[2 * pair], runs[2 * pair + 1]);
+    *twos = sum_of(&four[0], *twos, two[0], two[1]);
+    *twos = sum_of(&four[1], *twos, two[2], two[3]);
+    *fours = sum_of(&eight, *fours, four[0], four[1]);
+    add_plane(self, 3, eight);
+}
+
+/* The bits that more than half of the runs have set: all counters are compared at once, from their highest bit down. */
+static uint64_t majority(const tally *self) {
+    uint64_t more = 0, same = ~UINT64_C(0);
+    uint32_t needed = self->runs / 2 + 1;
+    for (int plane = COUNTER_BITS - 1; plane >= 0; plane--) {
+        if (!(needed >> plane & 1))
+            more |= same & self->planes[plane];
+        same &= needed >> plane & 1 ? self->planes[plane] : ~self->planes[plane];
+    }
+    return more | same;
 }
 
 void prose_likeness(const prose *self, likeness *out) {
     memset(out, 0, sizeof *out);
     tally counts = {{0}, {0}, 0};
     memset(counts.least, 0xFF, sizeof counts.least);
-    uint64_t one = 0, two = 0;
+    uint64_t one = 0, two = 0, runs[8];
     uint32_t steady = 0;
     int looseness = looseness_of(self);
     for (uint32_t place = 0; place < self->block_count; place++) {
@@ -313,7 +366,12 @@ void prose_likeness(const prose *self, likeness *out) {
             if (++steady >= 3) {
                 uint64_t run = one * RUN_FIRST + two * RUN_SECOND + three * RUN_THIRD;
                 run = (run ^ run >> 32) * FACTOR;
-                count_run(&counts, run ^ run >> 29);
+                run ^= run >> 29;
+                if (run < counts.least[run >> 58])
+                    counts.least[run >> 58] = run;
+                runs[counts.runs++ % 8] = run;
+                if (counts.runs % 8 == 0)
+                    count_eight(&counts, runs);
             }
             one = two;
             two = three;
@@ -321,14 +379,10 @@ void prose_likeness(const prose *self, likeness *out) {
     }
     if (steady < LEAST_WORDS)
         return;
+    for (uint32_t left = 0; left < counts.runs % 8; left++)
+        add_plane(&counts, 0, runs[left]);
     out->comparable = 1;
-    for (int bit = 0; bit < 64; bit++) {
-        uint32_t count = 0;
-        for (int plane = 0; plane < COUNTER_BITS; plane++)
-            count |= (uint32_t)(counts.planes[plane] >> bit & 1) << plane;
-        if (2 * count > counts.runs)
-            out->simhash |= UINT64_C(1) << bit;
-    }
+    out->simhash = majority(&counts);
     for (int place = 0; place < PLACES; place++)
         out->sketch[place] = counts.least[place] == UINT64_MAX ? 0 : (unsigned char)(counts.least[place] % 255 + 1);
 }
