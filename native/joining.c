@@ -1,5 +1,5 @@
 /* What a page refers to, resolved against its base (see `parse/html.py`). */
-#include "plain.h"
+#include "joining.h"
 
 unsigned char nephila_plain[256];
 
@@ -21,14 +21,7 @@ void nephila_joining_prepare(void) {
     PLAIN['.'] |= IN_HOST;
 }
 
-typedef struct {
-    const char *text;
-    Py_ssize_t origin;    /* where the origin ends: at the slash of the path */
-    Py_ssize_t directory; /* behind the last slash of the path */
-    Py_ssize_t length;    /* without the fragment */
-} Base;
-
-static int read_base(PyObject *url, Base *base) {
+int nephila_read_base(PyObject *url, Base *base) {
     Py_ssize_t length;
     const char *text = ascii_text(url, &length);
     if (text == NULL || length < 9 || (memcmp(text, "http://", 7) != 0 && memcmp(text, "https://", 8) != 0))
@@ -122,69 +115,64 @@ static Py_ssize_t plain_end(const char *href, Py_ssize_t from, Py_ssize_t length
     return length;
 }
 
-static PyObject *joined(const char *head, Py_ssize_t head_length, const char *tail, Py_ssize_t tail_length) {
-    PyObject *url = PyUnicode_New(head_length + tail_length, 127);
-    if (url != NULL) {
-        memcpy(PyUnicode_1BYTE_DATA(url), head, (size_t)head_length);
-        memcpy(PyUnicode_1BYTE_DATA(url) + head_length, tail, (size_t)tail_length);
-    }
-    return url;
+static int joined(Joined *out, const char *head, Py_ssize_t head_length, const char *tail, Py_ssize_t tail_length) {
+    if (tail_length < 0)
+        return 0;
+    *out = (Joined){head, tail, head_length, tail_length, 0};
+    return 1;
 }
 
 /* A link that names its host, behind a scheme that it may lack. */
-static PyObject *plain_absolute(const char *scheme, Py_ssize_t scheme_length, const char *href, Py_ssize_t length,
-                                Py_ssize_t authority, int secure) {
+static int plain_absolute(Joined *out, const char *scheme, Py_ssize_t scheme_length, const char *href, Py_ssize_t length,
+                          Py_ssize_t authority, int secure) {
     Py_ssize_t slash = plain_authority_end(href, authority, length, secure);
     if (slash == 0)
-        return NULL;
-    if (slash < length) {
-        Py_ssize_t end = plain_end(href, slash, length);
-        return end < 0 ? NULL : joined(scheme, scheme_length, href, end);
-    }
-    PyObject *url = PyUnicode_New(scheme_length + length + 1, 127); /* without a path it leads to the root */
-    if (url != NULL) {
-        Py_UCS1 *put = PyUnicode_1BYTE_DATA(url);
-        memcpy(put, scheme, (size_t)scheme_length);
-        memcpy(put + scheme_length, href, (size_t)length);
-        put[scheme_length + length] = '/';
-    }
-    return url;
+        return 0;
+    if (slash < length)
+        return joined(out, scheme, scheme_length, href, plain_end(href, slash, length));
+    *out = (Joined){scheme, href, scheme_length, length, 1}; /* without a path it leads to the root */
+    return 1;
 }
 
-/* The absolute URL without fragment, NULL where the link is not plain (without an exception) or memory is out. */
-static PyObject *plain_join(const Base *base, const char *href, Py_ssize_t length) {
+int nephila_plain_join(const Base *base, const char *href, Py_ssize_t length, Joined *out) {
     if (length == 0)
-        return NULL;
+        return 0;
     if (href[0] == '#')
-        return joined(base->text, base->length, "", 0);
+        return joined(out, base->text, base->length, "", 0);
     if (href[0] == '/') {
         if (length > 1 && href[1] == '\\')
-            return NULL;
+            return 0;
         if (length > 1 && href[1] == '/') {
             int secure = base->text[4] == 's';
-            return plain_absolute(base->text, secure ? 6 : 5, href, length, 2, secure);
+            return plain_absolute(out, base->text, secure ? 6 : 5, href, length, 2, secure);
         }
-        Py_ssize_t end = plain_end(href, 0, length);
-        return end < 0 ? NULL : joined(base->text, base->origin, href, end);
+        return joined(out, base->text, base->origin, href, plain_end(href, 0, length));
     }
     if (length > 8 && memcmp(href, "http", 4) == 0 && (href[4] == ':' || (href[4] == 's' && href[5] == ':'))) {
         Py_ssize_t authority = href[4] == ':' ? 7 : 8;
         if (href[authority - 2] != '/' || href[authority - 1] != '/')
-            return NULL;
-        if (length > base->origin && href[base->origin] == '/' && memcmp(href, base->text, (size_t)base->origin) == 0) {
-            Py_ssize_t end = plain_end(href, base->origin, length); /* the page's own origin, spelled as it is */
-            return end < 0 ? NULL : joined(href, end, "", 0);
-        }
-        return plain_absolute("", 0, href, length, authority, authority == 8);
+            return 0;
+        if (length > base->origin && href[base->origin] == '/' && memcmp(href, base->text, (size_t)base->origin) == 0)
+            return joined(out, "", 0, href, plain_end(href, base->origin, length)); /* the page's own origin, as it is */
+        return plain_absolute(out, "", 0, href, length, authority, authority == 8);
     }
     if (href[0] == '?' || !(PLAIN[(unsigned char)href[0]] & IN_PATH) || memchr(href, ':', (size_t)length) != NULL)
-        return NULL;
-    Py_ssize_t end = plain_end(href, 0, length);
-    return end < 0 ? NULL : joined(base->text, base->directory, href, end);
+        return 0;
+    return joined(out, base->text, base->directory, href, plain_end(href, 0, length));
 }
 
-/* The URL without fragment that the twin makes of a link; None if it is no http(s) one. */
-static PyObject *slow_join(PyObject *join, PyObject *href) {
+/* A plain link, resolved; NULL where it is not plain (without an exception) or memory is out. */
+static PyObject *plain_url(const Base *base, const char *href, Py_ssize_t length) {
+    Joined found;
+    if (!nephila_plain_join(base, href, length, &found))
+        return NULL;
+    PyObject *url = PyUnicode_New(joined_size(&found), 127);
+    if (url != NULL)
+        put_joined((char *)PyUnicode_1BYTE_DATA(url), &found);
+    return url;
+}
+
+PyObject *nephila_slow_join(PyObject *join, PyObject *href) {
     PyObject *url = PyObject_CallOneArg(join, href);
     if (url == NULL || url == Py_None)
         return url;
@@ -223,15 +211,15 @@ static PyObject *resolve_references(PyObject *self, PyObject *const *arguments, 
         return NULL;
     }
     Base base = {NULL, 0, 0, 0};
-    int based = read_base(arguments[1], &base);
+    int based = nephila_read_base(arguments[1], &base);
     PyObject *links = PyDict_New(), *href, *reference, *result = NULL;
     Py_ssize_t position = 0;
     while (links != NULL && PyDict_Next(arguments[0], &position, &href, &reference)) {
         Py_ssize_t length;
         const char *text = based ? ascii_text(href, &length) : NULL;
-        PyObject *url = text == NULL ? NULL : plain_join(&base, text, length);
+        PyObject *url = text == NULL ? NULL : plain_url(&base, text, length);
         if (url == NULL && !PyErr_Occurred())
-            url = slow_join(arguments[2], href);
+            url = nephila_slow_join(arguments[2], href);
         int failed = url == NULL || !PyTuple_Check(reference) || PyTuple_GET_SIZE(reference) != 3;
         if (!failed && url != Py_None) {
             PyObject *known = PyDict_GetItemWithError(links, url);

@@ -5,12 +5,16 @@ static PyMethodDef *const PARTS[] = {
     nephila_bundles_methods, nephila_clock_methods, nephila_files_methods,    nephila_frontier_methods, nephila_head_methods,
     nephila_joining_methods, nephila_near_methods,  nephila_nouns_methods,    nephila_paths_methods,
     nephila_queueing_methods,
+    nephila_joining_methods, nephila_near_methods,  nephila_nouns_methods,    nephila_packed_methods,
+    nephila_paths_methods,
     nephila_scan_methods,    nephila_sieve_methods, nephila_signs_methods,    nephila_store_methods,
 };
 
 static int add_parts(PyObject *module) {
     nephila_joining_prepare();
     nephila_scan_prepare();
+    if (nephila_packed_prepare() < 0)
+        return -1;
     for (size_t part = 0; part < sizeof PARTS / sizeof *PARTS; part++)
         if (PyModule_AddFunctions(module, PARTS[part]) < 0)
             return -1;
@@ -20,7 +24,7 @@ static int add_parts(PyObject *module) {
 static PyModuleDef_Slot SLOTS[] = {
     {Py_mod_exec, (void *)add_parts},
 #if PY_VERSION_HEX >= 0x030C0000
-    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_SUPPORTED},
 #endif
     {0, NULL},
 };

@@ -21,6 +21,7 @@ extern PyMethodDef nephila_near_methods[];
 extern PyMethodDef nephila_head_methods[];
 extern PyMethodDef nephila_nouns_methods[];
 extern PyMethodDef nephila_joining_methods[];
+extern PyMethodDef nephila_packed_methods[];
 extern PyMethodDef nephila_paths_methods[];
 extern PyMethodDef nephila_queueing_methods[];
 extern PyMethodDef nephila_sieve_methods[];
@@ -28,6 +29,7 @@ extern PyMethodDef nephila_scan_methods[];
 extern PyMethodDef nephila_signs_methods[];
 extern PyMethodDef nephila_store_methods[];
 void nephila_joining_prepare(void);
+int nephila_packed_prepare(void);
 void nephila_scan_prepare(void);
 
 #endif

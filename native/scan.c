@@ -2,6 +2,7 @@
  *
  * The text is valid UTF-8 and is read where it lies: strings are made for what is kept only.
  */
+#include "plain.h"
 #include "scan.h"
 #include "scan_tags.h"
 
@@ -447,7 +448,8 @@ static PyObject *reference_strings(const scanner *self) {
     return found;
 }
 
-static PyObject *result_of(scanner *self) {
+/* `links` (taken over) are what references were resolved to; then these are not told. */
+static PyObject *result_of(scanner *self, PyObject *links) {
     slice nothing = {NULL, 0};
     if (self->doubtful) {
         self->reference_count = self->meta_count = self->hreflang_count = 0;
@@ -456,6 +458,8 @@ static PyObject *result_of(scanner *self) {
     } else if (!self->default_language.at) {
         self->default_language = (slice){(text) "", 0};
     }
+    if (links && links != Py_None)
+        self->reference_count = 0;
     const char *spoken = self->language.size || self->default_language.size ? "" : prose_language(&self->prose);
     likeness like;
     prose_likeness(&self->prose, &like);
@@ -465,12 +469,13 @@ static PyObject *result_of(scanner *self) {
         hashes[place] = (unsigned char)(self->prose.text >> 8 * place);
         hashes[place + 8] = (unsigned char)(self->prose.shape >> 8 * place);
     }
-    return Py_BuildValue("(N(NNNNNNNN)(y#y#)(Ky#I)s)", PyBool_FromLong(self->doubtful), reference_strings(self),
+    return Py_BuildValue(links ? "(N(NNNNNNNN)(y#y#)(Ky#I)sN)" : "(N(NNNNNNNN)(y#y#)(Ky#I)s)",
+                         PyBool_FromLong(self->doubtful), reference_strings(self),
                          strings(self->metas, self->meta_count), string(self->base), string(self->title),
                          string(self->language), string(self->default_language), string(self->canonical),
                          strings(self->hreflang, self->hreflang_count), hashes, hash_size, hashes + 8, hash_size,
                          (unsigned long long)like.simhash, like.sketch, (Py_ssize_t)(like.comparable ? PLACES : 0),
-                         (unsigned int)like.words, spoken);
+                         (unsigned int)like.words, spoken, links);
 }
 
 static void free_scanner(scanner *self) {
@@ -488,11 +493,8 @@ static void free_scanner(scanner *self) {
     PyMem_Free(self);
 }
 
-static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
-    if (count != 4 || !PyBytes_Check(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "scan_page(body: bytes, images: bool, refresh_url, srcset_urls)");
-        return NULL;
-    }
+/* `resolver`: base, join, outranked and Link; or NULL. */
+static PyObject *scanned(PyObject *const *args, PyObject *const *resolver) {
     char *bytes = PyBytes_AS_STRING(args[0]);
     Py_ssize_t size = PyBytes_GET_SIZE(args[0]);
     int images = PyObject_IsTrue(args[1]);
@@ -519,8 +521,11 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssi
         prose_begin(&self->prose, self->end);
         nesting_begin(&self->nesting);
         run(self);
-        if (!self->failed && !self->prose.failed)
-            result = result_of(self);
+        if (!self->failed && !self->prose.failed) {
+            PyObject *links = resolver ? nephila_resolved(self, resolver[0], resolver[1], resolver[2], resolver[3]) : NULL;
+            if (links || !resolver)
+                result = result_of(self, links);
+        }
         free_scanner(self);
     }
     Py_XDECREF(repaired);
@@ -529,7 +534,26 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssi
     return result;
 }
 
+static PyObject *scan_page(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
+    if (count != 4 || !PyBytes_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "scan_page(body: bytes, images: bool, refresh_url, srcset_urls)");
+        return NULL;
+    }
+    return scanned(args, NULL);
+}
+
+static PyObject *read_page(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
+    if (count != 8 || !PyBytes_Check(args[0]) || !is_noun_type(args[7])) {
+        PyErr_SetString(PyExc_TypeError,
+                        "read_page(body: bytes, images: bool, refresh_url, srcset_urls, base, join, outranked, Link)");
+        return NULL;
+    }
+    return scanned(args, args + 4);
+}
+
 PyMethodDef nephila_scan_methods[] = {
-    {"scan_page", (PyCFunction)(void (*)(void))scan, METH_FASTCALL, "All that is to be known of a page's text."},
+    {"scan_page", (PyCFunction)(void (*)(void))scan_page, METH_FASTCALL, "All that is to be known of a page's text."},
+    {"read_page", (PyCFunction)(void (*)(void))read_page, METH_FASTCALL,
+     "The same with the links resolved, where the page's own URL is their base; else None in their place."},
     {NULL, NULL, 0, NULL},
 };

@@ -202,4 +202,7 @@ void settle_anchors(scanner *self);
 void keep_anchor_text(scanner *self, text from, text end, int references);
 void read_element(scanner *self, uint16_t tag, const attributes *raw);
 
+/* resolving.c: the references as links, or None where that is left to Python. */
+PyObject *nephila_resolved(const scanner *scanned, PyObject *base, PyObject *join, PyObject *outranked, PyObject *type);
+
 #endif

@@ -1,13 +1,7 @@
 /* The links of a page, identified and sifted (see `urls/identity.py` and `frontier/sifting.py`). */
-#include "paths.h"
-#include "plain.h"
+#include "packed.h"
+#include "sieve.h"
 #include "xxh3.h"
-
-typedef struct {
-    const char *prefix; /* the origin and a slash */
-    Py_ssize_t length;
-    PyObject *host;
-} Site;
 
 /* The site of a URL whose origin ends at `slash`: 1 found, 0 not known or not plain, -1 failed. */
 static int find_site(PyObject *sites, const char *url, Py_ssize_t slash, Site *site) {
@@ -24,43 +18,49 @@ static int find_site(PyObject *sites, const char *url, Py_ssize_t slash, Site *s
     const char *prefix = ascii_text(PyTuple_GET_ITEM(known, 0), &length);
     if (prefix == NULL || length != slash + 1 || memcmp(prefix, url, (size_t)slash) != 0)
         return 0; /* there is something in the URL that is left out of its prefix */
-    *site = (Site){prefix, length, PyTuple_GET_ITEM(known, 1)};
+    *site = (Site){prefix, length, PyTuple_GET_ITEM(known, 1), -1};
     return 1;
 }
 
-/* The address of a plain URL on a site; NULL without an exception where it is not plain. */
-static PyObject *plain_address(PyObject *whole, const char *url, Py_ssize_t length, const Site *site, uint64_t secret,
-                               Py_ssize_t max_segments, int drop_slash, PyObject *type) {
+/* The fingerprint of a plain URL on a site, and how much of it is its normal form; 0 where it is not plain. */
+static Py_ssize_t plain_key(const char *url, Py_ssize_t length, const Site *site, uint64_t secret, Py_ssize_t max_segments,
+                            int drop_slash, unsigned char fingerprint[16]) {
     Py_ssize_t slashes = 0, key_length = length;
     for (Py_ssize_t at = site->length - 1; at < length; at++) {
         if (!(PLAIN[(unsigned char)url[at]] & IN_KEY))
-            return NULL;
+            return 0;
         slashes += url[at] == '/';
     }
     if (slashes > max_segments)
-        return NULL;
+        return 0;
     if (length > site->length && url[length - 1] == '/') {
         if (url[length - 2] == '/' || !drop_slash)
-            return NULL;
+            return 0;
         key_length--;
     }
     if (key_length > XXH3_LONGEST)
-        return NULL;
-    unsigned char digest[16];
-    nephila_xxh3_digest(nephila_xxh3_128((const unsigned char *)url, (size_t)key_length, secret), digest);
+        return 0;
+    nephila_xxh3_digest(nephila_xxh3_128((const unsigned char *)url, (size_t)key_length, secret), fingerprint);
+    return key_length;
+}
+
+PyObject *nephila_made_address(PyObject *type, PyObject *whole, PyObject *host, Py_ssize_t key_length,
+                               const unsigned char fingerprint[16]) {
     PyObject *address = noun(type, 4);
-    PyObject *key = key_length == length ? Py_NewRef(whole) : PyUnicode_FromKindAndData(PyUnicode_1BYTE_KIND, url, key_length);
-    PyObject *fingerprint = PyBytes_FromStringAndSize((const char *)digest, 16);
-    if (address == NULL || key == NULL || fingerprint == NULL) {
+    PyObject *key = key_length == PyUnicode_GET_LENGTH(whole)
+                        ? Py_NewRef(whole)
+                        : PyUnicode_FromKindAndData(PyUnicode_1BYTE_KIND, PyUnicode_1BYTE_DATA(whole), key_length);
+    PyObject *digest = PyBytes_FromStringAndSize((const char *)fingerprint, 16);
+    if (address == NULL || key == NULL || digest == NULL) {
         Py_XDECREF(address);
         Py_XDECREF(key);
-        Py_XDECREF(fingerprint);
+        Py_XDECREF(digest);
         return NULL;
     }
     PyTuple_SET_ITEM(address, 0, Py_NewRef(whole));
-    PyTuple_SET_ITEM(address, 1, Py_NewRef(site->host));
+    PyTuple_SET_ITEM(address, 1, Py_NewRef(host));
     PyTuple_SET_ITEM(address, 2, key);
-    PyTuple_SET_ITEM(address, 3, fingerprint);
+    PyTuple_SET_ITEM(address, 3, digest);
     return address;
 }
 
@@ -78,7 +78,7 @@ static PyObject *identify(PyObject *self, PyObject *const *arguments, Py_ssize_t
         return NULL;
     PyObject *urls = PySequence_Fast(arguments[0], "URLs must be a sequence");
     PyObject *answers = urls == NULL ? NULL : PyList_New(PySequence_Fast_GET_SIZE(urls));
-    Site site = {NULL, 0, NULL};
+    Site site = {NULL, 0, NULL, -1};
     for (Py_ssize_t at = 0; answers != NULL && at < PyList_GET_SIZE(answers); at++) {
         PyObject *whole = PySequence_Fast_GET_ITEM(urls, at), *address = NULL;
         Py_ssize_t length;
@@ -89,8 +89,10 @@ static PyObject *identify(PyObject *self, PyObject *const *arguments, Py_ssize_t
                 const char *slash = memchr(url + 8, '/', (size_t)(length - 8));
                 found = slash == NULL ? 0 : find_site(arguments[1], url, slash - url, &site);
             }
-            if (found > 0)
-                address = plain_address(whole, url, length, &site, secret, max_segments, drop_slash, arguments[6]);
+            unsigned char fingerprint[16];
+            Py_ssize_t key = found > 0 ? plain_key(url, length, &site, secret, max_segments, drop_slash, fingerprint) : 0;
+            if (key > 0)
+                address = nephila_made_address(arguments[6], whole, site.host, key, fingerprint);
         }
         if (address == NULL && !PyErr_Occurred()) {
             site.prefix = NULL; /* what Python does may change the sites */
@@ -109,8 +111,7 @@ static int is_word(PyObject *text, const char *word) {
     return PyUnicode_Check(text) && PyUnicode_CompareWithASCIIString(text, word) == 0;
 }
 
-/* Whether a memoised question has the answer yes: asked once for every rel there is. */
-static int answered(PyObject *answers, PyObject *ask, PyObject *text) {
+int nephila_answered(PyObject *answers, PyObject *ask, PyObject *text) {
     PyObject *known = PyDict_GetItemWithError(answers, text);
     if (known != NULL)
         return known == Py_True;
@@ -126,16 +127,7 @@ static int append_new(PyObject *list, PyObject *item) {
     return failed ? -1 : 0;
 }
 
-/* What plain URLs are judged by, so that nothing has to be remembered of each: see `sifting.Rules`. */
-typedef struct {
-    PyObject *sites, *address_type, *hosts, *ask_host, *outside;
-    const Words *words;
-    uint64_t secret;
-    Py_ssize_t max_length, max_segments, repeats;
-    int drop_slash;
-} Rules;
-
-static int read_rules(PyObject *given, Rules *rules) {
+int nephila_read_rules(PyObject *given, Rules *rules) {
     if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != 11)
         goto wrong;
     PyObject *const *fields = &PyTuple_GET_ITEM(given, 0);
@@ -158,11 +150,9 @@ wrong:
     return -1;
 }
 
-/* What is known of a URL: address and verdict (new references) and bonus (borrowed, NULL for none). 1 where it is plain. */
-static int judge_plainly(PyObject *whole, const Rules *rules, Site *site, PyObject **address, PyObject **verdict) {
-    Py_ssize_t length;
-    const char *url = ascii_text(whole, &length);
-    if (url == NULL || length <= 8 || length > rules->max_length)
+Py_ssize_t nephila_judge_plainly(const char *url, Py_ssize_t length, const Rules *rules, Site *site,
+                                 unsigned char fingerprint[16]) {
+    if (length <= 8 || length > rules->max_length)
         return 0;
     if (site->prefix == NULL || length < site->length || memcmp(url, site->prefix, (size_t)site->length) != 0) {
         const char *slash = memchr(url + 8, '/', (size_t)(length - 8));
@@ -172,19 +162,25 @@ static int judge_plainly(PyObject *whole, const Rules *rules, Site *site, PyObje
     }
     if (!nephila_is_plain_path(url, site->length - 1, length, rules->words, rules->repeats))
         return 0;
-    int inside = answered(rules->hosts, rules->ask_host, site->host);
-    if (inside < 0)
+    if (site->inside < 0 && (site->inside = nephila_answered(rules->hosts, rules->ask_host, site->host)) < 0)
         return -1;
-    *address = plain_address(whole, url, length, site, rules->secret, rules->max_segments, rules->drop_slash,
-                             rules->address_type);
-    if (*address == NULL)
-        return PyErr_Occurred() ? -1 : 0;
-    *verdict = Py_NewRef(inside ? Py_None : rules->outside);
-    return 1;
+    return plain_key(url, length, site, rules->secret, rules->max_segments, rules->drop_slash, fingerprint);
 }
 
-/* The same from memory, or by asking Python. */
-static int judge_slowly(PyObject *url, PyObject *known, PyObject *learn, PyObject **address, PyObject **verdict,
+/* What is known of a URL: address and verdict (new references). 1 where it is plain. */
+static int judge_plainly(PyObject *whole, const Rules *rules, Site *site, PyObject **address, PyObject **verdict) {
+    Py_ssize_t length;
+    unsigned char fingerprint[16];
+    const char *url = ascii_text(whole, &length);
+    Py_ssize_t key = url == NULL ? 0 : nephila_judge_plainly(url, length, rules, site, fingerprint);
+    if (key <= 0)
+        return (int)key;
+    *address = nephila_made_address(rules->address_type, whole, site->host, key, fingerprint);
+    *verdict = Py_NewRef(site->inside ? Py_None : rules->outside);
+    return *address == NULL ? -1 : 1;
+}
+
+int nephila_judge_slowly(PyObject *url, PyObject *known, PyObject *learn, PyObject **address, PyObject **verdict,
                         PyObject **bonus) {
     PyObject *entry = PyDict_GetItemWithError(known, url);
     Py_XINCREF(entry);
@@ -206,12 +202,11 @@ static int judge_slowly(PyObject *url, PyObject *known, PyObject *learn, PyObjec
 
 typedef struct {
     PyObject *wanted, *candidates, *refused, *met, *zero;
-    int elements;
 } Sifted;
 
 /* Puts one link where it belongs; -1 where that failed. */
 static int place(Sifted *sifted, PyObject *link, PyObject *address, PyObject *verdict, PyObject *bonus, int forbidden,
-                 int is_element, PyObject *depth, PyObject *type) {
+                 PyObject *depth, PyObject *type) {
     if (address == Py_None) /* no address: the verdict is the reason */
         return append_new(sifted->refused, PyTuple_Pack(2, Py_None, verdict));
     if (!PyTuple_Check(address) || PyTuple_GET_SIZE(address) != 4) {
@@ -236,13 +231,12 @@ static int place(Sifted *sifted, PyObject *link, PyObject *address, PyObject *ve
     PyTuple_SET_ITEM(candidate, 2, Py_NewRef(Py_None));
     PyTuple_SET_ITEM(candidate, 3, Py_NewRef(sifted->zero));
     PyTuple_SET_ITEM(candidate, 4, Py_NewRef(bonus));
-    sifted->elements |= is_element;
     return append_new(sifted->candidates, candidate) < 0 || PyList_Append(sifted->wanted, link) < 0 ? -1 : 0;
 }
 
 static PyObject *sift(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     Rules rules = {0};
-    if (count != 7 || !PyTuple_Check(arguments[0]) || !PyDict_Check(arguments[1]) || !is_noun_type(arguments[4]) ||
+    if (count != 7 || !(PyTuple_Check(arguments[0]) || nephila_is_links(arguments[0])) || !PyDict_Check(arguments[1]) || !is_noun_type(arguments[4]) ||
         !PyTuple_Check(arguments[5]) || PyTuple_GET_SIZE(arguments[5]) != 4) {
         PyErr_SetString(PyExc_TypeError, "sift(links, known, learn, depth, Candidate, rels, rules)");
         return NULL;
@@ -253,10 +247,22 @@ static PyObject *sift(PyObject *self, PyObject *const *arguments, Py_ssize_t cou
         return NULL;
     }
     int ruled = arguments[6] != Py_None;
-    if (ruled && read_rules(arguments[6], &rules) < 0)
+    if (ruled && nephila_read_rules(arguments[6], &rules) < 0)
         return NULL;
-    Sifted sifted = {PyList_New(0), PyList_New(0), PyList_New(0), PySet_New(NULL), PyLong_FromLong(0), 0};
-    Site site = {NULL, 0, NULL};
+    if (nephila_is_links(arguments[0])) {
+        if (ruled)
+            return nephila_sift_packed(arguments, &rules);
+        PyObject *links = PySequence_Tuple(arguments[0]);
+        if (links == NULL)
+            return NULL;
+        PyObject *const plain[7] = {links,        arguments[1], arguments[2], arguments[3],
+                                    arguments[4], arguments[5], arguments[6]};
+        PyObject *answer = sift(self, plain, count);
+        Py_DECREF(links);
+        return answer;
+    }
+    Sifted sifted = {PyList_New(0), PyList_New(0), PyList_New(0), PySet_New(NULL), PyLong_FromLong(0)};
+    Site site = {NULL, 0, NULL, -1};
     PyObject *result = NULL;
     int failed = !sifted.wanted || !sifted.candidates || !sifted.refused || !sifted.met || !sifted.zero;
     for (Py_ssize_t at = 0; !failed && at < PyTuple_GET_SIZE(arguments[0]); at++) {
@@ -267,9 +273,8 @@ static PyObject *sift(PyObject *self, PyObject *const *arguments, Py_ssize_t cou
             break;
         }
         PyObject *url = PyTuple_GET_ITEM(link, 0), *rel = PyTuple_GET_ITEM(link, 2);
-        int is_element = is_word(PyTuple_GET_ITEM(link, 1), "link");
-        int leads = is_element ? answered(rels[0], rels[1], rel) : 1;
-        int forbidden = leads > 0 && PyUnicode_GET_LENGTH(rel) ? answered(rels[2], rels[3], rel) : 0;
+        int leads = is_word(PyTuple_GET_ITEM(link, 1), "link") ? nephila_answered(rels[0], rels[1], rel) : 1;
+        int forbidden = leads > 0 && PyUnicode_GET_LENGTH(rel) ? nephila_answered(rels[2], rels[3], rel) : 0;
         if (leads <= 0 || forbidden < 0) {
             failed = leads < 0 || forbidden < 0;
             continue;
@@ -277,17 +282,16 @@ static PyObject *sift(PyObject *self, PyObject *const *arguments, Py_ssize_t cou
         int judged = ruled ? judge_plainly(url, &rules, &site, &address, &verdict) : 0;
         if (judged == 0) {
             site.prefix = NULL; /* what Python does may change the sites */
-            judged = judge_slowly(url, arguments[1], arguments[2], &address, &verdict, &bonus);
+            judged = nephila_judge_slowly(url, arguments[1], arguments[2], &address, &verdict, &bonus);
         }
-        failed = judged < 0 || place(&sifted, link, address, verdict, bonus ? bonus : sifted.zero, forbidden, is_element,
+        failed = judged < 0 || place(&sifted, link, address, verdict, bonus ? bonus : sifted.zero, forbidden,
                                      arguments[3], arguments[4]) < 0;
         Py_XDECREF(address);
         Py_XDECREF(verdict);
         Py_XDECREF(bonus);
     }
     if (!failed)
-        result = Py_BuildValue("(OOOO)", sifted.wanted, sifted.candidates, sifted.refused,
-                               sifted.elements ? Py_True : Py_False);
+        result = PyTuple_Pack(3, sifted.wanted, sifted.candidates, sifted.refused);
     Py_XDECREF(sifted.zero);
     Py_XDECREF(sifted.met);
     Py_XDECREF(sifted.refused);

@@ -1,5 +1,5 @@
 /* What the archive writes for every page (see `store/warc.py` and `pipeline/sentence.py`). */
-#include "native.h"
+#include "packed.h"
 
 static PyObject *base32(PyObject *self, PyObject *digest) {
     static const char LETTERS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -69,6 +69,14 @@ static PyObject *outlink(PyObject *link) {
 }
 
 static PyObject *outlinks(PyObject *self, PyObject *links) {
+    if (nephila_is_links(links)) {
+        PyObject *packed = nephila_outlinks(links);
+        if (packed != NULL || PyErr_Occurred())
+            return packed;
+        PyObject *plain = PySequence_Tuple(links), *told = plain == NULL ? NULL : outlinks(self, plain);
+        Py_XDECREF(plain);
+        return told;
+    }
     if (!PyTuple_Check(links)) {
         PyErr_SetString(PyExc_TypeError, "links are a tuple");
         return NULL;

@@ -118,19 +118,19 @@ def identify(
 ) -> list[Address | UrlRefused]: ...
 def word_table(words: Sequence[str]) -> Words: ...
 def sift(
-    links: tuple[Link, ...],
+    links: Sequence[Link],
     known: dict[str, tuple[Address | None, tuple[str, str] | str | None, int]],
     learn: Callable[[str], tuple[Address | None, tuple[str, str] | str | None, int]],
     depth: int,
     candidate: type[Candidate],
     rels: tuple[dict[str, bool], Callable[[str], bool], dict[str, bool], Callable[[str], bool]],
     rules: tuple[object, ...] | None,
-) -> tuple[list[Link], list[Candidate], list[tuple[Address | None, tuple[str, str] | str | None]], bool]: ...
+) -> tuple[Sequence[Link], Sequence[Candidate], list[tuple[Address | None, tuple[str, str] | str | None]]]: ...
 
 # store.c; twins in nephila/store/warc.py and nephila/pipeline/outlinks.py
 
 def base32(digest: bytes) -> str: ...
-def outlinks(links: tuple[Link, ...]) -> tuple[str, ...]: ...
+def outlinks(links: Sequence[Link]) -> Sequence[str]: ...
 
 # scan.c; twin in nephila/parse/scan.py
 
@@ -155,3 +155,33 @@ def scan_page(
     tuple[int, bytes, int],
     str,
 ]: ...
+def read_page(
+    body: bytes,
+    images: bool,
+    refresh_url: Callable[[str], str | None],
+    srcset_urls: Callable[[str], list[str]],
+    base: str,
+    join: Callable[[str], str | None],
+    outranked: Callable[[tuple[str, str, str], str, str], bool],
+    link: type[Link],
+) -> tuple[
+    bool,
+    tuple[
+        dict[str, tuple[str, str, str]],
+        list[tuple[str, str]],
+        str | None,
+        str | None,
+        str,
+        str,
+        str | None,
+        list[tuple[str, str]],
+    ],
+    tuple[bytes, bytes],
+    tuple[int, bytes, int],
+    str,
+    Sequence[Link] | None,
+]: ...
+
+# packed.c: sequences of links that make their nouns when they are asked for; twins are tuples
+
+def outlink_lines(outlinks: Sequence[str]) -> bytes | None: ...

@@ -240,7 +240,7 @@ def _page(crawled: CrawledPage) -> FetchedPage:
         body=fetched.body,
         title=page.title if page else "",
         language=page.language if page else "",
-        links=page.links if page else (),
+        links=tuple(page.links) if page else (),
         depth=crawled.task.depth,
         via=crawled.task.via,
         duplicate_of=crawled.duplicate_of,

@@ -76,7 +76,7 @@ class ScopeSieve:
         self._refused_lately: set[bytes] = set()
         self._known: dict[str, Judged] = {}
         self._version = scope.version
-        self._rels = Rels({}, _leads_to_document, {}, self._is_forbidden)
+        self._rels = Rels({}, self._is_followed, {}, self._is_forbidden)
         self._hosts: dict[str, bool] = {}
         self._rules = self._sieve_rules()
 
@@ -93,49 +93,45 @@ class ScopeSieve:
         links, tried = page.links, frozenset[str]()
         if self._aliases is not None and (rules := self._aliases.in_force()) is not None:
             links, tried = self._with_stand_ins(links, rules, sifted.refused)
-        wanted, candidates, refused, elements = sift(
+        wanted, candidates, refused = sift(
             links, self._known, self._learn, depth + 1, Candidate, self._rels, self._rules
         )
         if tried:  # it is wanted soon: until it is known to be good, all that it may stand for is asked for too
             candidates = [one._replace(level=Level.HIGH) if one.address.url in tried else one for one in candidates]
         if refused:
             self._tell(refused, sifted)
-        if elements or len(wanted) > self._limit:
+        if len(wanted) > self._limit:
             # What may be followed is chosen from, not all that is on the page: foreign links must not hide its own.
             chosen = self._choose(wanted, self._limit)
             if len(chosen) < len(wanted):
                 by_link = dict(zip(wanted, candidates, strict=True))
                 candidates = [by_link[link] for link in chosen]
                 sifted.malformed["links_per_page"] = len(wanted) - len(chosen)
-        sifted.candidates.extend(candidates)
-        return sifted
+        return Sifted(candidates, sifted.refused, sifted.malformed)
 
     def sift_listed(self, urls: Sequence[str], depth: int, *, seeds: bool = False) -> Sifted:
         """URLs of a sitemap or feed as candidates of `depth`."""
         sifted = Sifted()
         if seeds:
-            self._sow(urls, sifted)
-            return sifted
+            return self._sow(urls)
         if not self._scope.reaches(depth):
             sifted.malformed["depth"] = len(urls)
             return sifted
         self._forget_some()
-        links = tuple([Link(url, "loc", "", str(place)) for place, url in enumerate(urls)])
+        links: Sequence[Link] = tuple([Link(url, "loc", "", str(place)) for place, url in enumerate(urls)])
         if self._aliases is not None and (rules := self._aliases.in_force()) is not None:
             links, _ = self._with_stand_ins(links, rules, sifted.refused)
-        wanted, candidates, refused, _ = sift(
-            links, self._known, self._learn, depth, Candidate, self._rels, self._rules
-        )
+        wanted, candidates, refused = sift(links, self._known, self._learn, depth, Candidate, self._rels, self._rules)
         if refused:
             self._tell(refused, sifted)
         self.noted(sifted.refused)
-        sifted.candidates.extend(candidates)
-        sifted.places.extend(int(link.text) for link in wanted)
-        return sifted
+        return Sifted(candidates, sifted.refused, sifted.malformed, [int(link.text) for link in wanted])
 
-    def _sow(self, urls: Sequence[str], sifted: Sifted) -> None:
+    def _sow(self, urls: Sequence[str]) -> Sifted:
         """URLs that somebody gave as seeds, by naming a list of them."""
         refused: dict[bytes, Refusal] = {}
+        candidates: list[Candidate] = []
+        sifted = Sifted(candidates)
         for place, answer in enumerate(self._identifier.identify_resolved(urls)):
             if isinstance(answer, UrlRefused):
                 sifted.malformed[answer.reason] = sifted.malformed.get(answer.reason, 0) + 1
@@ -145,10 +141,11 @@ class ScopeSieve:
                 refused.setdefault(answer.fingerprint, Refusal(answer, *verdict))
                 continue
             self._scope.add_seed(answer)
-            sifted.candidates.append(Candidate(answer, 0, Level.HIGH))
+            candidates.append(Candidate(answer, 0, Level.HIGH))
             sifted.places.append(place)
         sifted.refused.extend(self.noted(list(refused.values())))
         self._save_scope()
+        return sifted
 
     def lead(self, url: str, depth: int) -> Candidate | Refusal | None:
         """A sitemap or feed as a candidate of `depth`."""
@@ -159,8 +156,8 @@ class ScopeSieve:
         return Candidate(address, depth) if verdict is None else Refusal(address, *verdict)
 
     def _with_stand_ins(
-        self, links: tuple[Link, ...], rules: Mapping[str, HostAliases | None], refused: list[Refusal]
-    ) -> tuple[tuple[Link, ...], frozenset[str]]:
+        self, links: Sequence[Link], rules: Mapping[str, HostAliases | None], refused: list[Refusal]
+    ) -> tuple[Sequence[Link], frozenset[str]]:
         """The links with aliases under their other name, and with what is to be tried beside them, by its URL."""
         ruled = self._ruled(links, rules)
         if not ruled:
@@ -186,7 +183,7 @@ class ScopeSieve:
         refused.extend(self._untold(told.values()))
         return tuple(new), frozenset(tried)
 
-    def _ruled(self, links: tuple[Link, ...], rules: Mapping[str, HostAliases | None]) -> dict[str, HostAliases]:
+    def _ruled(self, links: Sequence[Link], rules: Mapping[str, HostAliases | None]) -> dict[str, HostAliases]:
         """The origins among the links whose hosts have rules. They are few: a page links to its own host most."""
         found: dict[str, HostAliases] = {}
         for origin in {origin_of(link.url) for link in links}:
@@ -239,6 +236,10 @@ class ScopeSieve:
             elif address.fingerprint not in self._refused_lately:
                 found = verdict if isinstance(verdict, tuple) else ("nofollow", "rel")
                 sifted.refused.append(Refusal(address, *found))
+
+    def _is_followed(self, rel: str) -> bool:
+        """Whether a <link> of that rel is, for what it leads to and by choice."""
+        return _leads_to_document(rel) and len(self._choose((Link("", "link", rel, ""),), 1)) == 1
 
     def _is_forbidden(self, rel: str) -> bool:
         return self._nofollow and "nofollow" in rel.split()

@@ -7,7 +7,7 @@ find it in a large memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nephila.model.page import Link
@@ -27,7 +27,7 @@ class Rels(NamedTuple):
     """What spellings of rel mean: as far as it is known, and whom to ask."""
 
     leads: dict[str, bool]
-    """Whether a <link> leads to a document."""
+    """Whether a <link> leads to a document that is to be followed."""
     ask_leads: Callable[[str], bool]
     forbids: dict[str, bool]
     """Whether a link is not to be followed."""
@@ -56,15 +56,15 @@ class Rules(NamedTuple):
 
 
 def plain_sift(
-    links: tuple[Link, ...],
+    links: Sequence[Link],
     known: dict[str, Judged],
     learn: Callable[[str], Judged],
     depth: int,
     candidate: type[Candidate],
     rels: Rels,
     rules: Rules | None,
-) -> tuple[list[Link], list[Candidate], list[Refused], bool]:
-    """The links that go on, as candidates, and those that do not; and whether a <link> is among the former.
+) -> tuple[Sequence[Link], Sequence[Candidate], list[Refused]]:
+    """The links that go on, the same as candidates, and those that do not.
 
     What is not in `known` is asked of `learn`. The `rules` only save work, and only in C.
     """
@@ -74,7 +74,6 @@ def plain_sift(
     candidates: list[Candidate] = []
     refused: list[Refused] = []
     met: set[bytes] = set()
-    elements = False
     for link in links:
         url, tag, rel, _ = link
         if tag == "link" and not _answer(leads, ask_leads, rel):
@@ -95,8 +94,7 @@ def plain_sift(
         else:
             wanted.append(link)
             candidates.append(candidate(address, depth, None, 0, bonus))
-            elements = elements or tag == "link"
-    return wanted, candidates, refused, elements
+    return wanted, candidates, refused
 
 
 def _answer(answers: dict[str, bool], ask: Callable[[str], bool], text: str) -> bool:

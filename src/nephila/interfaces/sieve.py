@@ -16,7 +16,7 @@ from nephila.urls import Address
 class Sifted:
     """What goes on, and what does not and why."""
 
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: Sequence[Candidate] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     malformed: dict[str, int] = field(default_factory=dict)
     """Links that go no further and are only counted, by reason: no addresses, or more than a page may bring."""

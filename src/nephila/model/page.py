@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .likeness import Likeness
@@ -39,8 +40,9 @@ class Page:
     base: str
     charset: str
     title: str
-    links: tuple[Link, ...]
-    """In document order, each URL once (the first rel and text win)."""
+    links: Sequence[Link]
+    """In document order, each URL once (the first rel and text win). A tuple, or something like one that makes its
+    nouns when they are asked for."""
     directives: Directives
     canonical: str = ""
     language: str = ""

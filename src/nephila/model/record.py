@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import NewType
 
@@ -53,7 +54,7 @@ class Capture:
     revisit_of: Original | None = None
     not_modified: bool = False
     """A 304: `revisit_of` is the earlier capture of this very URL."""
-    outlinks: tuple[str, ...] = ()
+    outlinks: Sequence[str] = ()
     """Every link, as ``URL tag`` (the link graph's source), not only those that were queued."""
     notes: tuple[tuple[str, str], ...] = field(default=())
     """Further fields of the metadata record: directives, canonical, robots verdict, duplicate-of."""

@@ -20,7 +20,7 @@ from nephila.urls.parse import Base
 from .attributes import header_links
 from .charset import decide_charset, decode
 from .directives import directives_of
-from .scan import scan
+from .scan import native_read, scan
 from .tree import elements
 from .walk import DOCUMENT_TAGS, IMAGE_TAGS, Findings, Reference, outranked, walk
 
@@ -104,14 +104,19 @@ def parse_html(  # noqa: PLR0913 - the headers are named one by one
     the values of the X-Robots-Tag and Link headers. A canonical or hreflang in the page wins over one in a header, its
     language over the Content-Language header, and that over a guess.
     """
-    body = body[:max_bytes]
+    if len(body) > max_bytes:
+        body = body[:max_bytes]
     charset = decide_charset(body, content_type)
-    scanned = scan(_utf8(body, charset), images=images)
+    document = Base.parse(url) or Base.parse(_NOWHERE)
+    assert document is not None  # noqa: S101 - about:blank can be parsed
+    links: Sequence[Link] | None = None
+    if AVAILABLE:
+        scanned, links = native_read(_utf8(body, charset), document.url, document.join, images=images)
+    else:
+        scanned = scan(_utf8(body, charset), images=images)
     found = scanned.findings
     if scanned.doubtful:
         found = walk(elements(decode(body, charset), DOCUMENT_TAGS + IMAGE_TAGS if images else DOCUMENT_TAGS))
-    document = Base.parse(url) or Base.parse(_NOWHERE)
-    assert document is not None  # noqa: S101 - about:blank can be parsed
     base = _base_of(found, document)
     canonical = "" if found.canonical is None else _web_url(base.join(found.canonical))
     hreflang = [(language, _web_url(base.join(href))) for language, href in found.hreflang]
@@ -126,7 +131,7 @@ def parse_html(  # noqa: PLR0913 - the headers are named one by one
         base=base.url,
         charset=charset,
         title=found.title or "",
-        links=resolved_links(found, base),
+        links=resolved_links(found, base) if links is None else links,
         directives=directives_of(found.metas, robots_tags, agent),
         canonical=canonical,
         language=found.language or found.default_language or _one_language(content_language) or scanned.spoken,

@@ -15,10 +15,12 @@ doubtful is the tree's.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nephila.model.likeness import Likeness
 from nephila.model.noun import quick
+from nephila.model.page import Link
 from nephila.native import AVAILABLE, native
 
 from .attributes import refresh_url, srcset_urls
@@ -28,7 +30,7 @@ from .markup import COMMENT, TAG, attributes_of, raw_end
 from .nesting import Doubt
 from .prose import Prose, Signature
 from .tags import FLAGS, RAW, RCDATA, READ, lowered
-from .walk import Findings
+from .walk import Findings, outranked
 
 MAX_TAGS = 290_000
 """Tags whose nesting is followed; a page with more is left to the tree, which reads but the first 300,000."""
@@ -229,6 +231,19 @@ def native_scan(body: bytes, *, images: bool = False) -> Scan:
     """The same by the native scanner."""
     doubtful, found, signature, likeness, spoken = native.scan_page(body, images, refresh_url, srcset_urls)
     return Scan(doubtful, Findings(*found), Signature(*signature), Likeness(*likeness), spoken)
+
+
+def native_read(
+    body: bytes, base: str, join: Callable[[str], str | None], *, images: bool = False
+) -> tuple[Scan, Sequence[Link] | None]:
+    """The same with the links, packed (`native/packed.c`), where `base`, the page's own URL, is what they belong to.
+
+    Then the references are not told. None: a base element says otherwise, or there is a doubt; they are to be resolved.
+    """
+    doubtful, found, signature, likeness, spoken, links = native.read_page(
+        body, images, refresh_url, srcset_urls, base, join, outranked, Link
+    )
+    return Scan(doubtful, Findings(*found), Signature(*signature), Likeness(*likeness), spoken), links
 
 
 def scan(body: bytes, *, images: bool = False) -> Scan:

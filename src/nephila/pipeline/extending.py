@@ -86,7 +86,7 @@ async def hand_on(extensions: Extensions, task: PageTask, answer: Fetched, judge
         headers=answer.headers,
         title=page.title if page else "",
         language=page.language if page else "",
-        links=page.links if page else (),
+        links=tuple(page.links) if page else (),
         digest=judged.digest.hex(),
         duplicate_of=judged.original.url if judged.original else "",
         near_duplicate_of=judged.near.url if judged.near else "",

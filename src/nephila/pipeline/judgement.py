@@ -204,7 +204,8 @@ class Judge:
             case candidate:
                 sifted = Sifted(candidates=[candidate])
         gone = self._missing.moved(task, target) if self._missing is not None else ""
-        sifted.candidates.extend(self._invited(task, None, target))
+        if invited := self._invited(task, None, target):
+            sifted = replace(sifted, candidates=[*sifted.candidates, *invited])
         end = _absent() if gone else _done(fetched)
         return Judgement(end, sifted=sifted, location=target.url, error=SOFT_404 if gone else "", detail=gone)
 
@@ -271,8 +272,8 @@ class Judge:
         if cut is not None or not fetched.body:
             partial = _partial(fetched, page, whole=cut is None)
             return Judgement(partial, page=page, sifted=sifted, body_kept=kept, extracts=extracts)
-        if page is not None:
-            sifted.candidates.extend(self._invited(task, page))
+        if page is not None and (invited := self._invited(task, page)):
+            sifted = replace(sifted, candidates=[*sifted.candidates, *invited])
         digest = digest or hashlib.sha256(fetched.body).digest()
         original = self._duplicates.find(digest)
         near, likeness = compare(page) if original is None or original.url == task.url else _UNCOMPARED

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nephila.model.page import Link
 from nephila.native import AVAILABLE, native
 
 
-def plain_outlinks(links: tuple[Link, ...]) -> tuple[str, ...]:
+def plain_outlinks(links: Sequence[Link]) -> Sequence[str]:
     """``URL tag rel`` of each."""
     return tuple([f"{link.url} {link.tag} {link.rel}".rstrip() for link in links])
 

@@ -11,11 +11,13 @@ a field that is added to one must be added to the other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nephila.model.exchange import Fetched, Truncation
 from nephila.model.record import Capture
 from nephila.model.task import Level, PageTask, PartTask, RobotsTask, Token, Validators
+from nephila.native import AVAILABLE, native
 from nephila.urls import Fingerprint
 
 from .warc import fields_block, one_line
@@ -49,8 +51,10 @@ def _whole(lines: list[str]) -> str:
     return "".join([f"{one_line(line)}\r\n" for line in lines])
 
 
-def _outlink_lines(outlinks: tuple[str, ...]) -> bytes:
+def _outlink_lines(outlinks: Sequence[str]) -> bytes:
     """One join for all of them: there are eighty a page, and not one has a line end unless something is wrong."""
+    if AVAILABLE and (packed := native.outlink_lines(outlinks)) is not None:
+        return packed
     lines = f"{_OUTLINK}{_NEXT_OUTLINK.join(outlinks)}\r\n".encode("utf-8", "replace")
     if lines.count(b"\n") == lines.count(b"\r") == len(outlinks):
         return lines

@@ -6,7 +6,7 @@ from office_writer import odf, package, rels
 
 from nephila.model.page import Page
 from nephila.model.plugin import Document
-from nephila.native import AVAILABLE
+from nephila.native import AVAILABLE, native
 from nephila.parse import (
     OfficeBounds,
     OfficeLinks,
@@ -19,14 +19,17 @@ from nephila.parse import (
 )
 from nephila.parse.attributes import header_links, refresh_url, srcset_urls
 from nephila.parse.directives import directives_of
+from nephila.parse.html import plainly_resolved
 from nephila.parse.labels import NAMES
 from nephila.parse.media import media_type_in, parse_media_type
 from nephila.parse.package import Package
 from nephila.parse.prescan import declared_encoding
-from nephila.parse.scan import native_scan, plain_scan
+from nephila.parse.scan import Scan, native_read, native_scan, plain_scan
 from nephila.parse.signs import plainly_visible_characters, visible_characters
 from nephila.parse.tree import elements
 from nephila.parse.walk import DOCUMENT_TAGS, IMAGE_TAGS, MAX_TEXT, MAX_TITLE, walk
+from nephila.pipeline.outlinks import outlinks
+from nephila.urls.parse import Base
 
 from .target import Choices, Target, text_of
 
@@ -44,11 +47,25 @@ def check_scan(data: bytes) -> None:
         fast = native_scan(body, images=images)
         assert fast == plain
         assert list(fast.findings.references) == list(plain.findings.references)
+        _check_links(body, fast, images=images)
         assert visible_characters(body, ENOUGH) == plainly_visible_characters(body, ENOUGH)
     if not plain.doubtful:
         text = body.decode("utf-8", "replace")
         found = walk(elements(text, DOCUMENT_TAGS + IMAGE_TAGS if images else DOCUMENT_TAGS))
         assert plain.findings == found
+
+
+def _check_links(body: bytes, fast: Scan, *, images: bool) -> None:
+    """Links that were packed while the page was read are those that its references resolve to."""
+    base = Base.parse("http://example.com/dir/page?x#y")
+    assert base is not None
+    again, links = native_read(body, base.url, base.join, images=images)
+    assert (links is None) == (fast.doubtful or fast.findings.base is not None)
+    if links is not None:
+        assert links == plainly_resolved(fast.findings, base)
+        assert not again.findings.references
+        lines = native.outlink_lines(outlinks(links))
+        assert lines is None or lines.count(b"\n") == len(links)
 
 
 def check_office(data: bytes) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,8 +14,9 @@ from nephila.frontier.sieve import ScopeSieve
 from nephila.interfaces.sieve import Sifted
 from nephila.model.page import Directives, Link, Page
 from nephila.model.settings import ScopeSettings
+from nephila.model.task import Candidate
 from nephila.native import native
-from nephila.parse import links_that_matter
+from nephila.parse import links_that_matter, parse_html
 from nephila.urls import Identifier, NormalRules, UrlLimits
 
 RELS = ("", "", "", "nofollow", "stylesheet", "next", "nofollow ugc", "noopener", "canonical")
@@ -85,6 +88,27 @@ def test_links_are_sifted_alike(met: list[tuple[Link, ...]], mode: str, depth: i
     for links in met:
         page = Page("https://a.test/", "https://a.test/", "utf-8", "", links, Directives())
         assert one.sift(page, depth) == sifted_plainly(other, page, depth)
+
+
+@given(
+    st.lists(pages, min_size=1, max_size=3),
+    st.sampled_from(("all", "host", "domain")),
+    st.integers(1, 9),
+    st.integers(2, 500),
+)
+def test_packed_links_are_sifted_like_others(met: list[tuple[Link, ...]], mode: str, depth: int, limit: int) -> None:
+    """X1, S2, U2: links that are nouns, and links that lie packed as they were found, go the same way."""
+    one, other = sieve_of(mode, limit), sieve_of(mode, limit)
+    for links in met:
+        body = "".join(
+            f'<{link.tag} href="{link.url}" rel="{link.rel}" alt="{link.text}">{link.text}</{link.tag}>'
+            for link in links
+        ).encode()
+        page = parse_html(body, "https://a.test/", "text/html", agent="x")
+        assert type(page.links) is not tuple
+        packed = one.sift(page, depth)
+        assert packed == other.sift(replace(page, links=tuple(page.links)), depth)
+        assert [type(candidate) for candidate in packed.candidates] == [Candidate] * len(packed.candidates)
 
 
 def test_plain_urls_are_not_remembered_one_by_one() -> None:
