@@ -257,7 +257,21 @@ static PyObject *resolve_references(PyObject *self, PyObject *const *arguments, 
     return result;
 }
 
+/* Whether a URL is its own serialisation, has no fragment, and nothing in it is special. */
+static PyObject *is_normal(PyObject *self, PyObject *given) {
+    Py_ssize_t length;
+    const char *url = ascii_text(given, &length);
+    if (url == NULL || length < 9 || memcmp(url, "http", 4) != 0)
+        Py_RETURN_FALSE;
+    int secure = url[4] == 's';
+    if (memcmp(url + 4 + secure, "://", 3) != 0)
+        Py_RETURN_FALSE;
+    Py_ssize_t slash = plain_authority_end(url, 7 + secure, length, secure);
+    return PyBool_FromLong(slash > 0 && slash < length && plain_end(url, slash, length) == length);
+}
+
 PyMethodDef nephila_joining_methods[] = {
+    {"is_normal", is_normal, METH_O, "Whether a URL is plain, and what parsing it would make of it."},
     {"resolve_references", (PyCFunction)(void (*)(void))resolve_references, METH_FASTCALL,
      "What a page refers to as links, resolved, each URL once."},
     {NULL, NULL, 0, NULL},

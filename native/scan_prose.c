@@ -12,6 +12,8 @@ static unsigned char KINDS[0x10000];
 static uint16_t LOWER[0x10000];
 /* Both for ASCII: the lower case, with the upper bit set for digits; zero for what is not in a word. */
 static unsigned char PLAIN[0x80];
+/* A bit for every name of the calendar, chosen by its upper twelve: most words are told from them without a guess. */
+static uint64_t DATED[64];
 
 static int kind_of(uint32_t code) {
     if (!Py_UNICODE_ISALNUM(code))
@@ -23,6 +25,9 @@ static int kind_of(uint32_t code) {
 }
 
 void nephila_scan_prepare(void) {
+    for (size_t slot = 0; slot < sizeof CALENDAR / sizeof *CALENDAR; slot++)
+        if (CALENDAR[slot])
+            DATED[CALENDAR[slot] >> 58] |= UINT64_C(1) << (CALENDAR[slot] >> 52 & 63);
     for (uint32_t code = 0; code < 0x10000; code++) {
         KINDS[code] = (unsigned char)kind_of(code);
         LOWER[code] = (uint16_t)Py_UNICODE_TOLOWER(code);
@@ -132,6 +137,8 @@ static inline uint64_t finished(const word *self) {
 }
 
 static inline int in_calendar(uint64_t number) {
+    if (!(DATED[number >> 58] >> (number >> 52 & 63) & 1))
+        return 0;
     size_t slot = (number * FACTOR) >> (64 - CALENDAR_SLOT_BITS);
     while (CALENDAR[slot]) {
         if (CALENDAR[slot] == number)
@@ -212,34 +219,184 @@ static inline unsigned plain_bytes(uint64_t eight, uint64_t *digits) {
     return others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
 }
 
-/* Eight bytes at a time where they are ASCII: letters in lower case, and digits, have the bit that tells the cases apart. */
+/* Words of ASCII, as long as there are no others: read eight bytes at a time, with all that changes at hand. Returns where
+ * something else begins. (Letters in lower case, and digits, have the bit that tells the cases apart.) */
+static text read_plain_words(prose *self, text from, text end, int title) {
+    uint64_t text_hash = self->text, shape = self->shape;
+    uint32_t room = self->room - self->count, left = MAX_WORDS - self->seen, added = 0;
+    uint64_t *words = self->words + self->count;
+    unsigned char *numeric = self->numeric + self->count;
+    int is_signed = title || !self->in_link;
+    if (left > room)
+        left = room;
+    while (added < left && self->limit - from >= 8) {
+        text begun = from;
+        uint64_t eight, digits, number = SEED, mask, dated = 0;
+        memcpy(&eight, from, 8);
+        unsigned count = plain_bytes(eight, &digits);
+        if (!count) {
+            if (*from >= 0x80 || *from == '&')
+                break;
+            do
+                from++;
+            while (from < end && (*from == ' ' || *from == '\n'));
+            if (from >= end)
+                break;
+            continue;
+        }
+        while (count == 8 && end - from > 8 && self->limit - from >= 16) {
+            number = step(number, eight | UINT64_C(0x2020202020202020));
+            dated |= digits;
+            from += 8;
+            memcpy(&eight, from, 8);
+            count = plain_bytes(eight, &digits);
+        }
+        if (count > end - from)
+            count = (unsigned)(end - from);
+        if (count == 8 || (from + count < end && (from[count] >= 0x80 || from[count] == '&'))) {
+            from = begun; /* the end of the text, or not ASCII alone */
+            break;
+        }
+        if (count) {
+            mask = ~UINT64_C(0) >> (64 - 8 * count);
+            number = step(number, (eight | UINT64_C(0x2020202020202020)) & mask);
+            dated |= digits & mask;
+            from += count;
+        }
+        number = (number ^ (uint64_t)(from - begun)) * LAST_FACTOR;
+        number ^= number >> 29;
+        words[added] = number; /* a title's words are signed only, and written over */
+        numeric[added++] = dated != 0;
+        if (is_signed) {
+            text_hash = step(text_hash, number);
+            if (!dated && !in_calendar(number))
+                shape = step(shape, number);
+        }
+        if (from >= end)
+            break;
+    }
+    self->text = text_hash;
+    self->shape = shape;
+    self->seen += added;
+    self->signed_any |= is_signed && added;
+    if (!title) {
+        self->count += added;
+        self->linked += is_signed ? 0 : added;
+    }
+    return from;
+}
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+
+/* Of up to 64 bytes: which are letters or digits of ASCII, which of them digits, and which are for the other readers. */
+typedef struct {
+    uint64_t words, digits, others;
+} masks;
+
+static inline uint64_t bits_of(__m128i bytes, int quarter) {
+    return (uint64_t)(uint32_t)_mm_movemask_epi8(bytes) << 16 * quarter;
+}
+
+/* Bytes are compared as signed numbers: those that are not ASCII are below all. */
+static inline __m128i between(__m128i bytes, char first, char last) {
+    return _mm_and_si128(_mm_cmpgt_epi8(bytes, _mm_set1_epi8((char)(first - 1))),
+                         _mm_cmplt_epi8(bytes, _mm_set1_epi8((char)(last + 1))));
+}
+
+static inline uint64_t first_bits(unsigned count) {
+    return count ? ~UINT64_C(0) >> (64 - count) : 0;
+}
+
+static inline masks look_at(text from, unsigned size) {
+    masks found = {0, 0, 0};
+    for (int quarter = 0; quarter < 4; quarter++) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(from + 16 * quarter));
+        __m128i digits = between(bytes, '0', '9');
+        __m128i letters = between(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), 'a', 'z');
+        found.digits |= bits_of(digits, quarter);
+        found.words |= bits_of(_mm_or_si128(digits, letters), quarter);
+        found.others |= bits_of(_mm_or_si128(bytes, _mm_cmpeq_epi8(bytes, _mm_set1_epi8('&'))), quarter);
+    }
+    uint64_t given = first_bits(size);
+    return (masks){found.words & given, found.digits & given, found.others & given};
+}
+
+/* As `read_plain_words`, 64 bytes at a time: where words begin and end is known before the first is read, so that one
+ * need not wait for the other. What is at the end of the page's bytes is left to that. */
+static text read_plain_blocks(prose *self, text from, text end, int title) {
+    uint64_t text_hash = self->text, shape = self->shape;
+    uint32_t left = MAX_WORDS - self->seen, added = 0;
+    if (left > self->room - self->count)
+        left = self->room - self->count;
+    uint64_t *words = self->words + self->count;
+    unsigned char *numeric = self->numeric + self->count;
+    int is_signed = title || !self->in_link, over = 0;
+    while (!over && from < end && self->limit - from >= 72 && left - added >= 32) {
+        unsigned size = end - from < 64 ? (unsigned)(end - from) : 64;
+        masks seen = look_at(from, size);
+        unsigned next = size; /* where to go on */
+        if (seen.others) {
+            next = (unsigned)__builtin_ctzll(seen.others);
+            over = 1;
+        }
+        if (next && (from + next < end || over)) { /* a word that may go on is not read here */
+            uint64_t gaps = ~(seen.words << (64 - next));
+            unsigned begun = gaps ? (unsigned)__builtin_clzll(gaps) : 64;
+            over |= begun >= next;
+            next -= begun < next ? begun : next;
+        }
+        uint64_t rest = seen.words & first_bits(next);
+        while (rest) {
+            unsigned first = (unsigned)__builtin_ctzll(rest);
+            uint64_t ended = ~(rest >> first);
+            unsigned length = ended ? (unsigned)__builtin_ctzll(ended) : 64;
+            uint64_t own = first_bits(length) << first;
+            rest &= ~own;
+            uint64_t number = SEED, eight;
+            for (unsigned at = 0; at < length; at += 8) {
+                memcpy(&eight, from + first + at, 8);
+                eight |= UINT64_C(0x2020202020202020);
+                number = step(number, length - at < 8 ? eight & ~UINT64_C(0) >> (64 - 8 * (length - at)) : eight);
+            }
+            number = (number ^ length) * LAST_FACTOR;
+            number ^= number >> 29;
+            int dated = (seen.digits & own) != 0;
+            words[added] = number; /* a title's words are signed only, and written over */
+            numeric[added++] = (unsigned char)dated;
+            if (is_signed) {
+                text_hash = step(text_hash, number);
+                if (!dated && !in_calendar(number))
+                    shape = step(shape, number);
+            }
+        }
+        from += next;
+    }
+    self->text = text_hash;
+    self->shape = shape;
+    self->seen += added;
+    self->signed_any |= is_signed && added;
+    if (!title) {
+        self->count += added;
+        self->linked += is_signed ? 0 : added;
+    }
+    return from;
+}
+#else
+static text read_plain_blocks(prose *self, text from, text end, int title) {
+    return read_plain_words(self, from, end, title);
+}
+#endif
+
 static void read_words(prose *self, text from, text end, int references, int title) {
     if (self->hidden || self->templates || self->seen >= MAX_WORDS)
         return;
     word read = NEW_WORD;
     while (from < end) {
-        if (!read.shift && self->limit - from >= 8) {
-            uint64_t eight, digits;
-            memcpy(&eight, from, 8);
-            unsigned count = plain_bytes(eight, &digits);
-            if (count > end - from)
-                count = (unsigned)(end - from);
-            if (count) {
-                uint64_t mask = ~UINT64_C(0) >> (64 - 8 * count);
-                read.eight = (eight | UINT64_C(0x2020202020202020)) & mask;
-                read.numeric |= (digits & mask) != 0;
-                read.size += count;
-                from += count;
-                if (count == 8) {
-                    read.number = step(read.number, read.eight);
-                    read.eight = 0;
-                    continue;
-                }
-                read.shift = 8 * count;
-                if (from == end)
-                    break;
-            }
-        }
+        if (!read.size && (from = read_plain_blocks(self, from, end, title)) >= end)
+            return;
+        if (!read.size && (from = read_plain_words(self, from, end, title)) >= end)
+            return;
         unsigned char c = *from;
         if (c < 0x80) {
             unsigned char plain = PLAIN[c];
@@ -257,9 +414,7 @@ static void read_words(prose *self, text from, text end, int references, int tit
                 continue;
             }
             end_word(self, &read, title);
-            do
-                from++;
-            while (from < end && (*from == ' ' || *from == '\n'));
+            from++;
         } else {
             add_character(self, &read, get_character(&from), title);
         }

@@ -47,6 +47,9 @@ RELS_REMEMBERED = 1_000
 """Spellings of rel of which it is known what they mean."""
 
 
+_NOTHING: frozenset[str] = frozenset()
+
+
 class ScopeSieve:
     """Implements `LinkSieve` for one crawl."""
 
@@ -90,7 +93,7 @@ class ScopeSieve:
             self._refuse_all(page, sifted, self._scope.too_deep(depth + 1))
             return sifted
         self._forget_some()
-        links, tried = page.links, frozenset[str]()
+        links, tried = page.links, _NOTHING
         if self._aliases is not None and (rules := self._aliases.in_force()) is not None:
             links, tried = self._with_stand_ins(links, rules, sifted.refused)
         wanted, candidates, refused = sift(

@@ -42,7 +42,8 @@ class Found:
 
 def _said_by(page: Page) -> list[tuple[str, str]]:
     """What a page says of itself to crawlers; most say nothing."""
-    directives, notes = page.directives, list[tuple[str, str]]()
+    directives = page.directives
+    notes: list[tuple[str, str]] = []
     if directives.nofollow or directives.noindex or directives.noarchive:
         flags = [name for name in ("nofollow", "noindex", "noarchive") if getattr(directives, name)]
         notes.append(("directives", " ".join(flags)))

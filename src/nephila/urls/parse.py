@@ -20,6 +20,8 @@ from contextlib import suppress
 import ada_url
 import can_ada
 
+from nephila.native import AVAILABLE, native
+
 _LAGGING = ("^", "\u1e9e")
 """Encoded in paths since 2024; the capital sharp s, which IDNA maps to another letter since 2023."""
 _CARET, _SHARP_S = _LAGGING
@@ -51,20 +53,29 @@ page with more of them is no honest one, and what the faster one says of the res
 class Base:
     """A document's base URL, parsed once, to which many links are joined."""
 
-    __slots__ = ("_arbitrated", "_parsed", "url")
+    __slots__ = ("_arbitrated", "_found", "_looked", "url")
 
     def __init__(self, url: str, parsed: can_ada.URL | None = None) -> None:
         """Takes a serialisation, and what it was parsed to if that is at hand; other text goes through `parse`."""
         self.url = url
         self._arbitrated = 0
-        self._parsed = parsed
-        if parsed is None:
+        self._found = parsed
+        self._looked = parsed is not None
+
+    @property
+    def _parsed(self) -> can_ada.URL | None:
+        """What it is parsed to, when a link is met that is not joined in C: many pages have none."""
+        if not self._looked:
+            self._looked = True
             with suppress(ValueError):  # a host that only the newer release takes
-                self._parsed = can_ada.parse(url)
+                self._found = can_ada.parse(self.url)
+        return self._found
 
     @classmethod
     def parse(cls, url: str) -> Base | None:
         """The base that an absolute URL makes, or None when it cannot be parsed."""
+        if AVAILABLE and native.is_normal(url):  # what parsing would leave as it is
+            return cls(url)
         if not _lags(url):
             try:
                 parsed = can_ada.parse(url)
@@ -77,10 +88,11 @@ class Base:
 
     def join(self, href: str) -> str | None:
         """The absolute URL of one link, or None when it cannot be parsed."""
-        if self._parsed is None or _lags(href):
+        parsed = self._parsed
+        if parsed is None or _lags(href):
             return self._arbitrate(href)
         try:
-            return (self._parsed + href).href
+            return (parsed + href).href
         except (ValueError, TypeError):  # TypeError: text that has no UTF-8 form
             return self._arbitrate(href)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import can_ada
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -103,6 +104,15 @@ def test_links_are_resolved_alike(found: dict[str, tuple[str, str, str]], url: s
     links = native.resolve_references(found, base.url, base.join, outranked, Link)
     assert links == plain
     assert all(type(link) is Link for link in links)
+
+
+@given(st.sampled_from(("", "https://example.org", "http://10.0.0.1:81/", "http://a.b/")), hrefs)
+def test_a_url_that_is_taken_as_it_is_would_be_left_so(origin: str, rest: str) -> None:
+    """U1: what is not parsed because it is plain is what a parser of the standard makes of it, fragment and all."""
+    url = origin + rest
+    if native.is_normal(url):
+        assert can_ada.parse(url).href == url
+        assert "#" not in url
 
 
 @given(st.lists(hrefs, max_size=8), st.sampled_from(BASES), st.booleans())
