@@ -15,6 +15,7 @@
 
 extern PyMethodDef nephila_bundles_methods[];
 extern PyMethodDef nephila_clock_methods[];
+extern PyMethodDef nephila_digests_methods[];
 extern PyMethodDef nephila_files_methods[];
 extern PyMethodDef nephila_frontier_methods[];
 extern PyMethodDef nephila_near_methods[];

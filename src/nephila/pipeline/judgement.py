@@ -6,13 +6,13 @@ wire; recovery calls it with the same answer read back from the archive, and get
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 
 from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.politeness import Politeness
 from nephila.interfaces.sieve import LinkSieve, Sifted
+from nephila.model.digests import content_digest
 from nephila.model.exchange import TRANSIENT, FailureKind, Fetched, FetchFailed, Truncation
 from nephila.model.likeness import Likeness
 from nephila.model.listing import ListKind
@@ -25,8 +25,18 @@ from nephila.model.record import Original, RecordRef
 from nephila.model.task import Candidate, Level, PageTask, Refusal, Validators
 from nephila.urls import Address
 
+from .ending import (
+    as_given,
+    as_missing,
+    as_no_page,
+    as_partial_page,
+    as_whole_page,
+    cut_kind,
+    say_the_same,
+    validators_of,
+)
 from .lists import NO_SITEMAP, Lists
-from .near import NOT_COMPARED, Compared, NearPages, is_of_host
+from .near import NOT_COMPARED, Compared, NearPages
 from .notfound import PROBE, SOFT_404, MissingPages
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -38,8 +48,6 @@ LONGEST_FIELDS = 65_536
 """Characters of all fields that are kept with a page: they stand in its metadata record."""
 HTTP_4XX, HTTP_5XX = "http_4xx", "http_5xx"
 ALIAS = "alias"
-NOT_FOUND = 404
-"""What a page counts as that stands for a missing one, whatever its own status is (T4)."""
 
 
 @noun
@@ -151,7 +159,7 @@ class Judge:
         if status == 429 or status >= 500:
             kind = "http_429" if status == 429 else HTTP_5XX
             ending = self._politeness.retry(task, kind, f"HTTP {status}")
-            return Judgement(_ends(ending), error=kind)
+            return Judgement(as_given(ending), error=kind)
         if 200 <= status < 300:
             return self._answered(task, fetched, compare, digest, extracts)
         return self._final(task, fetched)
@@ -159,18 +167,18 @@ class Judge:
     def _final(self, task: PageTask, fetched: Fetched) -> Judgement:
         """An answer that is no page; a redirect that lost its target on the way may tell it another time."""
         if 300 <= fetched.status < 400 and fetched.truncated in _CUT:
-            ending = self._politeness.retry(task, _cut_kind(fetched), "redirect cut off before its target")
+            ending = self._politeness.retry(task, cut_kind(fetched), "redirect cut off before its target")
             if isinstance(ending, Retry):
-                return Judgement(_ends(ending), error=_cut_kind(fetched))
+                return Judgement(as_given(ending), error=cut_kind(fetched))
         error = HTTP_4XX if 400 <= fetched.status < 500 else ""
         if error and self._lists is not None and self._lists.is_guess(task):
             error = NO_SITEMAP
-        return Judgement(_done(fetched), error=error)
+        return Judgement(as_no_page(fetched), error=error)
 
     def _unchanged(self, task: PageTask, fetched: Fetched) -> Judgement:
         if not task.validators:  # nobody asked whether it has changed: there is no page behind this answer
-            return Judgement(_done(fetched), error=FailureKind.PROTOCOL)
-        validators = _validators(fetched)
+            return Judgement(as_no_page(fetched), error=FailureKind.PROTOCOL)
+        validators = validators_of(fetched)
         kept = Validators(
             validators.etag or task.validators.etag, validators.last_modified or task.validators.last_modified
         )
@@ -187,17 +195,17 @@ class Judge:
         location = fetched.header("location")
         target = self._sieve.target(location, task)
         if target is None:
-            return Judgement(_done(fetched), location=location)
+            return Judgement(as_no_page(fetched), location=location)
         if isinstance(target, Refusal):
-            return Judgement(_done(fetched), sifted=Sifted(refused=[target]), location=target.address.url)
+            return Judgement(as_no_page(fetched), sifted=Sifted(refused=[target]), location=target.address.url)
         if task.hops + 1 > self._max_hops:
             ending = Dropped("too_many_redirects", f"more than {self._max_hops} in a row, last to {target.url}")
-            return Judgement(_ends(ending), error="redirect", location=target.url)
+            return Judgement(as_given(ending), error="redirect", location=target.url)
         if target.fingerprint == task.fingerprint:
             if target.url == task.url or target.url in task.trail:
                 ending = Dropped("redirect_loop", f"back to {target.url}")
-                return Judgement(_ends(ending), error="redirect", location=target.url)
-            return Judgement(_ends(Respelled(target)), location=target.url)
+                return Judgement(as_given(ending), error="redirect", location=target.url)
+            return Judgement(as_given(Respelled(target)), location=target.url)
         match self._sieve.follow(target, task):
             case Refusal() as refusal:
                 sifted = Sifted(refused=[refusal])
@@ -206,7 +214,7 @@ class Judge:
         gone = self._missing.moved(task, target) if self._missing is not None else ""
         if invited := self._invited(task, None, target):
             sifted = replace(sifted, candidates=[*sifted.candidates, *invited])
-        end = _absent() if gone else _done(fetched)
+        end = as_missing() if gone else as_no_page(fetched)
         return Judgement(end, sifted=sifted, location=target.url, error=SOFT_404 if gone else "", detail=gone)
 
     def _probed(self, task: PageTask, fetched: Fetched) -> Judgement:
@@ -217,15 +225,15 @@ class Judge:
         readable = 200 <= fetched.status < 300 and not fetched.unwanted and fetched.truncated is None
         page = self._read(fetched) if readable else None
         location = target.url if isinstance(target, Address) else ""
-        return Judgement(_absent(), page=page, error=PROBE, location=location)
+        return Judgement(as_missing(), page=page, error=PROBE, location=location)
 
     def absent(self, digest: bytes, original: Original | None) -> Judgement:
         """The judgement of a page that stands for a missing one: its links lead nowhere new."""
-        return Judgement(_absent(digest), digest=digest, original=original, error=SOFT_404)
+        return Judgement(as_missing(digest), digest=digest, original=original, error=SOFT_404)
 
     def put_off(self, reason: DeferReason, wait_ms: int) -> Judgement:
         """The judgement of an answer that cannot be used now, and is asked for again: nothing of it counts."""
-        return Judgement(_ends(Deferred(wait_ms, reason)), error=reason)
+        return Judgement(as_given(Deferred(wait_ms, reason)), error=reason)
 
     def _invited(self, task: PageTask, page: Page | None, target: Address | None = None) -> list[Candidate]:
         """What to ask a host for whose answer is suspicious: as politely as for anything else.
@@ -247,16 +255,16 @@ class Judge:
         self, task: PageTask, fetched: Fetched, compare: _Compare, digest: bytes, extracts: Extracts
     ) -> Judgement:
         if fetched.unwanted:
-            return Judgement(_done(fetched))
+            return Judgement(as_no_page(fetched))
         cut = fetched.truncated
         if cut in _CUT:
-            ending = self._politeness.retry(task, _cut_kind(fetched), f"answer cut ({cut})")
+            ending = self._politeness.retry(task, cut_kind(fetched), f"answer cut ({cut})")
             if isinstance(ending, Retry):
-                return Judgement(_ends(ending), error=_cut_kind(fetched))
+                return Judgement(as_given(ending), error=cut_kind(fetched))
             # The last try brought no more: what there is, is kept and followed.
         kind = self._lists.kind_of(fetched) if self._lists is not None else None
         if kind is not None:
-            digest = b"" if cut is not None else digest or hashlib.sha256(fetched.body).digest()
+            digest = b"" if cut is not None else digest or content_digest(fetched)
             return self.listed(task, fetched, kind, digest, self._duplicates.find(digest) if digest else None)
         page = self._read(fetched)
         if extracts and page is not None:
@@ -265,20 +273,20 @@ class Judge:
         if self._missing is not None and page is not None and cut is None:
             gone = self._missing.verdict(task, page)
             if gone:
-                digest = hashlib.sha256(fetched.body).digest()
+                digest = content_digest(fetched)
                 judged = self.absent(digest, self._duplicates.find(digest))
                 return replace(judged, page=page, detail=gone)
         sifted = self._sieve.sift(page, task.depth) if page is not None else Sifted()
         if cut is not None or not fetched.body:
-            partial = _partial(fetched, page, whole=cut is None)
+            partial = as_partial_page(fetched, page, whole=cut is None)
             return Judgement(partial, page=page, sifted=sifted, body_kept=kept, extracts=extracts)
         if page is not None and (invited := self._invited(task, page)):
             sifted = replace(sifted, candidates=[*sifted.candidates, *invited])
-        digest = digest or hashlib.sha256(fetched.body).digest()
+        digest = digest or content_digest(fetched)
         original = self._duplicates.find(digest)
         near, likeness = compare(page) if original is None or original.url == task.url else _UNCOMPARED
         return Judgement(
-            _whole(task, fetched, digest, page, original, near),
+            as_whole_page(task, fetched, digest, page, original, near),
             page=page,
             digest=digest,
             original=original,
@@ -293,9 +301,9 @@ class Judge:
         self, task: PageTask, fetched: Fetched, kind: ListKind, digest: bytes, original: Original | None
     ) -> Judgement:
         """The judgement of a sitemap or feed: no page, and what it names is admitted apart. No digest: it was cut."""
-        validators = _validators(fetched) if digest else Validators()
+        validators = validators_of(fetched) if digest else Validators()
         changed = not digest or digest != task.digest
-        lied = changed and bool(task.digest) and bool(digest) and _same(task.validators, validators)
+        lied = changed and bool(task.digest) and bool(digest) and say_the_same(task.validators, validators)
         status = fetched.status
         return Judgement(
             lambda ref: Done(ref, status, digest, validators, changed=changed, page=False, lied=lied, listing=kind),
@@ -315,7 +323,7 @@ class Judge:
     ) -> Judgement:
         """The judgement of a capture that was stored without its body, from what was written down of it."""
         return Judgement(
-            _whole(task, fetched, digest, page, original, near),
+            as_whole_page(task, fetched, digest, page, original, near),
             page=page,
             digest=digest,
             original=original,
@@ -343,76 +351,3 @@ def enriched(page: Page, extracts: Extracts) -> Page:
 
 _Compare = Callable[[Page | None], Compared]
 """How a page is compared with those before it: now, or by what was written down of that."""
-
-
-def _whole(
-    task: PageTask,
-    fetched: Fetched,
-    digest: bytes,
-    page: Page | None,
-    original: Original | None,
-    near: NearOriginal | None,
-) -> Callable[[RecordRef], Outcome]:
-    """The end of a task that got a whole page."""
-    validators, status = _validators(fetched), fetched.status
-    changed = digest != task.digest
-    lied = changed and bool(task.digest) and _same(task.validators, validators)
-    duplicate = original is not None and original.url != task.url
-    near_own = near is not None and is_of_host(near, task.url)
-    text, shape, outlinks = _brought(page)
-    return lambda ref: Done(
-        ref,
-        status,
-        digest,
-        validators,
-        changed=changed,
-        lied=lied,
-        duplicate=duplicate,
-        near=near_own,
-        text=text,
-        shape=shape,
-        outlinks=outlinks,
-    )
-
-
-def _brought(page: Page | None) -> tuple[bytes, bytes, int]:
-    """What a page says, as two hashes, and how many links it has: nothing of what could not be read."""
-    return (b"", b"", 0) if page is None else (page.text_hash, page.shape_hash, len(page.links))
-
-
-def _same(old: Validators, new: Validators) -> bool:
-    """Whether a server that is asked under the old validators would say that nothing has changed (RFC 9110, 13.2.2)."""
-    if old.etag:
-        return old.etag.removeprefix("W/") == new.etag.removeprefix("W/")
-    return bool(old.last_modified) and old.last_modified == new.last_modified
-
-
-def _cut_kind(fetched: Fetched) -> str:
-    return FailureKind.TIMEOUT if fetched.truncated is Truncation.TIME else FailureKind.RESET
-
-
-def _validators(fetched: Fetched) -> Validators:
-    return Validators(fetched.header("etag")[:512], fetched.header("last-modified")[:64])
-
-
-def _done(fetched: Fetched) -> Callable[[RecordRef], Outcome]:
-    """The end of a task whose answer was no page."""
-    status = fetched.status
-    return lambda ref: Done(ref, status, page=False)
-
-
-def _absent(digest: bytes = b"") -> Callable[[RecordRef], Outcome]:
-    """The end of a task whose answer stands for a missing page."""
-    return lambda ref: Done(ref, NOT_FOUND, digest, page=False)
-
-
-def _partial(fetched: Fetched, page: Page | None, *, whole: bool) -> Callable[[RecordRef], Outcome]:
-    """The end of a task that got a page of which no digest is taken: it was cut, or has no body."""
-    # Only a whole page is asked for conditionally: a 304 must never stand for a redirect, an error or half a page.
-    validators, status = _validators(fetched) if whole else Validators(), fetched.status
-    text, shape, outlinks = _brought(page)
-    return lambda ref: Done(ref, status, b"", validators, text=text, shape=shape, outlinks=outlinks)
-
-
-def _ends(outcome: Outcome) -> Callable[[RecordRef], Outcome]:
-    return lambda _: outcome

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from nephila.model.digests import noted_digests
 from nephila.model.exchange import Fetched, Truncation
 from nephila.model.noun import noun
 from nephila.model.record import Capture, Original, RecordRef, SegmentId, StoredCapture
@@ -27,7 +28,7 @@ from nephila.urls import origin_of
 from . import warc
 from .member import deflated, stored
 from .metadata import metadata_block
-from .warc import CrawlIdentity, Exchanged
+from .warc import CrawlIdentity, Exchanged, Wire
 
 RULES_TYPE = "text/plain;charset=utf-8"
 """The media type of robots.txt (RFC 9309, 2.3)."""
@@ -95,7 +96,8 @@ def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
     exchange = Exchanged(ids, warc.warc_date(fetched.sent_at), target, fetched.address, protocol)
     coding, is_packed = _codings(fetched.header("transfer-encoding"), fetched.header("content-encoding"))
     payload = b"" if capture.body_left_out else fetched.payload
-    payload_digest = warc.digest_of(fetched.payload)
+    noted = noted_digests(fetched)
+    payload_digest = warc.digest_of(fetched.payload) if noted is None else f"sha1:{warc.base32(noted.payload)}"
     original = capture.revisit_of
     kind = "response" if original is None else written_as(capture, payload_digest, coding)
     if original is not None and kind == "revisit":
@@ -106,8 +108,9 @@ def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
             capture = replace(capture, revisit_of=None)
         truncated = fetched.truncated.value if fetched.truncated else ""
         if payload != fetched.payload:
-            truncated, payload_digest = Truncation.UNSPECIFIED.value, warc.digest_of(payload)
-        record = warc.response(exchange, fetched.head, payload, payload_digest, truncated)
+            truncated, payload_digest, noted = Truncation.UNSPECIFIED.value, warc.digest_of(payload), None
+        wire = Wire(fetched.head, payload, payload_digest, b"" if noted is None else noted.block)
+        record = warc.response(exchange, wire, truncated)
         main = stored(record) if payload and is_packed else deflated(record)
     members = [main]
     if capture.rules is not None:

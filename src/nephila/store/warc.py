@@ -20,9 +20,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from hashlib import blake2b, sha1
+from hashlib import blake2b
+from typing import NamedTuple
 from urllib.parse import quote
 
+from nephila.model.digests import sha1_of
 from nephila.model.record import Original
 from nephila.native import AVAILABLE, native
 
@@ -133,7 +135,7 @@ base32 = native.base32 if AVAILABLE else plain_base32
 
 def digest_of(data: bytes) -> str:
     """``sha1:BASE32``, the form that archives compare."""
-    return "sha1:" + base32(sha1(data, usedforsecurity=False).digest())
+    return "sha1:" + base32(sha1_of(data))
 
 
 def target_uri(url: str) -> str:
@@ -158,13 +160,17 @@ def fields_block(fields: Iterable[tuple[str, str]]) -> bytes:
 
 
 def _record(kind: str, record_id: str, date: str, fields: str, content_type: str, block: bytes) -> bytes:
-    """`fields` are whole lines. Every record that we write goes through here."""
-    digest = base32(sha1(block, usedforsecurity=False).digest())  # as `digest_of` has it
-    head = (
+    """`fields` are whole lines."""
+    head = _head(kind, record_id, date, fields, content_type, base32(sha1_of(block)), len(block))
+    return b"".join((head, block, b"\r\n\r\n"))
+
+
+def _head(kind: str, record_id: str, date: str, fields: str, content_type: str, digest: str, size: int) -> bytes:
+    """What stands before the block. Every record that we write goes through here."""
+    return (
         f"{VERSION}\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <{record_id}>\r\nWARC-Date: {date}\r\n{fields}"
-        f"WARC-Block-Digest: sha1:{digest}\r\nContent-Type: {content_type}\r\nContent-Length: {len(block)}\r\n\r\n"
-    )
-    return b"".join((head.encode("utf-8", "replace"), block, b"\r\n\r\n"))
+        f"WARC-Block-Digest: sha1:{digest}\r\nContent-Type: {content_type}\r\nContent-Length: {size}\r\n\r\n"
+    ).encode("utf-8", "replace")
 
 
 def warcinfo(record_id: str, at: int, filename: str, fields: Iterable[tuple[str, str]]) -> bytes:
@@ -191,12 +197,26 @@ class Exchanged:
         """The line that ties a record to the answer."""
 
 
-def response(exchange: Exchanged, head: bytes, payload: bytes, payload_digest: str, truncated: str = "") -> bytes:
+class Wire(NamedTuple):
+    """An answer as it was on the wire, with its digests."""
+
+    head: bytes
+    payload: bytes
+    payload_digest: str
+    """``sha1:BASE32``."""
+    block_digest: bytes = b""
+    """SHA-1 of both, where it is known."""
+
+
+def response(exchange: Exchanged, wire: Wire, truncated: str = "") -> bytes:
     """The answer as it was on the wire."""
+    head, payload, payload_digest, digest = wire
     fields = f"{exchange.where}WARC-Payload-Digest: {payload_digest}\r\n"
     if truncated:
         fields += f"WARC-Truncated: {truncated}\r\n"
-    return _record("response", exchange.ids + RESPONSE, exchange.date, fields, RESPONSE_TYPE, head + payload)
+    spelled, size = base32(digest or sha1_of(head + payload)), len(head) + len(payload)
+    begun = _head("response", exchange.ids + RESPONSE, exchange.date, fields, RESPONSE_TYPE, spelled, size)
+    return b"".join((begun, head, payload, b"\r\n\r\n"))
 
 
 def revisit(exchange: Exchanged, original: Original, block: bytes, *, profile: str, cut: bool) -> bytes:

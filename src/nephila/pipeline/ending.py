@@ -1,0 +1,93 @@
+"""How tasks end that got an answer, as functions of where it was stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nephila.model.exchange import FailureKind, Fetched, Truncation
+from nephila.model.near import NearOriginal
+from nephila.model.outcome import Done, Outcome
+from nephila.model.page import Page
+from nephila.model.record import Original, RecordRef
+from nephila.model.task import PageTask, Validators
+
+from .near import is_of_host
+
+NOT_FOUND = 404
+"""What a page counts as that stands for a missing one, whatever its own status is (T4)."""
+
+
+def as_whole_page(
+    task: PageTask,
+    fetched: Fetched,
+    digest: bytes,
+    page: Page | None,
+    original: Original | None,
+    near: NearOriginal | None,
+) -> Callable[[RecordRef], Outcome]:
+    """The end of a task that got a whole page."""
+    validators, status = validators_of(fetched), fetched.status
+    changed = digest != task.digest
+    lied = changed and bool(task.digest) and say_the_same(task.validators, validators)
+    duplicate = original is not None and original.url != task.url
+    near_own = near is not None and is_of_host(near, task.url)
+    text, shape, outlinks = _brought(page)
+    return lambda ref: Done(
+        ref,
+        status,
+        digest,
+        validators,
+        changed=changed,
+        lied=lied,
+        duplicate=duplicate,
+        near=near_own,
+        text=text,
+        shape=shape,
+        outlinks=outlinks,
+    )
+
+
+def _brought(page: Page | None) -> tuple[bytes, bytes, int]:
+    """What a page says, as two hashes, and how many links it has: nothing of what could not be read."""
+    return (b"", b"", 0) if page is None else (page.text_hash, page.shape_hash, len(page.links))
+
+
+def say_the_same(old: Validators, new: Validators) -> bool:
+    """Whether a server that is asked under the old validators would say that nothing has changed (RFC 9110, 13.2.2)."""
+    if old.etag:
+        return old.etag.removeprefix("W/") == new.etag.removeprefix("W/")
+    return bool(old.last_modified) and old.last_modified == new.last_modified
+
+
+def cut_kind(fetched: Fetched) -> str:
+    """What kind of failure an answer is that was cut."""
+    return FailureKind.TIMEOUT if fetched.truncated is Truncation.TIME else FailureKind.RESET
+
+
+def validators_of(fetched: Fetched) -> Validators:
+    """What a server can be asked by whether the page has changed."""
+    return Validators(fetched.header("etag")[:512], fetched.header("last-modified")[:64])
+
+
+def as_no_page(fetched: Fetched) -> Callable[[RecordRef], Outcome]:
+    """The end of a task whose answer was no page."""
+    status = fetched.status
+    return lambda ref: Done(ref, status, page=False)
+
+
+def as_missing(digest: bytes = b"") -> Callable[[RecordRef], Outcome]:
+    """The end of a task whose answer stands for a missing page."""
+    return lambda ref: Done(ref, NOT_FOUND, digest, page=False)
+
+
+def as_partial_page(fetched: Fetched, page: Page | None, *, whole: bool) -> Callable[[RecordRef], Outcome]:
+    """The end of a task that got a page of which no digest is taken: it was cut, or has no body."""
+    # Only a whole page is asked for conditionally: a 304 must never stand for a redirect, an error or half a page.
+    validators, status = validators_of(fetched) if whole else Validators(), fetched.status
+    text, shape, outlinks = _brought(page)
+    return lambda ref: Done(ref, status, b"", validators, text=text, shape=shape, outlinks=outlinks)
+
+
+def as_given(outcome: Outcome) -> Callable[[RecordRef], Outcome]:
+    """An end that has nothing to do with what is stored."""
+    return lambda _: outcome
