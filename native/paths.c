@@ -9,13 +9,30 @@ static inline unsigned char lowered(char character) {
     return (unsigned char)(character >= 'A' && character <= 'Z' ? character | 32 : character);
 }
 
-#define HASH_START 0xCBF29CE484222325ULL /* FNV-1a */
-#define HASH_STEP(hash, character) (((hash) ^ lowered(character)) * 0x100000001B3ULL)
+/* Up to eight bytes as a number. */
+static inline uint64_t eight_of(const char *text, Py_ssize_t length) {
+    uint64_t value = 0;
+    uint32_t first, last;
+    if (length >= 8) {
+        memcpy(&value, text, 8);
+    } else if (length >= 4) { /* they overlap */
+        memcpy(&first, text, 4);
+        memcpy(&last, text + length - 4, 4);
+        value = (uint64_t)last << 32 | first;
+    } else {
+        for (Py_ssize_t at = 0; at < length; at++)
+            value |= (uint64_t)(unsigned char)text[at] << 8 * at;
+    }
+    return value;
+}
 
+/* The same for upper and lower case, and now and then for what differs: whoever finds something by it looks twice. */
 static uint64_t word_hash(const char *word, Py_ssize_t length) {
-    uint64_t hash = HASH_START;
-    for (Py_ssize_t at = 0; at < length; at++)
-        hash = HASH_STEP(hash, word[at]);
+    uint64_t hash = (uint64_t)length;
+    for (Py_ssize_t at = 0; at < length; at += 8) {
+        hash = (hash ^ (eight_of(word + at, length - at) | UINT64_C(0x2020202020202020))) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 32;
+    }
     return hash;
 }
 
@@ -99,19 +116,18 @@ static int is_plain_name(const char *from, const char *to, const Words *words) {
 
 int nephila_is_plain_path(const char *url, Py_ssize_t path, Py_ssize_t length, const Words *words, Py_ssize_t repeats) {
     const char *end = url + length, *from = url + path + 1;
-    uint64_t seen[MOST_SEGMENTS], hash = HASH_START;
+    uint64_t seen[MOST_SEGMENTS];
     Py_ssize_t segments = 0, same = 0;
     for (const char *at = from;; at++) {
         if (at < end && *at == ';')
             return 0;
-        if (at < end && *at != '/' && *at != '?') {
-            hash = HASH_STEP(hash, *at);
+        if (at < end && *at != '/' && *at != '?')
             continue;
-        }
+        uint64_t hash = word_hash(from, at - from);
         if (segments == MOST_SEGMENTS || holds_word(words, from, at - from, hash))
             return 0;
         for (Py_ssize_t other = 0; other < segments; other++)
-            if (seen[other] == hash) {
+            if (seen[other] == hash) { /* or as good as: then Python looks */
                 same++;
                 break;
             }
@@ -119,7 +135,6 @@ int nephila_is_plain_path(const char *url, Py_ssize_t path, Py_ssize_t length, c
         if (at == end || *at == '?')
             return same + 1 < repeats && is_plain_name(from, at, words);
         from = at + 1;
-        hash = HASH_START;
     }
 }
 
