@@ -346,22 +346,21 @@ static text read_plain_blocks(prose *self, text from, text end, int title) {
             over |= begun >= next;
             next -= begun < next ? begun : next;
         }
-        uint64_t rest = seen.words & first_bits(next);
-        while (rest) {
-            unsigned first = (unsigned)__builtin_ctzll(rest);
-            uint64_t ended = ~(rest >> first);
-            unsigned length = ended ? (unsigned)__builtin_ctzll(ended) : 64;
-            uint64_t own = first_bits(length) << first;
-            rest &= ~own;
+        uint64_t own = seen.words & first_bits(next), begins = own & ~(own << 1), ends = ~own & own << 1;
+        for (; begins; begins &= begins - 1, ends &= ends - 1) {
+            unsigned first = (unsigned)__builtin_ctzll(begins), last = ends ? (unsigned)__builtin_ctzll(ends) : 64;
+            unsigned length = last - first, left_over = length;
+            text at = from + first;
             uint64_t number = SEED, eight;
-            for (unsigned at = 0; at < length; at += 8) {
-                memcpy(&eight, from + first + at, 8);
-                eight |= UINT64_C(0x2020202020202020);
-                number = step(number, length - at < 8 ? eight & ~UINT64_C(0) >> (64 - 8 * (length - at)) : eight);
+            for (; left_over > 8; left_over -= 8, at += 8) {
+                memcpy(&eight, at, 8);
+                number = step(number, eight | UINT64_C(0x2020202020202020));
             }
+            memcpy(&eight, at, 8);
+            number = step(number, (eight | UINT64_C(0x2020202020202020)) & ~UINT64_C(0) >> (64 - 8 * left_over));
             number = (number ^ length) * LAST_FACTOR;
             number ^= number >> 29;
-            int dated = (seen.digits & own) != 0;
+            int dated = seen.digits && seen.digits >> first & first_bits(length);
             words[added] = number; /* a title's words are signed only, and written over */
             numeric[added++] = (unsigned char)dated;
             if (is_signed) {
