@@ -66,7 +66,10 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def parsed(html: str) -> Page:
-    return parse_html(html.encode(), "http://site.example/", "text/html; charset=utf-8", agent="nephila", images=True)
+    """The page, its links made: those of an ordinary one are packed until somebody asks for them."""
+    page = parse_html(html.encode(), "http://site.example/", "text/html; charset=utf-8", agent="nephila", images=True)
+    assert all(page.links)
+    return page
 
 
 @pytest.fixture(scope="module")
