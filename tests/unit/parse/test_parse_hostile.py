@@ -81,9 +81,13 @@ def ordinary_s() -> float:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_hostile_page_takes_little_more_time_than_an_ordinary_one(shape: str, ordinary_s: float) -> None:
-    """X1, Q5: no shape is worth more than some forty times its size in ordinary HTML (quadratic ones are thousands)."""
+    """X1, Q5: no shape is worth more than some eighty times its size in ordinary HTML (quadratic ones are thousands).
+
+    Ordinary pages are scanned in a pass that hostile ones cannot be: the faster that is, the larger the factor. It was
+    forty when the pass took twice as long.
+    """
     html = SHAPES[shape]
-    assert min(seconds(lambda: parsed(html)) for _ in range(2)) < 40 * ordinary_s
+    assert min(seconds(lambda: parsed(html)) for _ in range(2)) < 80 * ordinary_s
 
 
 @pytest.mark.parametrize("pattern", ["<body a{0}>", "<a href={0}><object>x", "<i a{0}><p>", "<b><p>x"])
