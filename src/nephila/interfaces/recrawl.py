@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from nephila.model.noun import noun
+from nephila.model.noun import noun, quick
 from nephila.model.policy import Tier
 
 
+@quick
 class History(NamedTuple):
     """What is remembered of a page's visits. A tuple: one is kept with every fetched URL."""
 
@@ -43,6 +44,7 @@ class Visit:
     """How often it changes, as its site says and is believed in; 0 where nothing is known."""
 
 
+@quick
 class Planned(NamedTuple):
     """What to remember, and when to come back."""
 

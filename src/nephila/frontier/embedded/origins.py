@@ -47,10 +47,11 @@ def origin_note(book: Book, origin: str) -> OriginNote | None:
 
 def put_note(book: Book, origin: str, note: OriginNote | None) -> None:
     """Write what is known of an origin's robots.txt; None when nothing is any more."""
-    book.origins.pop(origin, None)
     if note is None:
+        book.origins.pop(origin, None)
         book.txn.delete(origin.encode(), db=book.db["origins"])
     else:
+        book.origins[origin] = note
         book.txn.put(origin.encode(), pack(note), db=book.db["origins"])
 
 
