@@ -135,21 +135,28 @@ def set_up(environment: Environment, layers: Sequence[str], wanted_python: str |
     try:
         for layer in missing:
             with progress(PROGRESS[layer]):
-                if layer == "run":
-                    if fresh:
-                        create(environment, python, lock)
-                    put_on_path(environment)
-                for requirements in environment.requirements(layer):
-                    install(pip_command(environment), requirements, environment, lock)
-            if layer == "run":
-                compile_package(environment)
-                build_native(environment)
+                if layer == "run" and fresh:
+                    create(environment, python, lock)
+                told = make(environment, layer, lock)
+            say(told)
             stamps[environment.stamp(layer)] = environment.expected_stamp(layer)
     except SetupError as error:
         if error.untouched:
             write_stamps(stamps)
         raise
     write_stamps(stamps)
+
+
+def make(environment: Environment, layer: str, lock: int) -> str:
+    """Install a layer; with the crawler itself all that can be compiled is. Returns what people should know of that."""
+    if layer == "run":
+        put_on_path(environment)
+    for requirements in environment.requirements(layer):
+        install(pip_command(environment), requirements, environment, lock)
+    if layer != "run":
+        return ""
+    compile_package(environment)
+    return build_native(environment)
 
 
 def write_stamps(stamps: dict[Path, bytes]) -> None:
@@ -228,10 +235,10 @@ def compile_package(environment: Environment) -> None:
         log.write(done.stdout + done.stderr)
 
 
-def build_native(environment: Environment) -> None:
-    """Compile the optional extension; without it everything works, slower, and that is said."""
+def build_native(environment: Environment) -> str:
+    """Compile the optional extension; without it everything works, slower, and a line to be told says so."""
     if not native.sources(environment.root):
-        return
+        return ""
     for packages in environment.directory.glob("lib/python*/site-packages"):
         command = [str(environment.python), "-I", str(environment.root / "tools" / "native.py"), str(packages)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603 - no shell
@@ -239,7 +246,8 @@ def build_native(environment: Environment) -> None:
             log.write(done.stdout + done.stderr)
         if done.returncode != 0:
             reason = done.stderr.strip().rpartition("\n")[2]
-            say(f"{reason}. Nephila works without it, slower; to have it, mend that and delete .venv.\n")
+            return f"{reason}. Nephila works without it, slower; to have it, mend that and delete .venv.\n"
+    return ""
 
 
 def run_logged(command: Sequence[str], environment: Environment, lock: int) -> None:
