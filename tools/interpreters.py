@@ -67,14 +67,17 @@ def fastest(own: str, environment: Mapping[str, str]) -> tuple[str, str]:
 
 
 def candidates(environment: Mapping[str, str], system: Iterable[str] = SYSTEM) -> Iterator[str]:
-    """Whatever may be a Python, without links, and old ones where the name of the file tells.
+    """Whatever may be a Python, without links; not what is too old by the name of its file.
 
-    The shims of pyenv only lead to what lies in its own directory.
+    The shims of pyenv are passed over: they lead to versions in the directory beside them, and not to all of those.
     """
-    pyenv = Path(environment.get("PYENV_ROOT") or Path(environment.get("HOME", "/"), ".pyenv"))
-    folders = dict.fromkeys([*environment.get("PATH", "").split(os.pathsep), *system])
-    named = [Path(folder, name) for folder in folders if folder and Path(folder) != pyenv / "shims" for name in NAMES]
-    for python in [*named, *sorted(pyenv.glob("versions/*/bin/python"))]:
+    folders = [Path(folder) for folder in (*environment.get("PATH", "").split(os.pathsep), *system) if folder]
+    shims = {folder for folder in folders if folder.name == "shims" and (folder.parent / "versions").is_dir()}
+    home = Path(environment.get("PYENV_ROOT") or Path(environment.get("HOME") or "/", ".pyenv"))
+    named = [folder / name for folder in folders if folder not in shims for name in NAMES]
+    for root in dict.fromkeys([home, *(folder.parent for folder in folders if folder in shims)]):
+        named += sorted(root.glob("versions/*/bin/python"))
+    for python in named:
         path = os.path.realpath(python)
         version = re.search(r"python(\d+)\.(\d+)$", path)
         if os.access(path, os.X_OK) and not (version and tuple(map(int, version.groups())) < OLDEST):

@@ -116,8 +116,9 @@ def test_every_directory_of_path_counts_and_the_usual_ones_and_those_of_pyenv(tm
     (tmp_path / "second" / "python3").symlink_to("python3.9")
     (tmp_path / "first" / "python3").symlink_to(first)
     path = os.pathsep.join(str(folder) for folder in (pyenv / "shims", first.parent, second.parent))
-    found = candidates({"PATH": path, "PYENV_ROOT": str(pyenv)}, [str(usual.parent)])
+    found = candidates({"PATH": path, "HOME": str(tmp_path / "empty")}, [str(usual.parent)])
     assert list(dict.fromkeys(found)) == [str(one) for one in (first, second, usual, version)]
+    assert list(candidates({"PYENV_ROOT": str(pyenv)}, [])) == [str(version)]
 
 
 def test_with_no_other_the_one_that_asks_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
