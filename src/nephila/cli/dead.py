@@ -54,7 +54,8 @@ def dead(
         print_json({"dead": letters, "count": len(letters), "limit": limit})
         return
     for letter in letters:
-        detail = f" ({letter.detail})" if letter.detail else ""
+        told = letter.detail.removeprefix(f"{letter.reason}: ")  # the reason stands before it
+        detail = f" ({told})" if told else ""
         click.echo(printable(f"{moment(letter.settled_at)}  {letter.reason:<12}  {letter.url}{detail}"))
     if not letters:
         click.echo("No dead letters.", err=True)

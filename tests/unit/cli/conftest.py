@@ -84,7 +84,7 @@ STORY = UrlStory(
     admitted_at=1_700_000_000_000,
     settled_at=1_700_000_060_000,
     reason="timeout",
-    detail="no answer \x1b[31mwithin 30 s",
+    detail="timeout: no answer \x1b[31mwithin 30 s",
 )
 
 PAGE = PageRow(
