@@ -267,13 +267,13 @@ async def measure_room(server: ValkeyServer, urls: int) -> Room:
             paths += sum(map(path_bytes, found))
             added += (await frontier.admit(found)).added
     queued = (used_memory(server) - before) / added
-    noted = _noted(server, f"nephila:{{{crawl}:0}}:u:www.site-0.com:*") / min(added, URLS_PER_HOST)
+    noted = _size(server, f"nephila:{{{crawl}:0}}:known") / added
     await frontier.close()
     fetched = await _fetched_bytes(server)
     return Room(added, hosts, *(round(value, 1) for value in (paths / added, queued, noted, fetched)))
 
 
-def _noted(server: ValkeyServer, pattern: str) -> int:
+def _size(server: ValkeyServer, pattern: str) -> int:
     cursor, size = b"0", 0
     while True:
         cursor, keys = server.ask("SCAN", cursor, "MATCH", pattern, "COUNT", 10_000)
@@ -301,8 +301,8 @@ async def _fetched_bytes(server: ValkeyServer) -> float:
             done += len(settlements)
     await frontier.confirm(SEGMENT, end)
     await frontier.close()
-    keys = (f"nephila:{{{crawl}:0}}:{kind}:www.site-*" for kind in ("r", "u"))
-    return sum(_noted(server, key) for key in keys) / done
+    keys = (f"nephila:{{{crawl}:0}}:{kind}" for kind in ("r:www.site-*", "known"))
+    return sum(_size(server, key) for key in keys) / done
 
 
 async def measure_hosts(server: ValkeyServer, hosts: int) -> float:

@@ -8,6 +8,7 @@ With --spilled N so many URLs are queued on few hosts (--hosts) and PostgreSQL k
 the engine's memory is told five times on the way: all of it, what is noted of URLs, and the rest, which is the queues.
 
     python bench/redis_frontier.py [--pages N] [--urls N] [--hosts N] [--shards N] [--server HOST:PORT] [--aof]
+        [--compact]
     python bench/redis_frontier.py --pages 0 --urls 0 --spilled 5000000 --hosts 20
 """
 
@@ -84,11 +85,10 @@ class Site:
         return self.known[host]
 
 
-async def opened(name: str, crawl: str, shards: int) -> RedisFrontier:
+async def opened(name: str, crawl: str, shards: int, *, compact: bool = False) -> RedisFrontier:
     """A crawl of that name."""
-    return await RedisFrontier.open(
-        [name], crawl, POLICY, worker="bench", clock=SystemClock(), options=Opening(shards=shards)
-    )
+    options = Opening(shards=shards, compact=compact)
+    return await RedisFrontier.open([name], crawl, POLICY, worker="bench", clock=SystemClock(), options=options)
 
 
 def cpu_s(server: ValkeyServer) -> float:
@@ -139,9 +139,10 @@ def _number(lease: Lease) -> int:
     return int(lease.host.removeprefix("www.site").removesuffix(".com"))
 
 
-async def measure_memory(server: ValkeyServer, urls: int, hosts: int) -> dict[str, Any]:
+async def measure_memory(server: ValkeyServer, urls: int, hosts: int, *, compact: bool) -> dict[str, Any]:
     """Admit, and look at the memory."""
-    frontier = await opened(server.name, f"memory-{time.time_ns()}", 1)
+    name = f"memory-{time.time_ns()}"
+    frontier = await opened(server.name, name, 1, compact=compact)
     before, paths, numbers, count = int(server.info("memory")["used_memory"]), 0, [0] * hosts, 0
     while count < urls:
         for host in range(hosts):
@@ -151,9 +152,10 @@ async def measure_memory(server: ValkeyServer, urls: int, hosts: int) -> dict[st
             count += (await frontier.admit(found)).added
     used = int(server.info("memory")["used_memory"]) - before
     kinds: dict[str, float] = {}
-    for key in server.ask("KEYS", "*memory-*:www.site0.com*"):
+    for key in server.ask("KEYS", f"*{name}:*:www.site0.com*"):
         kind = key.decode().split("}:")[1].split(":")[0]
         kinds[kind] = kinds.get(kind, 0) + server.ask("MEMORY", "USAGE", key, "SAMPLES", "0") / numbers[0]
+    kinds["known"] = _known_bytes(server, name) / count
     await frontier.close()
     return {
         "urls": count,
@@ -162,6 +164,11 @@ async def measure_memory(server: ValkeyServer, urls: int, hosts: int) -> dict[st
         "bytes_beyond_path": round((used - paths) / count, 1),
         "bytes_by_key": {kind: round(size, 1) for kind, size in kinds.items()},
     }
+
+
+def _known_bytes(server: ValkeyServer, crawl: str) -> int:
+    """Of what is noted of all known URLs."""
+    return int(server.ask("MEMORY", "USAGE", f"nephila:{{{crawl}:0}}:known", "SAMPLES", "0"))
 
 
 async def measure_spilled(server: ValkeyServer, urls: int, hosts: int) -> dict[str, Any]:
@@ -209,7 +216,7 @@ async def _step(
     for key in server.ask("KEYS", f"*{name}:0}}:*:www.site0.com*"):
         kind = key.decode().split("}:")[1].split(":")[0]
         kinds[kind] = kinds.get(kind, 0) + server.ask("MEMORY", "USAGE", key, "SAMPLES", "0") * hosts
-    noted = kinds.pop("u", 0)
+    noted = _known_bytes(server, name)
     known = await frontier.look()
     return {
         "urls": count,
@@ -231,6 +238,7 @@ def main() -> None:
     parser.add_argument("--shards", type=int, default=1)
     parser.add_argument("--server", default="")
     parser.add_argument("--aof", action="store_true")
+    parser.add_argument("--compact", action="store_true")
     given = parser.parse_args()
     with ExitStack() as stack:
         if given.server:
@@ -242,7 +250,7 @@ def main() -> None:
         if given.pages:
             told |= asyncio.run(measure_pages(server, given.pages, given.hosts, given.shards))
         if given.urls:
-            told |= asyncio.run(measure_memory(server, given.urls, given.hosts))
+            told |= asyncio.run(measure_memory(server, given.urls, given.hosts, compact=given.compact))
         if given.spilled:
             told |= asyncio.run(measure_spilled(server, given.spilled, given.hosts))
     sys.stdout.write(json.dumps(told, indent=2) + "\n")

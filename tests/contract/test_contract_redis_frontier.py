@@ -106,6 +106,13 @@ def test_the_frontier_keeps_its_promises_with_its_queues_kept_elsewhere(single: 
     run_check(RedisHarness(single, robots=False, chunks=MemoryChunks()), check)
 
 
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("spills", [False, True], ids=["here", "elsewhere"])
+def test_a_compact_frontier_keeps_its_promises(single: list[str], check: str, spills: bool) -> None:
+    """F1, F2, F3, F4, F5, F6, F7, F8, F9, F10, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, N2: but what it gives up."""
+    run_check(RedisHarness(single, robots=False, chunks=MemoryChunks() if spills else None, compact=True), check)
+
+
 def test_within_one_of_several_shards_waiting_decides(cluster: list[str]) -> None:
     """F7, N1: the same check, with as many shards as it takes for its two domains to share one."""
     domains = ("low.test", "high.test")

@@ -85,11 +85,12 @@ class RedisHarness:
         shards: int = 1,
         replicas: int = 0,
         chunks: ChunkStore | None = None,
+        compact: bool = False,
     ) -> None:
         self.clock = VirtualClock()
         self.robots = robots
         self._names = names
-        self._opening = Opening(shards=shards, replicas=replicas, virtual=True, chunks=chunks)
+        self._opening = Opening(shards=shards, replicas=replicas, virtual=True, chunks=chunks, compact=compact)
         self._crawl = ""
         self._options = Options()
 

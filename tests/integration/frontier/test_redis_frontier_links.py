@@ -29,9 +29,9 @@ def names() -> Iterator[list[str]]:
         yield valkey.names
 
 
-async def opened(names: list[str], crawl: str) -> RedisFrontier:
-    policy = policy_for(Options(), robots=False)
-    return await RedisFrontier.open(names, crawl, policy, worker="w1", clock=SystemClock(), options=Opening(shards=1))
+async def opened(names: list[str], crawl: str, *, compact: bool = False) -> RedisFrontier:
+    policy, options = policy_for(Options(), robots=False), Opening(shards=1, compact=compact)
+    return await RedisFrontier.open(names, crawl, policy, worker="w1", clock=SystemClock(), options=options)
 
 
 async def fetched(frontier: RedisFrontier, links: Sequence[Candidate] = ()) -> str:
@@ -73,13 +73,14 @@ def test_links_come_out_as_they_were_spelled(names: list[str]) -> None:
         assert asyncio.run(lived_through(turn)) == set(spelled)
 
 
-def test_what_is_known_stays_known_while_a_host_grows(names: list[str]) -> None:
-    """F2, F8: through hundreds of buckets, by pages of kinds, depths and classes that differ."""
+@pytest.mark.parametrize("compact", [False, True], ids=["ordinary", "compact"])
+def test_what_is_known_stays_known_while_a_host_grows(names: list[str], compact: bool) -> None:
+    """F2, F8: through dozens of buckets, by pages of kinds, depths and classes that differ."""
     order, size, kinds = Random(2), 6_000, 5
     urls = addresses(*(f"https://site.test/section-{number % 9}/{number}" for number in range(size)))
 
     async def run() -> None:
-        frontier, added = await opened(names, "growing"), 0
+        frontier, added = await opened(names, f"growing-{compact}", compact=compact), 0
         for first in range(0, size, 150):
             some = [*urls[first : first + 150], *order.sample(urls[: first + 1], min(first, 60))]
             order.shuffle(some)
@@ -91,5 +92,38 @@ def test_what_is_known_stays_known_while_a_host_grows(names: list[str]) -> None:
         assert again == Admission(0, size)
         assert (await frontier.look()).urls == size
         await frontier.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("compact", [False, True], ids=["ordinary", "compact"])
+def test_what_is_known_stays_known_when_entries_leave_out_what_their_bucket_tells(
+    names: list[str], compact: bool
+) -> None:
+    """F2, F8: a host passes 256 buckets, and its later entries are other parts of their names than the first ones."""
+    size, step = 48_000, 1_000
+    urls = addresses(*(f"https://site.test/{number}" for number in range(size)))
+
+    async def run() -> None:
+        frontier = await opened(names, f"wide-{compact}", compact=compact)
+        for first in range(0, size, step):
+            assert (await frontier.admit([Candidate(one, 1) for one in urls[first : first + step]])).added == step
+        for first in range(0, size, step):
+            told = await frontier.admit([Candidate(one, 1) for one in urls[first : first + step]])
+            assert told == Admission(0, step)
+        await frontier.close()
+
+    asyncio.run(run())
+
+
+def test_what_a_crawl_was_made_with_stays(names: list[str]) -> None:
+    """F2, N2: a crawl that is compact stays so, whoever opens it."""
+
+    async def run() -> None:
+        urls = [Candidate(one, 1) for one in addresses(*(f"https://site.test/{number}" for number in range(500)))]
+        for compact in (True, False):
+            frontier = await opened(names, "for-good", compact=compact)
+            assert (await frontier.admit(urls)).added == (500 if compact else 0)
+            await frontier.close()
 
     asyncio.run(run())

@@ -28,7 +28,7 @@ from .claiming import Claiming
 from .clocks import EngineTimeline, RemoteTimeline, VirtualTimeline
 from .foundation import REFRESH_S
 from .library import library
-from .opening import ORDINARILY, Opening, found_or_made
+from .opening import ORDINARILY, Crawl, Opening, found_or_made
 from .presence import Presence
 from .rules import pack_policy, packed
 from .shards import Shards, check_name, crawl_key
@@ -69,10 +69,10 @@ class RedisFrontier(Claiming):
         valkey = Valkey(known, library().text)
         try:
             await valkey.start(options.patience_s)
-            made = await found_or_made(valkey, crawl, options.shards, virtual=virtual)
+            made = await found_or_made(valkey, crawl, options)
             divided = Shards(crawl, made.shards)
             anchors = await asyncio.gather(
-                *(_open_shard(valkey, divided, shard, policy, made.cycle) for shard in range(made.shards))
+                *(_open_shard(valkey, divided, shard, policy, made) for shard in range(made.shards))
             )
             timeline: EngineTimeline = VirtualTimeline(clock, anchors) if virtual else RemoteTimeline(clock)
             plain = PlainValkey(known, library().text, options.patience_s)
@@ -325,9 +325,9 @@ class RedisFrontier(Claiming):
         return int(reply[1])
 
 
-async def _open_shard(valkey: Valkey, shards: Shards, shard: int, policy: Policy, cycle: int) -> bytes:
+async def _open_shard(valkey: Valkey, shards: Shards, shard: int, policy: Policy, made: Crawl) -> bytes:
     """Write the rules into a shard; answers its anchor, if it has one."""
-    version, text = packed(policy, shard, shards.count)
+    version, text = packed(policy, shard, shards.count, compact=made.compact)
     key = shards.keys[shard]
-    reply = await valkey.do(key, "FCALL", library().function("open"), 1, key, version, text, cycle)
+    reply = await valkey.do(key, "FCALL", library().function("open"), 1, key, version, text, made.cycle)
     return bytes(reply[1])

@@ -78,7 +78,7 @@ async def import_into(
             anchor = Anchor(clock.boot_id(), wall - clock.steady_ms(), wall, wall, 0)
             timeline = VirtualTimeline(clock, [msgspec.json.encode(anchor)])
         for shard, key in enumerate(shards.keys):
-            version, text = packed(policy, shard, shards.count)
+            version, text = packed(policy, shard, shards.count, compact=options.compact)
             await valkey.do(key, "FCALL", library().function("open"), 1, key, version, text, crawl.cycle)
         arrival = _Arrival(Caller(valkey, shards, timeline, 0), crawl, policy)
         await arrival.run(rows)
@@ -100,6 +100,7 @@ async def _begin(valkey: Valkey, name: str, crawl: CrawlRow, options: Opening) -
     made = {
         "format": IMPORTING,
         "shards": options.shards,
+        "compact": "1" if options.compact else "0",
         "secret": crawl.secret,
         "clock": "virtual" if options.virtual else "engine",
         "cycle": crawl.cycle,

@@ -12,9 +12,9 @@ from hashlib import sha256
 from importlib.resources import files
 
 _FILES = (
-    "arithmetic", "policy", "packed", "shard", "urls", "bundles", "queue", "returning", "hosts", "shelves", "traps",
-    "links", "admit", "settle", "lending", "promoting", "claim", "upkeep", "orders", "forgetting", "spilling", "tell",
-    "census", "moving",
+    "arithmetic", "policy", "packed", "shard", "known", "urls", "bundles", "queue", "returning", "hosts", "shelves",
+    "traps", "links", "admit", "settle", "lending", "promoting", "claim", "upkeep", "orders", "forgetting", "spilling",
+    "tell", "census", "moving",
 )  # fmt: skip
 _GLOBALS = (
     "local redis, math, string, table, struct, bit, cmsgpack, cjson = "

@@ -12,7 +12,7 @@ from nephila.model.errors import FrontierError
 from .library import library
 from .shards import DEFAULT_SHARDS, MOST_SHARDS, crawl_key
 
-FORMAT = b"2"
+FORMAT = b"3"
 IMPORTING = b"1, imported in part"
 """The format of a crawl that an import has not come to the end of: nobody opens it."""
 
@@ -23,6 +23,8 @@ class Opening:
 
     shards: int = DEFAULT_SHARDS
     """Counts at its first opening only: what it was made with stays."""
+    compact: bool = False
+    """So does this: a known URL takes half the room, and less is noted of it (`lua/known.lua`)."""
     replicas: int = 0
     """So many must have a claim or a settle before it is answered; 0 for a server without replicas."""
     virtual: bool = False
@@ -45,19 +47,22 @@ class Crawl:
     """What a crawl was made with, for good."""
 
     shards: int
+    compact: bool
     secret: int
     virtual: bool
     cycle: int
 
 
-async def found_or_made(valkey: Valkey, name: str, shards: int, *, virtual: bool) -> Crawl:
+async def found_or_made(valkey: Valkey, name: str, options: Opening) -> Crawl:
     """The crawl of that name; raises `FrontierError` where it cannot be gone on with."""
+    shards, virtual = options.shards, options.virtual
     if not 1 <= shards <= MOST_SHARDS:
         raise FrontierError(f"a crawl cannot have {shards} shards", hint=f"1 to {MOST_SHARDS}")
     key = crawl_key(name, "crawl")
     wanted = {
         "format": FORMAT,
         "shards": str(shards).encode(),
+        "compact": b"1" if options.compact else b"0",
         "secret": secrets.token_bytes(8).hex().encode(),
         "clock": b"virtual" if virtual else b"engine",
         "cycle": b"1",
@@ -73,9 +78,10 @@ async def found_or_made(valkey: Valkey, name: str, shards: int, *, virtual: bool
         )
     if known["format"] != FORMAT:
         raise FrontierError(
-            f"the crawl {name} was made by another version of Nephila", hint="use that version, or another name"
+            f"the crawl {name} was made by another version of Nephila",
+            hint="use that version (its `nephila frontier export` takes it out, to be imported here), or another name",
         )
     if known["clock"] != wanted["clock"]:
         raise FrontierError(f"the crawl {name} was made for another clock ({known['clock'].decode()})")
     await valkey.do(key, "HSET", key, "functions", library().name)  # for workers that are not ours
-    return Crawl(int(known["shards"]), int(known["secret"], 16), virtual, int(known["cycle"]))
+    return Crawl(int(known["shards"]), known["compact"] == b"1", int(known["secret"], 16), virtual, int(known["cycle"]))

@@ -25,13 +25,14 @@ def _flip(seed: int) -> tuple[int, int]:
     return flip >> 32, flip & _HALF
 
 
-def rules_of(policy: Policy, shard: int, shards: int) -> dict[str, Any]:
+def rules_of(policy: Policy, shard: int, shards: int, *, compact: bool) -> dict[str, Any]:
     """All that the functions ask of the settings."""
     priority, budget, trapping, polite = policy.priority, policy.budget, policy.traps, policy.politeness
     seed = policy.random_seed
     return {
         "shard": shard,
         "shards": shards,
+        "compact": compact,
         "base_delay_ms": policy.base_delay_ms,
         "max_pages_per_host": policy.max_pages_per_host,
         "robots": policy.robots,
@@ -69,9 +70,9 @@ def rules_of(policy: Policy, shard: int, shards: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def packed(policy: Policy, shard: int, shards: int) -> tuple[str, bytes]:
+def packed(policy: Policy, shard: int, shards: int, *, compact: bool) -> tuple[str, bytes]:
     """The rules as they are stored with a shard, and a name for this version of them."""
-    text = msgspec.json.encode(rules_of(policy, shard, shards))
+    text = msgspec.json.encode(rules_of(policy, shard, shards, compact=compact))
     return xxh3_64_hexdigest(text), text
 
 

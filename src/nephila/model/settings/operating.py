@@ -24,6 +24,11 @@ class FleetSettings:
     )
     authorities: str = setting("", "PEM file of certificate authorities to trust beside the usual ones")
     shards: int = setting(256, "parts that the frontier is divided into, for good at its beginning", low=1, high=256)
+    compact: bool = setting(
+        False,
+        "known URLs take less memory, for good at the frontier's beginning: one new URL in some hundred thousand is "
+        "taken for known, and what waits keeps its place whoever links to it",
+    )
     wait_replicas: int = setting(
         0,
         "replicas that must have a claim or a settle before it counts; where the engine may lose its last second",

@@ -79,7 +79,7 @@ def import_fleet(file: Path, settings: Settings, clock: Clock) -> Moved:
                     await registry.add_to_scope(lines)
         finally:
             await state.close()
-        options = Opening(shards=settings.fleet.shards)
+        options = Opening(shards=settings.fleet.shards, compact=settings.fleet.compact)
         await import_into(servers, crawl, head, read_stream(file), policy_of(settings), clock, options)
 
     asyncio.run(put())

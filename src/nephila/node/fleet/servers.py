@@ -56,6 +56,7 @@ async def open_frontier(
         clock=clock,
         options=Opening(
             shards=settings.fleet.shards,
+            compact=settings.fleet.compact,
             replicas=settings.fleet.wait_replicas,
             joining=True,
             visiting=visiting,

@@ -3,6 +3,8 @@
 local BAND = 8 -- a waiting URL is given another place when its rank enters another band of so many
 local NO_LEVEL, HEAD, EACH = Links.NO_LEVEL, Links.HEAD, Links.EACH
 local byte, sub = string.byte, string.sub
+local ON_SHELF, SHELF_OUTSIDE, HAS_RECORD, DEEP = Known.ON_SHELF, Known.SHELF_OUTSIDE, Known.HAS_RECORD, Known.DEEP
+local WAITS, ENDED_BEFORE = Known.WAITS, Known.ENDED_BEFORE
 
 -- What is given with a call, in order
 function Admit.begin(args, at)
@@ -138,46 +140,60 @@ local function meet_record(host, record, candidate)
   return 0
 end
 
+-- Somebody wants what is parked. What is noted may be another URL's: then nothing is found, here and below.
+local function meet_on_shelf(host, candidate, kind, number, rank)
+  local bundle = Queue.holding(host, candidate.fp, kind, number)
+  local taken
+  if bundle and bundle.spilled then
+    taken = Spill.take(host, bundle, candidate, rank)
+  elseif bundle then
+    taken = Queue.take(host, bundle, candidate.fp)
+  end
+  if taken then
+    Shelves.fetch(host, taken, 0, candidate.depth)
+  end
+end
+
+-- What waits may deserve another place.
+local function meet_in_queue(host, candidate, kind, number, rank, depth)
+  local bundle = Queue.holding(host, candidate.fp, kind, number)
+  if bundle and bundle.spilled then
+    Spill.meet(host, bundle, candidate, rank, depth)
+  elseif bundle then
+    move(host, bundle, rank, candidate)
+  end
+end
+
 -- A link to what is known: most of them come to nothing but another rank. The bucket's key, what is noted, and where.
 local function meet_again(host, group, position, known_step, key, kind, before, depth, number, place)
   local from = HEAD + EACH * (position - 1)
   local its_depth, level, _, _, _, c1, c2, c3, c4 = byte(group.facts, from + 9, from + 17)
-  if kind == Urls.ON_SHELF then
+  if kind == ON_SHELF or kind == SHELF_OUTSIDE then
     if level == 0 then
-      local candidate = Links.read(group, position)
-      host = Shard.host(host.name)
-      local bundle = Queue.load(host, Urls.word(number))
-      local taken = bundle.spilled and Spill.take(host, bundle, candidate, before)
-      Shelves.fetch(host, taken or Queue.take(host, bundle, candidate.fp), 0, candidate.depth)
+      meet_on_shelf(Shard.host(host.name), Links.read(group, position), kind, number, before)
     end
     return 0
   end
   local rank = before
   if known_step then
-    rank = Policy.raised(known_step, rank, c1 * 16777216 + c2 * 65536 + c3 * 256 + c4)
+    rank = Policy.raised(known_step, rank, c1 * 16777216 + c2 * 65536 + c3 * 256 + c4, Known.UNIT)
     if rank ~= before then
-      Urls.note_rank(key, place, rank)
+      Known.note_rank(key, place, rank)
     end
   end
-  if kind == Urls.IN_QUEUE then
-    if level ~= NO_LEVEL or its_depth < depth or (rank ~= before and rank - rank % BAND ~= before - before % BAND) then
-      host = Shard.host(host.name)
-      local candidate = Links.read(group, position)
-      local bundle = Queue.load(host, Urls.word(number))
-      if bundle.spilled then
-        Spill.meet(host, bundle, candidate, rank, depth)
-        return 0
-      end
-      move(host, bundle, rank, candidate)
+  local nearer = its_depth < depth or (depth == DEEP and its_depth >= DEEP)
+  if kind ~= HAS_RECORD then
+    local other = rank ~= before and rank - rank % BAND ~= before - before % BAND and not X.rules.compact
+    if level ~= NO_LEVEL or nearer or other then
+      meet_in_queue(Shard.host(host.name), Links.read(group, position), kind, number, rank, depth)
     end
     return 0
   end
-  local state, cycle = math.floor(number / 16777216), number % 16777216
-  local returns = state >= Urls.DONE and cycle < X.cycle
-  if returns or level ~= NO_LEVEL or (state == Urls.QUEUED and its_depth < depth) then
+  if number == ENDED_BEFORE or level ~= NO_LEVEL or (number == WAITS and nearer) then
     host = Shard.host(host.name)
     local candidate = Links.read(group, position)
-    return meet_record(host, Urls.record(host, candidate.fp), candidate)
+    local record = Urls.record(host, candidate.fp)
+    return record and meet_record(host, record, candidate) or 0
   end
   return 0
 end
@@ -324,13 +340,13 @@ local function look_up(groups)
       keys[#keys + 1] = group.keys
     end
   end
-  Urls.fetch(keys)
+  Known.fetch(keys)
   Shard.read_domains(domains)
 end
 
 -- Add the candidates that are new, host by host. Answers added, known, cooling, and where the new ones are in each group.
 function Admit.all(groups, source)
-  local added, known, cooling, news, entry = 0, 0, 0, {}, Urls.entry
+  local added, known, cooling, news, entry = 0, 0, 0, {}, Known.entry
   X.via = source.via
   look_up(groups)
   for at, group in ipairs(groups) do
@@ -340,7 +356,7 @@ function Admit.all(groups, source)
       local from = HEAD + EACH * (position - 1)
       local kind, rank, depth, number, place
       if host then
-        kind, rank, depth, number, place = entry(keys[position], sub(facts, from + 1, from + 8))
+        kind, rank, depth, number, place = entry(host, keys[position], sub(facts, from + 1, from + 8))
       end
       if kind then
         known = known + 1
@@ -369,7 +385,7 @@ local function renew(groups, changed)
       at = at + 1
       local said = changed[tostring(at)]
       local host, fp = said and Shard.host(group.name), said and Links.fingerprint(group, position)
-      if host and Urls.has_record(host, fp) then
+      if host and Known.has_record(host, fp) then
         local record = Urls.record(host, fp)
         if record.state == Urls.DONE and record.settled < said and Urls.cooling_s(record) <= 0 then
           Hosts.wake(host, { Queue.requeue(host, record) })

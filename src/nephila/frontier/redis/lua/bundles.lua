@@ -40,6 +40,38 @@ function Queue.load(host, number)
   return raw and Queue.decode(host, number, raw) or nil
 end
 
+-- The bundle that holds a URL of which that is noted (kind and number), or the stub of its chunk; nil where there is none:
+-- then what is noted is another URL's. What is noted are the last bits of a number, or nothing: few or all are looked through.
+function Queue.holding(host, fingerprint, kind, noted)
+  local numbers, found = Known.numbers(host, kind, noted), nil
+  local outside = kind == Known.QUEUE_OUTSIDE or kind == Known.SHELF_OUTSIDE
+  local function is_it(raw)
+    if outside then
+      return raw:byte(1) == 2
+    end
+    return raw:byte(1) ~= 2 and raw:find(fingerprint, 1, true)
+  end
+  for first = 1, numbers and #numbers or 0, 1000 do
+    local last = math.min(first + 999, #numbers)
+    for at, raw in ipairs(redis.call('HMGET', bundle_key(host), unpack(numbers, first, last))) do
+      if raw and is_it(raw) then
+        return Queue.decode(host, numbers[first + at - 1], raw)
+      end
+    end
+  end
+  local cursor = not numbers and '0'
+  while cursor and not found do
+    local step = redis.call('HSCAN', bundle_key(host), cursor, 'COUNT', 100)
+    for at = 1, #step[2], 2 do
+      if is_it(step[2][at + 1]) then
+        return Queue.decode(host, step[2][at], step[2][at + 1])
+      end
+    end
+    cursor = step[1] ~= '0' and step[1]
+  end
+  return nil
+end
+
 function Queue.number_in(member)
   return string.format('%.0f', struct.unpack('>I4', member:sub(-4)))
 end
@@ -140,7 +172,7 @@ end
 
 -- The rank of a URL in a bundle.
 function Queue.rank_of(host, url)
-  local _, rank = Urls.read(Urls.where(host, url.fp))
+  local _, rank = Known.where(host, url.fp)
   return rank
 end
 

@@ -298,11 +298,12 @@ end
 local function find_ranks(host, urls)
   local names = {}
   for at, url in ipairs(urls) do
-    names[at] = url.fp:sub(1, 8)
+    names[at] = url.fp
   end
-  for at, note in ipairs(Urls.where_all(host, names)) do
-    local _, rank = Urls.read(note)
-    urls[at].rank = rank
+  Known.read_all(host, names)
+  for _, url in ipairs(urls) do
+    local _, rank = Known.where(host, url.fp)
+    url.rank = rank
   end
 end
 
@@ -339,12 +340,12 @@ local function lease_host(host, lane)
     host.robots = host.robots + redis.call('HSET', X.P .. 'rb:' .. host.name, found, entry)
     return Claim.make(host, { Claim.robots_task(host, found) }, found, {}, 0)
   end
-  local tasks, fingerprints = {}, {}
+  local tasks, fingerprints, numbers = {}, {}, {}
   find_ranks(host, found)
   for at, url in ipairs(found) do
-    tasks[at], fingerprints[at] = Claim.page_task(host, url), url.fp
+    tasks[at], fingerprints[at], numbers[at] = Claim.page_task(host, url), url.fp, url.asked and '' or url.bundle.number
   end
-  return Claim.make(host, tasks, '', fingerprints, known and known[2] or 0)
+  return Claim.make(host, tasks, '', fingerprints, known and known[2] or 0, numbers)
 end
 
 -- ARGV: clock, hosts, lease_ms, worker, request, again, holder, header

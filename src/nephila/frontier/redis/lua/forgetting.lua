@@ -14,7 +14,7 @@ function Orders.forget(keys, args)
   end
   for at = 3, #args, 2 do
     local host = Shard.host(args[at])
-    if host and Urls.has_record(host, args[at + 1]) then
+    if host and Known.has_record(host, args[at + 1]) then
       local record = Urls.record(host, args[at + 1])
       if record.status ~= 0 and not Urls.is_pending(host, record) then
         record.digest, record.etag, record.last_modified = '', '', ''

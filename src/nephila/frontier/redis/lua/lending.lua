@@ -1,6 +1,6 @@
 -- Leases: what is kept of one, and what its holder is told.
 
--- Leases: host, expires_at, origin, fingerprints, holder, request
+-- Leases: host, expires_at, origin, fingerprints, holder, request, the number of the bundle of each (empty: it has a record)
 
 function Claim.lease_of(token)
   local raw = redis.call('HGET', X.P .. 'lease', token)
@@ -21,6 +21,17 @@ function Claim.is_leased(host, fingerprint)
     end
   end
   return false
+end
+
+-- The bundle that a leased URL without a record is in.
+function Claim.bundle_of(host, lease, fingerprint, kind, noted)
+  for at, fp in ipairs(lease[4]) do
+    local bundle = fp == fingerprint and Queue.load(host, lease[7][at])
+    if bundle and not bundle.spilled and Queue.find(bundle, fingerprint) then
+      return bundle
+    end
+  end
+  return Queue.holding(host, fingerprint, kind, noted)
 end
 
 -- What a caller is told of a lease
@@ -49,13 +60,13 @@ function Claim.told(host, token, lease, tasks, rules_at)
   }
 end
 
-function Claim.make(host, tasks, origin, fingerprints, rules_at)
+function Claim.make(host, tasks, origin, fingerprints, rules_at, numbers)
   X.tokens = X.tokens + 1
   local token = X.tokens * X.rules.shards + X.rules.shard
   local name = string.format('%.0f', token)
   Hosts.leave(host)
   host.token = token
-  local lease = { host.name, X.now + X.lease_ms, origin, fingerprints, X.holder, X.request }
+  local lease = { host.name, X.now + X.lease_ms, origin, fingerprints, X.holder, X.request, numbers or {} }
   redis.call('HSET', X.P .. 'lease', name, cmsgpack.pack(lease))
   redis.call('ZADD', X.P .. 'lends', string.format('%.0f', lease[2]), name)
   table.insert(X.granted, name)
@@ -97,13 +108,15 @@ end
 
 -- A URL that waits in its host's queue, as a claim sees it.
 function Claim.url_at(host, fingerprint)
-  local kind, _, _, number = Urls.read(Urls.where(host, fingerprint))
-  local record = nil
-  if kind == Urls.HAS_RECORD then
-    record = Urls.record(host, fingerprint)
-    number = record.bundle
+  local kind, _, _, number = Known.where(host, fingerprint)
+  local record = kind == Known.HAS_RECORD and Urls.record(host, fingerprint) or nil
+  local bundle
+  if record then
+    bundle = Queue.load(host, string.format('%.0f', record.bundle))
+  else
+    bundle = Queue.holding(host, fingerprint, kind, number)
   end
-  local url = Queue.find(Queue.load(host, string.format('%.0f', number)), fingerprint)
+  local url = Queue.find(bundle, fingerprint)
   url.record = record
   url.url = Urls.spell(host, record and record.tail or url.tail)
   return url

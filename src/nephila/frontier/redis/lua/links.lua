@@ -77,28 +77,29 @@ end
 function Links.note(host, group, positions, first, last, note)
   if not group.keys then -- the host is new
     Links.look_up(host, group)
-    Urls.fetch({ group.keys })
+    Known.fetch({ group.keys })
   end
   local keys, facts, parts, order = group.keys, group.facts, {}, {}
+  local low, high = Known.part(host)
   for at = first, last do
     local position = positions[at]
     local key, from = keys[position], HEAD + EACH * (position - 1)
     local entries = parts[key]
     if entries == nil then
-      parts[key] = { sub(facts, from + 1, from + 8) }
+      parts[key] = { sub(facts, from + low, from + high) }
       order[#order + 1] = key
     else
-      entries[#entries + 1] = sub(facts, from + 1, from + 8)
+      entries[#entries + 1] = sub(facts, from + low, from + high)
     end
   end
   for _, key in ipairs(order) do
-    Urls.add(key, table.concat(parts[key], note) .. note)
+    Known.add(host, key, table.concat(parts[key], note) .. note)
   end
 end
 
 -- Find out in which buckets a group's candidates would be known.
 function Links.look_up(host, group)
-  group.keys = Urls.keys_of(host, group.facts, HEAD, EACH, group.count)
+  group.keys = Known.buckets_of(host, group.facts, HEAD, EACH, group.count)
 end
 
 -- How a candidate is spelled behind its host, and its fingerprint.

@@ -292,7 +292,7 @@ function Load.record(told, raw)
     record[field] = value
   end
   record.digest = raw:sub(21)
-  Urls.came(host, 1)
+  Known.came(host, 1)
   Urls.enter(host, record, COUNTED[told.state])
   if told.state == 'queued' then
     local url = {

@@ -103,7 +103,7 @@ function Orders.bring_back(keys, args)
   local count = 0
   for at = 4, #args, 2 do
     local host = Shard.host(args[at])
-    if host and Urls.has_record(host, args[at + 1]) then
+    if host and Known.has_record(host, args[at + 1]) then
       local record = Urls.record(host, args[at + 1])
       local wanted = args[2] == 'dead' and record.state == Urls.DEAD or args[2] == 'any' and record.state ~= Urls.QUEUED
       if wanted then

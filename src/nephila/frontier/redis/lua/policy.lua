@@ -152,14 +152,15 @@ function Policy.first_rank(step, chance)
   return math.floor((entry_of(part_cash(step)) + chance) / 4294967296)
 end
 
-function Policy.raised(step, rank, chance)
+-- `unit`: ranks are kept in steps of so many.
+function Policy.raised(step, rank, chance, unit)
   step = step < 0 and 0 or step > LAST_STEP and LAST_STEP or step
   local entry = entries[step * RANKS + rank]
   if entry == nil then
     entry = entry_of(CASH[rank] + part_cash(step))
     entries[step * RANKS + rank] = entry
   end
-  return math.floor((entry + chance) / 4294967296)
+  return math.floor((entry + chance * unit) / (4294967296 * unit)) * unit
 end
 
 function Policy.kept(rank, weight, chance)

@@ -198,19 +198,19 @@ local function put(host, urls, prefix, place)
     local number = host.next_bundle
     host.next_bundle = number + 1
     local parts, one, begins = {}, urls[first], 0
-    local kind, depth = prefix == '' and Urls.IN_QUEUE or Urls.ON_SHELF, place:byte(5)
+    local kind, depth = prefix == '' and Known.IN_QUEUE or Known.ON_SHELF, place:byte(5)
     for at = first, math.min(first + MOST - 1, #urls) do
       local url = urls[at]
       parts[#parts + 1], begins = Queue.item(url, one.tail, begins)
       if not url.asked then
-        Urls.note(host, url.fp, kind, url.rank or Queue.rank_of(host, url), depth, number)
+        Known.note(host, url.fp, kind, url.rank or Queue.rank_of(host, url), depth, number)
       end
     end
     if one.is_new then
-      Urls.came(host, #parts)
+      Known.came(host, #parts)
     end
     local bundle = {
-      number = Urls.word(number), member = prefix .. place .. struct.pack('>I4', number),
+      number = Known.word(number), member = prefix .. place .. struct.pack('>I4', number),
       asked = one.asked and 1 or 0, hops = one.hops, admitted = one.admitted, cycle = one.cycle, via = one.via,
       items = table.concat(parts), base = one.tail,
     }
@@ -230,10 +230,10 @@ function Queue.enqueue_new(host, group, positions, rank, lane, step)
   for first = 1, #positions, MOST do
     local number, last = host.next_bundle, math.min(first + MOST - 1, #positions)
     host.next_bundle = number + 1
-    Links.note(host, group, positions, first, last, Urls.pack(Urls.IN_QUEUE, rank, depth, number))
-    Urls.came(host, last - first + 1)
+    Links.note(host, group, positions, first, last, Known.pack(Known.IN_QUEUE, rank, depth, number))
+    Known.came(host, last - first + 1)
     local bundle = {
-      number = Urls.word(number), member = place .. struct.pack('>I4', number), asked = 0, hops = hops, admitted =
+      number = Known.word(number), member = place .. struct.pack('>I4', number), asked = 0, hops = hops, admitted =
       X.wall_s, cycle = X.cycle, via = X.via, items = Links.items(group, positions, first, last), base = group.base,
     }
     Queue.save(host, bundle)

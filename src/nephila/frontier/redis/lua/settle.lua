@@ -319,11 +319,10 @@ local function is_its_to_settle(host, lease, settlements)
       return false
     else
       left[one.fp] = nil
-      local kind, rank, _, number = Urls.read(Urls.where(host, one.fp))
-      if kind == Urls.HAS_RECORD then
-        one.record = Urls.record(host, one.fp)
-      else
-        local bundle = Queue.load(host, string.format('%.0f', number))
+      local kind, rank, _, number = Known.where(host, one.fp)
+      one.record = kind == Known.HAS_RECORD and Urls.record(host, one.fp)
+      if not one.record then
+        local bundle = Claim.bundle_of(host, lease, one.fp, kind, number)
         local url = Queue.find(bundle, one.fp)
         url.rank = rank
         one.record = Urls.new_record(url)
@@ -443,6 +442,7 @@ function Settle.call(keys, args)
       for at, fp in ipairs(lease[4]) do
         if fp == one.fp then
           table.remove(lease[4], at)
+          table.remove(lease[7], at)
           break
         end
       end

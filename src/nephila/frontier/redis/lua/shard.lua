@@ -5,7 +5,7 @@
 --   meta           hash: rules, version, cycle, sweep, mean rank, draws, tokens, clock
 --   count          hash: counters
 --   hosts, domains hash: name -> packed record
---   u:HOST:N       string: for each URL 8 bytes of its fingerprint and what is noted of it (7 bytes, see urls.lua)
+--   known          hash: buckets of the URLs of a host, and what is noted of each (known.lua)
 --   q:HOST         hash: number -> bundle: URLs that were found together, packed
 --   z:HOST         sorted set (all of one score): place (or shelf and place) and number of each bundle
 --   r:HOST         hash: fingerprint -> record of a URL that was asked for
@@ -54,6 +54,7 @@ function Shard.open(name, clock)
     rules_cache[P] = cached
   end
   X.rules = cached.rules
+  Known.open(X.rules.compact)
   if clock == '' then
     local time = redis.call('TIME')
     local moment = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -303,7 +304,7 @@ end
 
 -- Write back what has changed.
 function Shard.close()
-  Urls.close()
+  Known.close()
   local hosts, domains = {}, {}
   for name, host in pairs(X.hosts) do
     local raw = changed_host(host)

@@ -153,6 +153,14 @@ local function count_outside(host, member, by)
   Shard.count('spilled', by)
 end
 
+local function read_notes(host, urls)
+  local names = {}
+  for position, url in ipairs(urls) do
+    names[position] = url.fp
+  end
+  Known.read_all(host, names)
+end
+
 -- Bundles that were picked, and are kept outside by now, leave. Answers whether the chunk is known, and its URLs.
 -- ARGV: clock, host, id, when they were picked, then number and SHA-1 of what is stored, for each
 function Spill.out(keys, args)
@@ -171,14 +179,12 @@ function Spill.out(keys, args)
     if raw and redis.sha1hex(raw) == args[at + 1] then
       local bundle = Queue.decode(host, args[at], raw)
       if may_leave(bundle, leased) then
-        local urls, names = Queue.items(bundle), {}
-        for position, url in ipairs(urls) do
-          names[position] = url.fp:sub(1, 8)
-        end
-        local notes = Urls.where_all(host, names)
-        for position, name in ipairs(names) do
-          local kind, rank, depth = Urls.read(notes[position])
-          Urls.note(host, name, kind, rank, depth, number)
+        local urls = Queue.items(bundle)
+        read_notes(host, urls)
+        for _, url in ipairs(urls) do
+          local kind, rank, depth = Known.where(host, url.fp)
+          kind = (kind == Known.IN_QUEUE or kind == Known.QUEUE_OUTSIDE) and Known.QUEUE_OUTSIDE or Known.SHELF_OUTSIDE
+          Known.note(host, url.fp, kind, rank, depth, number)
         end
         local age = Queue.age_of(bundle.admitted)
         stub.ages[age] = (stub.ages[age] or 0) + #urls
@@ -233,18 +239,12 @@ end
 
 -- The URLs of a stored bundle that still belong to the chunk of that number.
 function Spill.living(host, bundle, number)
-  local found, names, urls = {}, {}, Queue.items(bundle)
-  for position, url in ipairs(urls) do
-    names[position] = url.fp:sub(1, 8)
-  end
-  local notes = Urls.where_all(host, names)
-  for position, url in ipairs(urls) do
-    local note = notes[position]
-    local kind, rank, _, its_number
-    if note then
-      kind, rank, _, its_number = Urls.read(note)
-    end
-    if kind and kind ~= Urls.HAS_RECORD and its_number == number then
+  local found, urls = {}, Queue.items(bundle)
+  read_notes(host, urls)
+  for _, url in ipairs(urls) do
+    local kind, rank, _, noted = Known.where(host, url.fp)
+    local outside = kind == Known.QUEUE_OUTSIDE or kind == Known.SHELF_OUTSIDE
+    if outside and Known.names_chunk(noted, number) then
       url.rank = rank
       found[#found + 1] = url
     end
@@ -300,6 +300,9 @@ end
 -- One URL leaves a chunk for a place of its own; the copy that is kept outside counts no more.
 function Spill.take(host, stub, candidate, rank)
   local age = next(stub.ages)
+  if not age then
+    return nil -- of several that it may be, this is not the one: the other tells it when it comes back
+  end
   stub.ages[age] = stub.ages[age] > 1 and stub.ages[age] - 1 or nil
   stub.count = stub.count - 1
   save(host, stub)
@@ -325,6 +328,9 @@ function Spill.meet(host, stub, candidate, rank, depth)
     return
   end
   local url = Spill.take(host, stub, candidate, rank)
+  if not url then
+    return
+  end
   Hosts.wake(host, { Queue.enqueue(host, { url }, better, Policy.step_for(X.step, points), nearer, candidate.tie) })
 end
 

@@ -31,19 +31,24 @@ local NAMES = { [0] = 'queued', 'delayed', 'completed', 'dropped', 'dead_letter'
 -- What is known of a URL: an array; nil when it was never met; the chunk that it is in, where that is missing. `kept` has what
 -- was kept of the chunk, from `first` on.
 local function story(host, fingerprint, kept, first)
-  local note = Urls.where(host, fingerprint)
-  if not note then
+  local kind, rank, _, number = Known.where(host, fingerprint)
+  if not kind then
     return nil
   end
-  local kind, rank, _, number = Urls.read(note)
   local record, url, place, shelf, evidence = nil, nil, '', '', {}
-  if kind == Urls.HAS_RECORD then
+  if kind == Known.HAS_RECORD then
     record = Urls.record(host, fingerprint)
+    if not record then
+      return nil
+    end
     if record.bundle ~= 0 then
       place = Queue.place_in(Queue.load(host, string.format('%.0f', record.bundle)).member)
     end
   else
-    local bundle = Queue.load(host, string.format('%.0f', number))
+    local bundle = Queue.holding(host, fingerprint, kind, number)
+    if not bundle then
+      return nil
+    end
     if bundle.spilled then
       local id = bundle.id
       bundle = kept and Spill.found(host, kept, first, fingerprint)
