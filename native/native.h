@@ -18,6 +18,7 @@ extern PyMethodDef nephila_clock_methods[];
 extern PyMethodDef nephila_digests_methods[];
 extern PyMethodDef nephila_files_methods[];
 extern PyMethodDef nephila_frontier_methods[];
+extern PyMethodDef nephila_groups_methods[];
 extern PyMethodDef nephila_near_methods[];
 extern PyMethodDef nephila_head_methods[];
 extern PyMethodDef nephila_nouns_methods[];

@@ -21,6 +21,10 @@ def steady_ms() -> int: ...
 
 def file_size(name: bytes) -> int: ...
 
+# groups.c; its twin in nephila/frontier/redis/asking.py
+
+def pack_group(host: str, candidates: Sequence[Candidate], seed: int, salt: int | None) -> tuple[bytes, bytes]: ...
+
 # frontier.c; twins in nephila/frontier/embedded/links.py
 
 def link_keys(

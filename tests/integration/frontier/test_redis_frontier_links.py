@@ -15,7 +15,7 @@ from nephila.frontier.redis.opening import Opening
 from nephila.interfaces.frontier import Admission
 from nephila.model.outcome import Done, Release, Settlement
 from nephila.model.record import RecordRef, SegmentId
-from nephila.model.task import Candidate, Level, Pace
+from nephila.model.task import Candidate, Lease, Level, Pace
 from nephila.node.clock import SystemClock
 from nephila.testing.contracts.frontier import addresses
 from nephila.testing.contracts.frontier_policy import Options
@@ -125,5 +125,33 @@ def test_what_a_crawl_was_made_with_stays(names: list[str]) -> None:
             frontier = await opened(names, "for-good", compact=compact)
             assert (await frontier.admit(urls)).added == (500 if compact else 0)
             await frontier.close()
+
+    asyncio.run(run())
+
+
+def test_pages_that_are_settled_at_once_bring_each_link_once(names: list[str]) -> None:
+    """F2, F5, N1: their links to one shard go there in one call; each page is told what was new of its own."""
+    pages = [f"https://page-{number}.test/" for number in range(12)]
+    links = [Candidate(one, 1) for one in addresses(*(f"https://linked-{number}.test/" for number in range(20)))]
+
+    async def run() -> None:
+        policy, options = policy_for(Options(), robots=False), Opening(shards=3)
+        frontier = await RedisFrontier.open(names, "at-once", policy, worker="w1", clock=SystemClock(), options=options)
+        await frontier.admit([Candidate(one, 0, Level.IMMEDIATE) for one in addresses(*pages)])
+        leases: list[Lease] = []
+        while len(leases) < len(pages):  # shards are asked for as many each
+            leases += await frontier.claim(len(pages) - len(leases), 60)
+        done = Done(RecordRef(SegmentId("segment"), 0, 90, 100), 200, b"d" * 32, outlinks=len(links))
+        told = await asyncio.gather(
+            *(
+                frontier.settle(lease.token, [Settlement(lease.tasks[0], done, links)], Release(0, Pace(0)))
+                for lease in leases
+            )
+        )
+        assert all(one.accepted for one in told)
+        assert sum(one.admission.added for one in told) == len(links)
+        assert {one.admission.added + one.admission.known for one in told} == {len(links)}
+        assert (await frontier.look()).urls == len(pages) + len(links)
+        await frontier.close()
 
     asyncio.run(run())

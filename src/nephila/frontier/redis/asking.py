@@ -1,6 +1,7 @@
 """What is asked of a shard, in words that its functions read: candidates, refusals, settlements as arguments.
 
-Candidates are packed, all of a host together, because a page brings eighty of them; the rest is MessagePack.
+Candidates are packed, all of a host together, because a page brings eighty of them; the rest is MessagePack. Packing
+them is written in C too (`native/groups.c`), which is used where it was built; what stands here is what it does.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from nephila.model.outcome import (
 )
 from nephila.model.policy import Tier
 from nephila.model.task import Candidate, PageTask, Refusal
+from nephila.native import AVAILABLE, native
 from nephila.urls import Address, Fingerprint
 
 from .shards import Shards, domain_of, host_of_origin
@@ -39,6 +41,10 @@ NO_LEVEL = 255
 _GROUP = struct.Struct(">4sH")
 _CANDIDATE = struct.Struct(">8sBBBhI4sI")
 _LONG = struct.Struct(">H")
+_ALIKE = 1 << 15
+"""Beside the length of the base: all candidates of the group have the same depth, class, hops and bonus."""
+_KIND = slice(8, 13)
+"""Where these are in the facts of a candidate."""
 _SHARED = 255
 """Bytes of the base that a tail may begin with; and a rest that is as long says its length in two bytes more."""
 _HOMES = frozenset({b"s/", b"h/"})
@@ -75,28 +81,32 @@ def tail_of(host: str, url: str) -> bytes:
     return b"=" + url.encode()
 
 
-def once(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Each URL once, with what is best of those that name it: the least depth, the most urgent class."""
-    found: dict[tuple[str, bytes], Candidate] = {}
+def divided(
+    shards: Shards, candidates: Sequence[Candidate], refused: Sequence[Refusal]
+) -> tuple[dict[int, Asked], int]:
+    """Candidates by shard and host, each URL once, and refusals by shard; and how many candidates were of a URL twice.
+
+    Of two for one URL, what is best of both: the least depth, the most urgent class.
+    """
+    hosts: dict[str, dict[bytes, Candidate]] = {}
+    twice = 0
     for candidate in candidates:
-        name = (candidate.address.host, candidate.address.fingerprint)
-        one = found.setdefault(name, candidate)
-        if one is not candidate:
+        _, host, _, name = candidate[0]
+        group = hosts.get(host)
+        if group is None:
+            hosts[host] = {name: candidate}
+        elif name not in group:
+            group[name] = candidate
+        else:
+            one, twice = group[name], twice + 1
             levels = [level for level in (one.level, candidate.level) if level is not None]
-            found[name] = one._replace(depth=min(one.depth, candidate.depth), level=min(levels, default=None))
-    return list(found.values())
-
-
-def divided(shards: Shards, candidates: Sequence[Candidate], refused: Sequence[Refusal]) -> dict[int, Asked]:
-    """Candidates by shard and host, refusals by shard."""
+            group[name] = one._replace(depth=min(one.depth, candidate.depth), level=min(levels, default=None))
     found: dict[int, Asked] = {}
-    for candidate in candidates:
-        host = candidate.address.host
-        asked = found.setdefault(shards.of_host(host), Asked())
-        asked.groups.setdefault(host, []).append(candidate)
+    for host, group in hosts.items():
+        found.setdefault(shards.of_host(host), Asked()).groups[host] = list(group.values())
     for refusal in refused:
         found.setdefault(shards.of_host(refusal.address.host), Asked()).refused.append(refusal)
-    return found
+    return found, twice
 
 
 def group_args(groups: Mapping[str, Sequence[Candidate]], seed: int, salt: int | None) -> Args:
@@ -107,30 +117,41 @@ def group_args(groups: Mapping[str, Sequence[Candidate]], seed: int, salt: int |
     nothing is drawn.
     """
     args: Args = []
-    pack, tie_seed = _CANDIDATE.pack, seed & 0xFFFF_FFFF
     for host, candidates in groups.items():
-        name = host.encode()
-        tails = [tail_of(host, candidate.address.url) for candidate in candidates]
-        base = tails[len(tails) // 2]  # what stands in the middle of a page is like most of it; menus come first
-        facts, items, begin = [_GROUP.pack(xxh32_digest(name, tie_seed), len(base))], [base], len(base)
-        for (address, depth, level, hops, bonus), tail in zip(candidates, tails, strict=True):
-            facts.append(
-                pack(
-                    address.fingerprint[:8],
-                    min(depth, 255),
-                    NO_LEVEL if level is None else level,
-                    min(hops, 255),
-                    bonus,
-                    0 if salt is None else ranks.chance_of(address.key.encode(), salt),
-                    xxh32_digest(name + tail, tie_seed),
-                    begin,
-                )
-            )
-            item = _item(address.fingerprint, base, tail)
-            items.append(item)
-            begin += len(item)
-        args += (name, domain_of(host), b"".join(facts), b"".join(items))
+        args += (host, domain_of(host), *pack_group(host, candidates, seed & 0xFFFF_FFFF, salt))
     return args
+
+
+def plain_pack_group(host: str, candidates: Sequence[Candidate], seed: int, salt: int | None) -> tuple[bytes, bytes]:
+    """Facts and items of a host's candidates."""
+    name, pack = host.encode(), _CANDIDATE.pack
+    tails = [tail_of(host, candidate.address.url) for candidate in candidates]
+    base = tails[len(tails) // 2]  # what stands in the middle of a page is like most of it; menus come first
+    facts: list[bytes] = []
+    items, begin = [base], len(base)
+    for (address, depth, level, hops, bonus), tail in zip(candidates, tails, strict=True):
+        facts.append(
+            pack(
+                address.fingerprint[:8],
+                min(depth, 255),
+                NO_LEVEL if level is None else level,
+                min(hops, 255),
+                bonus,
+                0 if salt is None else ranks.chance_of(address.key.encode(), salt),
+                xxh32_digest(name + tail, seed),
+                begin,
+            )
+        )
+        item = _item(address.fingerprint, base, tail)
+        items.append(item)
+        begin += len(item)
+    alike = _ALIKE if len({fact[_KIND] for fact in facts}) == 1 else 0
+    return b"".join([_GROUP.pack(xxh32_digest(name, seed), len(base) | alike), *facts]), b"".join(items)
+
+
+pack_group: Callable[[str, Sequence[Candidate], int, int | None], tuple[bytes, bytes]] = (
+    native.pack_group if AVAILABLE else plain_pack_group
+)
 
 
 def _item(fingerprint: bytes, base: bytes, tail: bytes) -> bytes:
@@ -236,7 +257,6 @@ def _done(
         "outlinks": done.outlinks,
         "salt": salt_of(task, facts),
         "bit": domain_bit(domain_of(host)),
-        "pour_prefix": traps.pour_prefix(task.url),
         "found_on": traps.patterns(task.via) if task.via.startswith(root) else (),
         "abroad": 0,
     }
@@ -252,6 +272,12 @@ def _done(
             "recrawl_s": -1 if facts.recrawl_s is None else facts.recrawl_s,
         }
     return told
+
+
+def poured(url: str, candidates: Sequence[Candidate]) -> str:
+    """Which of a host's candidates a page pours out (T1): 0 or 1 for each, empty where it is none of them."""
+    prefix = traps.pour_prefix(url)
+    return "".join("01"[one.address.url.startswith(prefix)] for one in candidates) if prefix else ""
 
 
 def rules_told(learned: RulesLearned) -> dict[str, Any]:

@@ -12,15 +12,15 @@ from hashlib import sha256
 from importlib.resources import files
 
 _FILES = (
-    "arithmetic", "policy", "packed", "shard", "known", "urls", "bundles", "queue", "returning", "hosts", "shelves",
-    "traps", "links", "admit", "settle", "lending", "promoting", "claim", "upkeep", "orders", "forgetting", "spilling",
-    "tell", "census", "moving",
+    "arithmetic", "policy", "packed", "shard", "later", "known", "noting", "urls", "bundles", "queue", "returning",
+    "hosts", "shelves", "traps", "links", "meeting", "admit", "robots", "settle", "lending", "promoting", "claim",
+    "upkeep", "orders", "forgetting", "spilling", "tell", "census", "moving",
 )  # fmt: skip
 _GLOBALS = (
     "local redis, math, string, table, struct, bit, cmsgpack, cjson = "
     "redis, math, string, table, struct, bit, cmsgpack, cjson\n"
-    "local ipairs, pairs, tonumber, tostring, type, next, unpack, error = "
-    "ipairs, pairs, tonumber, tostring, type, next, unpack, error\n"
+    "local ipairs, pairs, tonumber, tostring, type, next, unpack, error, setmetatable = "
+    "ipairs, pairs, tonumber, tostring, type, next, unpack, error, setmetatable\n"
 )
 """Looked up once: a global of a function is behind two guarded tables."""
 _WRITING = {

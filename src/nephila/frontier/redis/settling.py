@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from xxhash import xxh32_digest
 
+from nephila.frontier.embedded.book import Policy
 from nephila.interfaces.frontier import NOWHERE, Admission, Found, Settled
 from nephila.interfaces.recrawl import History
 from nephila.model.errors import FrontierError
@@ -28,9 +29,11 @@ from nephila.urls import Fingerprint
 
 from . import asking
 from .asking import Args, Asked, Facts
-from .calling import request_id
+from .calling import Caller, request_id
 from .foundation import Foundation
+from .joining import Joining, Part
 from .shards import domain_of, host_of_origin
+from .view import RedisFrontierView
 
 _encode = msgspec.msgpack.encode
 
@@ -38,20 +41,23 @@ _encode = msgspec.msgpack.encode
 class Settling(Foundation):
     """Admission and settlement."""
 
+    def __init__(self, caller: Caller, policy: Policy, view: RedisFrontierView, worker: str, *, virtual: bool) -> None:
+        super().__init__(caller, policy, view, worker, virtual=virtual)
+        self._joining = Joining(self._admit_parts)
+
     async def admit(
         self, candidates: Sequence[Candidate], refused: Sequence[Refusal] = (), found: Found = NOWHERE
     ) -> Admission:
         """Add those that are new; each shard's part is one act."""
-        single = asking.once(candidates)
-        parts = asking.divided(self._shards, single, refused)
+        parts, twice = asking.divided(self._shards, candidates, refused)
         via = found.via
         source = asking.source_of() if via is None else asking.source_of(via.url, 0)
         changed = found.changed if self._policy.recrawl is not None else {}
         answers = await asyncio.gather(
-            *(self._admit_in(shard, asked, source, None, changed) for shard, asked in parts.items())
+            *(self._admit_in(shard, asked, source, changed) for shard, asked in parts.items())
         )
         await self._touched(parts)
-        total = Admission(0, len(candidates) - len(single))
+        total = Admission(0, twice)
         for answer in answers:
             total = _plus(total, answer)
         return total
@@ -61,10 +67,9 @@ class Settling(Foundation):
         shard: int,
         asked: Asked,
         source: dict[str, Any],
-        salt: int | None,
-        changed: Mapping[Fingerprint, int] | None = None,
+        changed: Mapping[Fingerprint, int],
     ) -> Admission:
-        groups = asking.group_args(asked.groups, self._policy.random_seed, salt)
+        groups = asking.group_args(asked.groups, self._policy.random_seed, None)
         refusals = asking.refusal_args(asked.refused)
         head: dict[str, Any] = {"groups": len(asked.groups), "refused": len(asked.refused), "source": source}
         if changed:
@@ -76,6 +81,25 @@ class Settling(Foundation):
         reply = await self._caller.with_patterns(shard, "admit", make)
         self._woken(shard)
         return Admission(reply[1], reply[2], reply[3], tuple(reply[4]))
+
+    def _part(self, asked: Asked, source: dict[str, Any], salt: int | None) -> Part:
+        groups = asking.group_args(asked.groups, self._policy.random_seed, salt)
+        return Part(asked, source, groups + asking.refusal_args(asked.refused))
+
+    async def _admit_parts(self, shard: int, parts: Sequence[Part]) -> list[Admission]:
+        """What several pages have for a shard."""
+        told = [
+            {"groups": len(part.asked.groups), "refused": len(part.asked.refused), "source": part.source}
+            for part in parts
+        ]
+        args = [word for part in parts for word in part.args]
+
+        def make(_: bool, patterns: dict[str, Any]) -> Args:
+            return [_encode({"parts": told, "patterns": patterns} if patterns else {"parts": told}), *args]
+
+        reply = await self._caller.with_patterns(shard, "admit", make)
+        self._woken(shard)
+        return [Admission(*one) for one in reply[1]]
 
     def _woken(self, shard: int) -> None:
         """There may be something to claim in a shard."""
@@ -159,17 +183,18 @@ class Settling(Foundation):
     async def _send_elsewhere(self, shard: int, host: str, settlement: Settlement, facts: dict[Any, Facts]) -> _Part:
         """Tell other shards what a settlement means for them, before it is made."""
         task, outcome = settlement.task, settlement.outcome
-        single = asking.once(settlement.links)
-        parts = asking.divided(self._shards, single, settlement.refused)
+        parts, twice = asking.divided(self._shards, settlement.links, settlement.refused)
         own = parts.pop(shard, Asked())
-        part = _Part(own, len(settlement.links) - len(single), list(parts))
+        part = _Part(own, twice, list(parts))
         source, salt = asking.source_of(task.url if isinstance(task, PageTask) else ""), None
         if isinstance(task, PageTask) and isinstance(outcome, Done) and parts:
             known = facts.get(task.fingerprint, Facts())
             wall_s = self.timeline.wall_s()
             source = asking.source_of_page(task, domain_of(host), outcome, len(settlement.links), known, wall_s)
             salt = source["salt"]
-        answers = await asyncio.gather(*(self._admit_in(other, asked, source, salt) for other, asked in parts.items()))
+        answers = await asyncio.gather(
+            *(self._joining.admit(other, self._part(asked, source, salt)) for other, asked in parts.items())
+        )
         for answer in answers:
             part.admission = _plus(part.admission, answer)
         if isinstance(outcome, RulesLearned | RulesMoved):
@@ -222,6 +247,7 @@ class Settling(Foundation):
                 if done:
                     salt = asking.salt_of(task, known)
                     one["outcome"]["abroad"] = part.admission.added
+                    one["outcome"]["poured"] = asking.poured(task.url, part.own.groups.get(host, ()))
                 args += (task.fingerprint, *((done.digest, done.text, done.shape) if done else (b"", b"", b"")))
             one |= {"groups": len(part.own.groups), "refused": len(part.own.refused)}
             args += asking.group_args(part.own.groups, self._policy.random_seed, salt)

@@ -1,10 +1,5 @@
 -- admit: add what is new, know what is known, remember what was refused.
 
-local BAND = 8 -- a waiting URL is given another place when its rank enters another band of so many
-local NO_LEVEL, HEAD, EACH = Links.NO_LEVEL, Links.HEAD, Links.EACH
-local byte, sub = string.byte, string.sub
-local ON_SHELF, SHELF_OUTSIDE, HAS_RECORD, DEEP = Known.ON_SHELF, Known.SHELF_OUTSIDE, Known.HAS_RECORD, Known.DEEP
-local WAITS, ENDED_BEFORE = Known.WAITS, Known.ENDED_BEFORE
 
 -- What is given with a call, in order
 function Admit.begin(args, at)
@@ -37,9 +32,12 @@ end
 -- Whether patterns of URLs are missing that may have to be parked: before anything is written.
 function Admit.lacks_patterns(groups)
   local lacking = false
-  Shard.glance_all(groups)
-  for _, group in ipairs(groups) do
-    local host = Shard.glance(group.name)
+  if groups[1] and groups[1].host == nil then
+    Shard.glance_all(groups)
+  end
+  for at = 1, #groups do
+    local group = groups[at]
+    local host = group.host or Shard.glance(group.name)
     if host and host.flagged > 0 then
       for _, tail in ipairs(Links.tails(group)) do
         lacking = Traps.lacks(host, tail) or lacking
@@ -81,121 +79,10 @@ function Admit.host_for(name, domain_name, tie)
   return host
 end
 
--- What a link from a source to a domain brings: steps for what is new and what is known, or nil.
+-- What a link from a source to something new of a domain brings, as a step, or nil.
 local function part_for(source, domain)
   local share = source.share
-  if not share then
-    return nil
-  end
-  if domain == source.domain then
-    return share[1], share[2]
-  end
-  return share[3], share[4]
-end
-
--- What is known
-
--- Give a waiting URL the place it deserves by now; what is leased stays as it was claimed.
-local function move(host, bundle, rank, candidate)
-  local lane, step, depth = Policy.read_place(bundle.member:sub(1, 9))
-  local nearer = math.min(depth, candidate.depth)
-  local points = Queue.score(host, rank, nearer, candidate.bonus)
-  local level = Policy.level_of(X.rules, points)
-  if candidate.level then
-    level, points = candidate.level, Policy.NOMINAL[candidate.level]
-  end
-  local new_lane = math.min(lane, Policy.lane_of(false, level))
-  local new_step = math.min(step, Policy.step_for(X.step, points))
-  if not (new_lane < lane or nearer < depth or new_step < step) or Claim.is_leased(host, candidate.fp) then
-    return
-  end
-  local taken = Queue.take(host, bundle, candidate.fp)
-  taken.rank = rank
-  local tie = taken.tail == candidate.tail and candidate.tie or Arith.tie(host.name .. taken.tail, X.rules.tie_seed)
-  Hosts.wake(host, { Queue.enqueue(host, { taken }, new_lane, new_step, nearer, tie) })
-end
-
--- A URL that was asked for is met again; 1 when it still cools.
-local function meet_record(host, record, candidate)
-  local urgent = candidate.level == 0
-  local returns = record.state >= Urls.DONE and record.cycle < X.cycle
-  if returns or (urgent and record.state ~= Urls.QUEUED) then
-    if Urls.cooling_s(record) > 0 and not urgent then
-      return 1
-    end
-    Hosts.wake(host, { Queue.requeue(host, record, candidate.level) })
-    return 0
-  end
-  local better = candidate.depth < record.depth or (candidate.level and candidate.level < record.level)
-  if record.state ~= Urls.QUEUED or not better or host.token ~= 0 then
-    return 0
-  end
-  Queue.take_record(host, record)
-  record.depth = math.min(record.depth, candidate.depth)
-  record.level = math.min(record.level, candidate.level or record.level)
-  local points = urgent and Policy.NOMINAL[record.level] or Queue.score(host, record.rank, record.depth, 0)
-  local place = Queue.enqueue_alone(host, record, points)
-  Urls.save(host, record)
-  Hosts.wake(host, { place })
-  return 0
-end
-
--- Somebody wants what is parked. What is noted may be another URL's: then nothing is found, here and below.
-local function meet_on_shelf(host, candidate, kind, number, rank)
-  local bundle = Queue.holding(host, candidate.fp, kind, number)
-  local taken
-  if bundle and bundle.spilled then
-    taken = Spill.take(host, bundle, candidate, rank)
-  elseif bundle then
-    taken = Queue.take(host, bundle, candidate.fp)
-  end
-  if taken then
-    Shelves.fetch(host, taken, 0, candidate.depth)
-  end
-end
-
--- What waits may deserve another place.
-local function meet_in_queue(host, candidate, kind, number, rank, depth)
-  local bundle = Queue.holding(host, candidate.fp, kind, number)
-  if bundle and bundle.spilled then
-    Spill.meet(host, bundle, candidate, rank, depth)
-  elseif bundle then
-    move(host, bundle, rank, candidate)
-  end
-end
-
--- A link to what is known: most of them come to nothing but another rank. The bucket's key, what is noted, and where.
-local function meet_again(host, group, position, known_step, key, kind, before, depth, number, place)
-  local from = HEAD + EACH * (position - 1)
-  local its_depth, level, _, _, _, c1, c2, c3, c4 = byte(group.facts, from + 9, from + 17)
-  if kind == ON_SHELF or kind == SHELF_OUTSIDE then
-    if level == 0 then
-      meet_on_shelf(Shard.host(host.name), Links.read(group, position), kind, number, before)
-    end
-    return 0
-  end
-  local rank = before
-  if known_step then
-    rank = Policy.raised(known_step, rank, c1 * 16777216 + c2 * 65536 + c3 * 256 + c4, Known.UNIT)
-    if rank ~= before then
-      Known.note_rank(key, place, rank)
-    end
-  end
-  local nearer = its_depth < depth or (depth == DEEP and its_depth >= DEEP)
-  if kind ~= HAS_RECORD then
-    local other = rank ~= before and rank - rank % BAND ~= before - before % BAND and not X.rules.compact
-    if level ~= NO_LEVEL or nearer or other then
-      meet_in_queue(Shard.host(host.name), Links.read(group, position), kind, number, rank, depth)
-    end
-    return 0
-  end
-  if number == ENDED_BEFORE or level ~= NO_LEVEL or (number == WAITS and nearer) then
-    host = Shard.host(host.name)
-    local candidate = Links.read(group, position)
-    local record = Urls.record(host, candidate.fp)
-    return record and meet_record(host, record, candidate) or 0
-  end
-  return 0
+  return share and share[domain == source.domain and 1 or 3]
 end
 
 -- What is new
@@ -244,14 +131,21 @@ end
 -- Positions by what their candidates have in common, in the order in which the kinds are met.
 local function by_kind(group, positions)
   local kinds, order = {}, {}
+  if #positions == 0 then
+    return kinds, order
+  end
+  if group.alike then
+    local alike = Links.kind(group, positions[1])
+    return { [alike] = positions }, { alike }
+  end
   for _, position in ipairs(positions) do
     local kind = Links.kind(group, position)
-    local alike = kinds[kind]
-    if alike == nil then
+    local same = kinds[kind]
+    if same == nil then
       kinds[kind] = { position }
       order[#order + 1] = kind
     else
-      alike[#alike + 1] = position
+      same[#same + 1] = position
     end
   end
   return kinds, order
@@ -299,7 +193,7 @@ local function is_newly_referred(group, source)
   if source.bit < 0 or group.domain == source.domain then
     return false
   end
-  local host = Shard.glance(group.name)
+  local host = group.host
   return not (host and Arith.has_bit(host[source.half], source.bit % 32))
 end
 
@@ -319,59 +213,72 @@ local function count_referrer(group, source)
   end
 end
 
-local function count_referrers(groups, source)
-  source.half = source.bit >= 32 and 'ref_hi' or 'ref_lo'
-  for _, group in ipairs(groups) do
-    if is_newly_referred(group, source) then
-      count_referrer(group, source)
+-- Read the hosts of groups, and the buckets that their candidates would be known in, all at once.
+local function look_up(groups)
+  local lists, count = {}, 0
+  if groups[1] and groups[1].host == nil then
+    Shard.glance_all(groups)
+  end
+  for at = 1, #groups do
+    local group = groups[at]
+    local host = X.hosts[group.name] or group.host or Shard.glance(group.name)
+    group.host = host
+    if host and not group.keys then
+      count = count + 1
+      lists[count] = Links.look_up(host, group)
     end
   end
+  Known.fetch(lists)
 end
 
--- Read the hosts of groups, their domains, and the buckets that their candidates would be known in, all at once.
-local function look_up(groups)
-  Shard.glance_all(groups)
-  local keys, domains = {}, {}
-  for at, group in ipairs(groups) do
-    local host = Shard.glance(group.name)
-    domains[at] = group.domain
-    if host then
-      Links.look_up(host, group)
-      keys[#keys + 1] = group.keys
+local EVERY = {} -- the positions 1 .. n, as they are asked for: those of a host that is new
+
+local function every(count)
+  local all = EVERY[count]
+  if not all then
+    all = {}
+    for at = 1, count do
+      all[at] = at
     end
+    EVERY[count] = all
   end
-  Known.fetch(keys)
-  Shard.read_domains(domains)
+  return all
 end
 
 -- Add the candidates that are new, host by host. Answers added, known, cooling, and where the new ones are in each group.
 function Admit.all(groups, source)
-  local added, known, cooling, news, entry = 0, 0, 0, {}, Known.entry
-  X.via = source.via
+  local added, known, cooling, news, domains = 0, 0, 0, {}, {}
+  X.via, source.half = source.via, source.bit >= 32 and 'ref_hi' or 'ref_lo'
   look_up(groups)
-  for at, group in ipairs(groups) do
-    local host, new, keys, facts = Shard.glance(group.name), {}, group.keys, group.facts
-    local _, known_step = part_for(source, group.domain)
-    for position = 1, group.count do
-      local from = HEAD + EACH * (position - 1)
-      local kind, rank, depth, number, place
-      if host then
-        kind, rank, depth, number, place = entry(host, keys[position], sub(facts, from + 1, from + 8))
-      end
-      if kind then
-        known = known + 1
-        local cools = meet_again(host, group, position, known_step, keys[position], kind, rank, depth, number, place)
-        cooling = cooling + cools
-      else
-        new[#new + 1] = position
-      end
+  local share = source.share
+  local inside = share and Policy.raising(share[2], Known.UNIT)
+  local abroad = share and Policy.raising(share[4], Known.UNIT)
+  for at = 1, #groups do
+    local group = groups[at]
+    if group.host then
+      local raising = group.domain == source.domain and inside or abroad
+      local new, met, cools = Admit.meet_all(group, raising)
+      news[at], known, cooling = new, known + met, cooling + cools
+    else
+      news[at] = every(group.count)
     end
-    news[at] = new
+    group.referred = is_newly_referred(group, source)
+    if group.referred or #news[at] > 0 then
+      domains[#domains + 1] = group.domain
+    end
   end
-  count_referrers(groups, source)
-  for at, group in ipairs(groups) do
+  if X.edits then
+    Known.apply()
+  end
+  Shard.read_domains(domains)
+  for at = 1, #groups do
+    if groups[at].referred then
+      count_referrer(groups[at], source)
+    end
+  end
+  for at = 1, #groups do
     if #news[at] > 0 then
-      added = added + admit_new(group, news[at], source)
+      added = added + admit_new(groups[at], news[at], source)
     end
   end
   return added, known, cooling, news
@@ -397,22 +304,45 @@ local function renew(groups, changed)
   return renewed
 end
 
--- ARGV: clock, header, groups of candidates, refusals
+-- What comes from one source.
+local function admit_part(part)
+  local source = part.source
+  if source.shared then
+    source.share = Policy.share(unpack(source.shared)) -- by a page of another shard
+  end
+  X.scores = {}
+  Admit.refuse(part.refusals, source.via)
+  return Admit.all(part.read, source)
+end
+
+-- ARGV: clock, header, groups of candidates, refusals; for each part, where the header has several
 function Admit.call(keys, args)
   Shard.open(keys[1], args[1])
-  local head = Shard.header(args[2])
+  local head, all = Shard.header(args[2]), {}
+  local parts = head.parts or { head }
   Admit.begin(args, 3)
-  local groups, refusals = Admit.read_groups(head.groups), Admit.read_refusals(head.refused)
+  for _, part in ipairs(parts) do
+    part.read, part.refusals = Admit.read_groups(part.groups), Admit.read_refusals(part.refused)
+    for _, group in ipairs(part.read) do
+      all[#all + 1] = group
+    end
+  end
   Traps.given(head.patterns)
-  if Admit.lacks_patterns(groups) then
+  if Admit.lacks_patterns(all) then
     return { 'PATTERNS', X.lacking }
   end
-  if head.source.shared then
-    head.source.share = Policy.share(unpack(head.source.shared)) -- by a page of another shard
+  if not head.parts then
+    local added, known, cooling = admit_part(head)
+    local renewed = head.changed and renew(head.read, head.changed) or {}
+    Shard.close()
+    return { 'OK', added, known, cooling, renewed }
   end
-  Admit.refuse(refusals, head.source.via)
-  local added, known, cooling = Admit.all(groups, head.source)
-  local renewed = head.changed and renew(groups, head.changed) or {}
+  look_up(all) -- of hosts that are new, and of what others of these parts make known, each part finds out by itself
+  local told = {}
+  for at, part in ipairs(parts) do
+    told[at] = { admit_part(part) }
+    told[at][4] = nil
+  end
   Shard.close()
-  return { 'OK', added, known, cooling, renewed }
+  return { 'OK', told }
 end

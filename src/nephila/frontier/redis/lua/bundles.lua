@@ -5,8 +5,34 @@
 -- the URLs were found on is kept as a tail, too, where it is of the same host. The items of a bundle change when a URL leaves it,
 -- and in no other way.
 
+-- A bundle is read once in a call, and written at its end, however many URLs leave it: `X.queues` has those of each host, and
+-- what comes into its sorted set and leaves it.
+
 local function bundle_key(host)
   return X.P .. 'q:' .. host.name
+end
+
+local function queue_of(host)
+  local name = host.name
+  local queue = X.queues[name]
+  if queue == nil then
+    queue = { name = name, got = {}, changed = false, comes = false, goes = false, ends = false }
+    X.queues[name] = queue
+  end
+  return queue
+end
+
+-- What is at hand of a host's bundles, by their numbers.
+local function at_hand(host)
+  return queue_of(host).got
+end
+
+local function with(list, value)
+  if list then
+    list[#list + 1] = value
+    return list
+  end
+  return { value }
 end
 
 local function place_in(member)
@@ -30,45 +56,63 @@ function Queue.decode(host, number, raw)
   end
   local _, member, hops, admitted, cycle, via, base, after = struct.unpack(HEAD, raw)
   return {
-    number = number, member = member, asked = kind, hops = hops, admitted = admitted, cycle = cycle,
-    via = Urls.spell(host, via), items = raw:sub(after), base = base, depth = false, level = false,
+    number = number, member = member, asked = kind, hops = hops, admitted = admitted, cycle = cycle, via_tail = via,
+    via = Urls.spell(host, via), items = raw:sub(after), base = base, depth = false, level = false, is_stored = true,
+    changed = false,
   }
 end
 
+-- A bundle by its number; nil when there is none (any more).
 function Queue.load(host, number)
-  local raw = redis.call('HGET', bundle_key(host), number)
-  return raw and Queue.decode(host, number, raw) or nil
+  local bundles = at_hand(host)
+  local bundle = bundles[number]
+  if bundle == nil then
+    local raw = redis.call('HGET', bundle_key(host), number)
+    bundle = raw and Queue.decode(host, number, raw)
+    bundles[number] = bundle
+  end
+  return bundle or nil
 end
 
 -- The bundle that holds a URL of which that is noted (kind and number), or the stub of its chunk; nil where there is none:
 -- then what is noted is another URL's. What is noted are the last bits of a number, or nothing: few or all are looked through.
 function Queue.holding(host, fingerprint, kind, noted)
-  local numbers, found = Known.numbers(host, kind, noted), nil
   local outside = kind == Known.QUEUE_OUTSIDE or kind == Known.SHELF_OUTSIDE
-  local function is_it(raw)
-    if outside then
-      return raw:byte(1) == 2
+  local function is_it(bundle)
+    if bundle and outside then
+      return bundle.spilled
     end
-    return raw:byte(1) ~= 2 and raw:find(fingerprint, 1, true)
+    return bundle and not bundle.spilled and bundle.items:find(fingerprint, 1, true)
   end
-  for first = 1, numbers and #numbers or 0, 1000 do
-    local last = math.min(first + 999, #numbers)
-    for at, raw in ipairs(redis.call('HMGET', bundle_key(host), unpack(numbers, first, last))) do
-      if raw and is_it(raw) then
-        return Queue.decode(host, numbers[first + at - 1], raw)
+  local numbers = Known.numbers(host, kind, noted)
+  if numbers then
+    for at = 1, #numbers do
+      local bundle = Queue.load(host, numbers[at])
+      if is_it(bundle) then
+        return bundle
       end
     end
+    return nil
   end
-  local cursor = not numbers and '0'
-  while cursor and not found do
+  local bundles, cursor = at_hand(host), '0'
+  for _, bundle in pairs(bundles) do
+    if is_it(bundle) then
+      return bundle
+    end
+  end
+  repeat
     local step = redis.call('HSCAN', bundle_key(host), cursor, 'COUNT', 100)
     for at = 1, #step[2], 2 do
-      if is_it(step[2][at + 1]) then
-        return Queue.decode(host, step[2][at], step[2][at + 1])
+      local number, raw = step[2][at], step[2][at + 1]
+      if bundles[number] == nil and (outside and raw:byte(1) == 2 or raw:find(fingerprint, 1, true)) then
+        bundles[number] = Queue.decode(host, number, raw)
+        if is_it(bundles[number]) then
+          return bundles[number]
+        end
       end
     end
-    cursor = step[1] ~= '0' and step[1]
-  end
+    cursor = step[1]
+  until cursor == '0'
   return nil
 end
 
@@ -78,15 +122,23 @@ end
 
 -- The bundles of members, in their order.
 function Queue.load_all(host, members)
-  local numbers = {}
+  local numbers, missing, bundles = {}, {}, at_hand(host)
   for at, member in ipairs(members) do
-    numbers[at] = Queue.number_in(member)
+    local number = Queue.number_in(member)
+    numbers[at] = number
+    if bundles[number] == nil then
+      missing[#missing + 1] = number
+    end
   end
-  local bundles = #numbers > 0 and redis.call('HMGET', bundle_key(host), unpack(numbers)) or {}
-  for at, raw in ipairs(bundles) do
-    bundles[at] = Queue.decode(host, numbers[at], raw)
+  if #missing > 0 then
+    for at, raw in ipairs(redis.call('HMGET', bundle_key(host), unpack(missing))) do
+      bundles[missing[at]] = Queue.decode(host, missing[at], raw)
+    end
   end
-  return bundles
+  for at, number in ipairs(numbers) do
+    numbers[at] = bundles[number]
+  end
+  return numbers
 end
 
 -- A URL as a tail of the host, where it is one.
@@ -102,16 +154,100 @@ local function as_tail(host, url)
   return '=' .. url
 end
 
-function Queue.save(host, bundle)
-  local member, via, base = bundle.member, as_tail(host, bundle.via), bundle.base
-  redis.call('HSET', bundle_key(host), bundle.number, struct.pack(
+-- A bundle as it is stored.
+local function encode(host, bundle)
+  local member, via, base = bundle.member, bundle.via_tail or as_tail(host, bundle.via), bundle.base
+  return struct.pack(
     HEAD, bundle.asked, #member, member, bundle.hops, bundle.admitted, bundle.cycle % 16777216, #via, via, #base, base
-  ) .. bundle.items)
+  ) .. bundle.items
 end
 
-function Queue.forget(host, bundle)
-  redis.call('HDEL', bundle_key(host), bundle.number)
-  redis.call('ZREM', X.P .. 'z:' .. host.name, bundle.member)
+-- A new bundle, at its place.
+function Queue.keep(host, bundle)
+  local queue = queue_of(host)
+  queue.got[bundle.number], bundle.changed, host.firsts = bundle, true, nil
+  queue.changed = with(queue.changed, bundle)
+  if queue.comes then
+    local length = #queue.comes
+    queue.comes[length + 1], queue.comes[length + 2] = 0, bundle.member
+  else
+    queue.comes = { 0, bundle.member }
+  end
+end
+
+-- Other items are in a bundle than before.
+function Queue.put_items(host, bundle, items)
+  local queue = queue_of(host)
+  bundle.items = items
+  if items == '' then
+    queue.got[bundle.number], bundle.changed, host.firsts = false, false, nil
+    queue.goes = with(queue.goes, bundle.member)
+    if bundle.is_stored then
+      queue.ends = with(queue.ends, bundle.number)
+    end
+  elseif not bundle.changed then
+    bundle.changed = true
+    queue.changed = with(queue.changed, bundle)
+  end
+end
+
+-- It is written elsewhere (a stub that has gone).
+function Queue.is_gone(host, number)
+  at_hand(host)[number] = false
+end
+
+local function in_parts(command, key, words)
+  local count = #words
+  if count <= 1000 then
+    redis.call(command, key, unpack(words))
+    return
+  end
+  for first = 1, count, 1000 do
+    redis.call(command, key, unpack(words, first, math.min(first + 999, count)))
+  end
+end
+
+local function write_order(queue)
+  local key = X.P .. 'z:' .. queue.name
+  if queue.comes then
+    in_parts('ZADD', key, queue.comes)
+    queue.comes = false
+  end
+  if queue.goes then
+    in_parts('ZREM', key, queue.goes)
+    queue.goes = false
+  end
+end
+
+-- The key of a host's sorted set, for whoever reads it: it is as it should be now.
+function Queue.order_key(host)
+  local queue = X.queues[host.name]
+  if queue then
+    write_order(queue)
+  end
+  return X.P .. 'z:' .. host.name
+end
+
+-- Write what has changed.
+function Queue.close()
+  for _, queue in pairs(X.queues) do
+    write_order(queue)
+    if queue.changed then
+      local words, count = {}, 0
+      for _, bundle in ipairs(queue.changed) do
+        if bundle.changed then
+          words[count + 1], words[count + 2] = bundle.number, encode(queue, bundle)
+          count = count + 2
+        end
+      end
+      if count > 0 then
+        in_parts('HSET', bundle_key(queue), words)
+      end
+    end
+    if queue.ends then
+      in_parts('HDEL', bundle_key(queue), queue.ends)
+    end
+  end
 end
 
 -- How much of a base a tail begins with; `guess` is what another one of the bundle does.
@@ -174,6 +310,21 @@ end
 function Queue.rank_of(host, url)
   local _, rank = Known.where(host, url.fp)
   return rank
+end
+
+-- Take a URL's item out of a bundle as it is: the item, and how the URL is spelled.
+function Queue.cut_out(host, bundle, fingerprint)
+  local items = bundle.items
+  local at = items:find(fingerprint, 1, true)
+  local begins, length = items:byte(at + 16, at + 17)
+  local from = at + 18
+  if length == 255 then
+    local high, low = items:byte(from, from + 1)
+    length, from = high * 256 + low, from + 2
+  end
+  local after = from + length
+  Queue.put_items(host, bundle, items:sub(1, at - 1) .. items:sub(after))
+  return items:sub(at, after - 1), bundle.base:sub(1, begins) .. items:sub(from, after - 1)
 end
 
 -- The URL of a fingerprint in a bundle, where it begins, and where the next one does.

@@ -21,7 +21,7 @@ local function starving()
   if X.ready[0] > 0 or X.rules.ordered or not Policy.reserved(X.draws, X.rules) then
     return nil
   end
-  local member = redis.call('ZRANGE', X.P .. 'since', 0, 0)[1]
+  local member = redis.call('ZRANGE', Later.now('since'), 0, 0)[1]
   local host = Shard.host(member:sub(5))
   if host.work_since > X.now - X.rules.starving_ms then
     return nil
@@ -32,6 +32,26 @@ local function starving()
   end
   X.reserved = (X.reserved or 0) + 1
   return host, lane
+end
+
+-- The first of the ready ones in a lane. Several are read ahead: what is removed meanwhile is passed over, and when one comes
+-- all are read again.
+local function first_ready(name)
+  local waiting = X.sorted[name]
+  local ahead = X.ready_ahead[name]
+  if ahead and not (waiting and next(waiting.add)) then
+    while ahead[ahead.at] do
+      local member = ahead[ahead.at]
+      if not (waiting and waiting.remove[member]) then
+        return member
+      end
+      ahead.at = ahead.at + 1
+    end
+  end
+  ahead = redis.call('ZRANGE', Later.now(name), 0, X.wanted_hosts - 1)
+  ahead.at = 1
+  X.ready_ahead[name] = ahead
+  return ahead[1]
 end
 
 -- The next host by the comparator, and the lane it was picked for. `wanted` is a lane that was drawn elsewhere.
@@ -63,7 +83,7 @@ local function pick(wanted)
         lane = Policy.draw_lane(present, X.draws, X.rules)
       end
     end
-    local member = redis.call('ZRANGE', X.P .. 'ready:' .. lane, 0, 0)[1]
+    local member = first_ready(Hosts.READY_IN[lane])
     host = Shard.host(member:sub(21))
     if struct.unpack('>I4', member) >= Shard.domain(host.domain).pages then
       return host, lane
@@ -169,19 +189,11 @@ local function blocked_until(origin)
   return nil
 end
 
-local LANES = {}
-for lane = 0, 6 do
-  LANES[lane] = string.char(lane)
-end
-
 -- The first bundle of each lane of a host's queue, beginning with the class it was picked for.
 local function firsts_of(host, lane)
   local members, keys = {}, {}
-  for stored = 0, 6 do
-    local member = host.lanes[stored + 1] > 0 and Queue.first(host, LANES[stored])
-    if member then
-      members[#members + 1] = member
-    end
+  for at, member in ipairs(Queue.firsts(host)) do
+    members[at] = member
   end
   if #members > 1 then
     for _, member in ipairs(members) do
@@ -202,7 +214,7 @@ local function lacks_patterns(host, url)
   if not Traps.lacks(host, url.tail) then
     return false
   end
-  local key = X.P .. 'z:' .. host.name
+  local key = Queue.order_key(host)
   for _, member in ipairs(redis.call('ZRANGEBYLEX', key, '-', '(\7', 'LIMIT', 0, NEXT_PATTERNS)) do
     local bundle = Queue.load(host, Queue.number_in(member))
     for _, one in ipairs(bundle.asked == 0 and #X.lacking < NEXT_PATTERNS and Queue.items(bundle) or {}) do
@@ -353,7 +365,7 @@ function Claim.call(keys, args)
   Shard.open(keys[1], args[1])
   local hosts, head = tonumber(args[2]), Shard.header(args[8])
   X.lease_ms, X.request, X.holder, X.granted = tonumber(args[3]), args[5], args[7], {}
-  X.quota = head.quota or 1000000
+  X.quota, X.wanted_hosts, X.ready_ahead = head.quota or 1000000, math.min(math.max(hosts, 1), 100), {}
   X.ahead = X.rules.ordered and X.rules.ordered_wait_ms or X.rules.look_ahead_ms
   if args[6] == '1' then
     local leases = Claim.told_again(args[4], args[5])
@@ -371,7 +383,7 @@ function Claim.call(keys, args)
   local promoted = #X.lacking == 0
   X.ready = {}
   for lane = 0, 6 do
-    X.ready[lane] = redis.call('ZCARD', X.P .. 'ready:' .. lane)
+    X.ready[lane] = redis.call('ZCARD', Later.now(Hosts.READY_IN[lane]))
   end
   local leases, left, draws = {}, {}, X.draws
   local wanted, at = head.wanted, 1

@@ -2,18 +2,23 @@
 
 local IDLE, WAITING, READY, PARKED = 0, 1, 2, 3
 Hosts.IDLE, Hosts.WAITING, Hosts.READY, Hosts.PARKED = IDLE, WAITING, READY, PARKED
+local READY_IN = {}
+for lane = 0, 6 do
+  READY_IN[lane] = 'ready:' .. lane
+end
+Hosts.READY_IN = READY_IN
 
 function Hosts.leave(host)
   if host.standing == WAITING then
-    redis.call('ZREM', X.P .. 'wait', host.name)
+    Later.remove('wait', host.name)
   elseif host.standing == READY then
     for _, key in ipairs(host.ready) do
-      redis.call('ZREM', X.P .. 'ready:' .. key:byte(1), key:sub(2) .. host.name)
+      Later.remove(READY_IN[key:byte(1)], key:sub(2) .. host.name)
       if X.ready then
         X.ready[key:byte(1)] = X.ready[key:byte(1)] - 1
       end
     end
-    redis.call('ZREM', X.P .. 'since', host.tie .. host.name)
+    Later.remove('since', host.tie .. host.name)
   elseif host.standing == PARKED then
     redis.call('HDEL', X.P .. 'parked', host.name)
   end
@@ -23,7 +28,7 @@ end
 function Hosts.wait(host, moment, reason)
   Hosts.leave(host)
   host.standing, host.next_at, host.reason = WAITING, math.max(moment, 0), reason or ''
-  redis.call('ZADD', X.P .. 'wait', string.format('%.0f', host.next_at), host.name)
+  Later.add('wait', string.format('%.0f', host.next_at), host.name)
 end
 
 function Hosts.park(host, reason)
@@ -69,7 +74,8 @@ function Hosts.heads(host)
     return { [0] = Policy.pack_place(0, 0, 0, host.tie) }
   end
   local heads = {}
-  for _, place in ipairs(Queue.firsts(host)) do
+  for _, member in ipairs(Queue.firsts(host)) do
+    local place = member:sub(1, 9)
     local lane, step = Policy.read_place(place)
     local now = Hosts.lane_now(host, lane, step)
     -- The lane byte aside: step, depth, tie.
@@ -98,12 +104,12 @@ function Hosts.make_ready(host)
     local since = X.rules.ordered and ('\0\0\0\0' .. tie) or struct.pack('>I8', host.work_since)
     local member = struct.pack('>I4', count) .. rest .. since .. tie
     table.insert(host.ready, string.char(lane) .. member)
-    redis.call('ZADD', X.P .. 'ready:' .. lane, 0, member .. host.name)
+    Later.add(READY_IN[lane], 0, member .. host.name)
     if X.ready then
       X.ready[lane] = X.ready[lane] + 1
     end
   end
-  redis.call('ZADD', X.P .. 'since', string.format('%.0f', host.work_since), host.tie .. host.name)
+  Later.add('since', string.format('%.0f', host.work_since), host.tie .. host.name)
 end
 
 -- Whether a new place in a ready host's queue changes its place among the ready ones.

@@ -19,7 +19,6 @@
 -- follows a note has to live with not finding his URL there.
 
 local byte, find, sub, char, floor = string.byte, string.find, string.sub, string.char, math.floor
-local LOAD = 128 -- URLs to a bucket, on average: more make a bucket dearer to write, fewer more room for its name
 local WIDE = 256
 local HEAD = 2
 local DEEP = 15
@@ -30,13 +29,14 @@ Known.DEEP = DEEP
 -- What is read of a record: it has not ended, or in this cycle, or (as far as is known) in an earlier one
 local WAITS, ENDED, ENDED_BEFORE = -1, 0, 1
 Known.WAITS, Known.ENDED, Known.ENDED_BEFORE = WAITS, ENDED, ENDED_BEFORE
-Known.UNIT = 1 -- ranks are noted in steps of so many
+Known.UNIT, Known.PART, Known.ENTRY, Known.WIDE = 1, PART, ENTRY, WIDE -- ranks are noted in steps of UNIT
 
 -- A call begins, in a crawl of one of the two kinds.
 function Known.open(compact)
   if compact ~= COMPACT then
     COMPACT = compact
     PART, ENTRY, Known.UNIT = compact and 4 or 6, compact and 5 or 9, compact and 4 or 1
+    Known.PART, Known.ENTRY = PART, ENTRY
   end
 end
 
@@ -78,16 +78,19 @@ local function bucket_of(host, name)
   end
   return field_of(host, number)
 end
+Known.bucket_of = bucket_of
 
--- The buckets of many URLs: their names lie `stride` bytes apart in a text, from behind `before` on.
+-- The buckets of many URLs: their names lie `stride` bytes apart in a text, from behind `before` on. Only those that differ
+-- are among the second ones that are answered.
 function Known.buckets_of(host, text, before, stride, count)
-  local fields, buckets = {}, host.buckets
+  local fields, buckets, different = {}, host.buckets, {}
   if buckets == 1 then
     local only = host.name
     for at = 1, count do
       fields[at] = only
     end
-    return fields
+    different[1] = only
+    return fields, different
   end
   local size, made, from = size_of(host), {}, before + 5
   local double = size * 2
@@ -101,16 +104,18 @@ function Known.buckets_of(host, text, before, stride, count)
     if field == nil then
       field = field_of(host, number)
       made[number] = field
+      different[#different + 1] = field
     end
     fields[at], from = field, from + stride
   end
-  return fields
+  return fields, different
 end
 
 -- Read buckets; what was read in this call is not read again.
 function Known.fetch(lists)
   local buckets, missing, asked = X.buckets, {}, 0
-  for _, fields in ipairs(lists) do
+  for number = 1, #lists do
+    local fields = lists[number]
     for at = 1, #fields do
       local field = fields[at]
       if buckets[field] == nil then
@@ -235,19 +240,21 @@ local function note_at(text, at)
   return kind, rank - 128, depth, number
 end
 
--- The note of a URL by its bucket, which was read, and its name, and where its entry is; nil when it is not known.
-function Known.entry(host, field, name)
-  local text = X.buckets[field]
-  local at = place_of(host, text, name)
-  if at then
-    local kind, rank, depth, number = note_at(text, at)
-    return kind, rank, depth, number, at
+Known.place_of, Known.read = place_of, note_at
+
+-- For whoever looks through many entries by himself: what of a name is in one, and its length; nil where it is not so simple.
+function Known.plain(host)
+  if COMPACT or host.buckets >= WIDE then
+    return nil
   end
-  return nil
+  return 9 - PART, ENTRY
 end
 
 -- The same of a URL by its fingerprint.
 function Known.where(host, fingerprint)
+  if X.edits then
+    Known.apply()
+  end
   local text = bucket_at(bucket_of(host, fingerprint))
   local at = place_of(host, text, fingerprint)
   if at then
@@ -287,99 +294,4 @@ function Known.numbers(host, kind, noted)
   return found
 end
 
--- Writing
-
--- Note another rank of a URL whose entry begins there.
-function Known.note_rank(field, at, rank)
-  local text = X.buckets[field]
-  if COMPACT then
-    local kind = floor(byte(text, at + 4) / 32)
-    put(field, sub(text, 1, at + 3) .. char(kind * 32 + floor(rank / 4)) .. sub(text, at + 5))
-    return
-  end
-  local first = byte(text, at + 6)
-  put(field, sub(text, 1, at + 5) .. char(rank + (first < 128 and 0 or 128)) .. sub(text, at + 7))
-end
-
--- Note URLs that are new: entries of a bucket that was read.
-function Known.add(host, field, entries)
-  local text = X.buckets[field]
-  if host.buckets >= WIDE and #text % ENTRY == 0 then
-    text = struct.pack('>I2', #text / ENTRY) .. text
-  end
-  put(field, text .. entries)
-end
-
-function Known.note(host, fingerprint, kind, rank, depth, number)
-  local note, field = Known.pack(kind, rank, depth, number), bucket_of(host, fingerprint)
-  local text = bucket_at(field)
-  local at = place_of(host, text, fingerprint)
-  if at then
-    put(field, sub(text, 1, at + PART - 1) .. note .. sub(text, at + ENTRY))
-  else
-    Known.add(host, field, sub(fingerprint, Known.part(host)) .. note)
-  end
-end
-
--- Growing
-
-local function joined(narrow, entries)
-  local text = table.concat(entries)
-  return narrow == #entries and text or struct.pack('>I2', narrow) .. text
-end
-
-local function split(host)
-  local size = size_of(host)
-  local old, new, double = host.buckets - size, host.buckets, size * 2
-  local from = field_of(host, old)
-  local text, kept, moved, kept_narrow, moved_narrow = bucket_at(from), {}, {}, 0, 0
-  local head, narrow = head_of(text)
-  for at = head + 1, #text, ENTRY do
-    local is_narrow, number = (at - 1 - head) / ENTRY < narrow, nil
-    if is_narrow then
-      local b1, b2, b3, b4 = byte(text, at + PART - 4, at + PART - 1)
-      number = b1 * 16777216 + b2 * 65536 + b3 * 256 + b4
-    else
-      local b1, b2, b3 = byte(text, at + PART - 3, at + PART - 1)
-      number = b1 * 16777216 + b2 * 65536 + b3 * 256 + old % 256
-    end
-    if number % double == new then
-      moved[#moved + 1] = sub(text, at, at + ENTRY - 1)
-      moved_narrow = moved_narrow + (is_narrow and 1 or 0)
-    else
-      kept[#kept + 1] = sub(text, at, at + ENTRY - 1)
-      kept_narrow = kept_narrow + (is_narrow and 1 or 0)
-    end
-  end
-  put(from, joined(kept_narrow, kept))
-  put(field_of(host, new), joined(moved_narrow, moved))
-  host.buckets = new + 1
-end
-
--- So many URLs are new; the buckets of their host are split when the call ends.
-function Known.came(host, count)
-  host.urls = host.urls + count
-  X.grown[host.name] = host
-  Shard.count('urls', count)
-end
-
--- Write the buckets that have changed.
-function Known.close()
-  for _, host in pairs(X.grown) do
-    while host.urls > host.buckets * LOAD do
-      split(host)
-    end
-  end
-  local words, count, key = {}, 0, X.P .. 'known'
-  for field in pairs(X.changed_buckets) do
-    words[count + 1], words[count + 2] = field, X.buckets[field]
-    count = count + 2
-    if count == 1000 then
-      redis.call('HSET', key, unpack(words, 1, count))
-      count = 0
-    end
-  end
-  if count > 0 then
-    redis.call('HSET', key, unpack(words, 1, count))
-  end
-end
+Known.put, Known.bucket_at, Known.field_of, Known.size_of, Known.head_of = put, bucket_at, field_of, size_of, head_of

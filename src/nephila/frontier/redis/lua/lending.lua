@@ -67,8 +67,8 @@ function Claim.make(host, tasks, origin, fingerprints, rules_at, numbers)
   Hosts.leave(host)
   host.token = token
   local lease = { host.name, X.now + X.lease_ms, origin, fingerprints, X.holder, X.request, numbers or {} }
-  redis.call('HSET', X.P .. 'lease', name, cmsgpack.pack(lease))
-  redis.call('ZADD', X.P .. 'lends', string.format('%.0f', lease[2]), name)
+  Later.set('lease', name, cmsgpack.pack(lease))
+  Later.add('lends', string.format('%.0f', lease[2]), name)
   table.insert(X.granted, name)
   return Claim.told(host, token, lease, tasks, rules_at)
 end

@@ -2,8 +2,9 @@
 -- them has to be taken apart.
 --
 --   host, registrable domain
---   facts   what breaks ties for the host (4), length of the base (2), then for each candidate, 25 bytes: its name (8 bytes of
---           the fingerprint), depth, class, hops, bonus (2, signed), its draw (4), what breaks ties (4), where its item begins (4)
+--   facts   what breaks ties for the host (4), length of the base (2, the highest bit says that all are alike in what makes
+--           them belong together), then for each candidate, 25 bytes: its name (8 bytes of the fingerprint), depth, class,
+--           hops, bonus (2, signed), its draw (4), what breaks ties (4), where its item begins (4)
 --   items   the base, then an item for each, as it lies in a bundle (bundles.lua): so the new ones of a page are queued by
 --           cutting them out of what was given, and a known one is met without a string or a table being made for it
 
@@ -15,8 +16,12 @@ Links.HEAD, Links.EACH, Links.NO_LEVEL = HEAD, EACH, NO_LEVEL
 function Links.read_group(args, at)
   local facts, items = args[at + 2], args[at + 3]
   local high, low = byte(facts, 5, 6)
+  local alike = high > 127
+  if alike then
+    high = high - 128
+  end
   return {
-    name = args[at], domain = args[at + 1], tie = sub(facts, 1, 4), facts = facts, items = items,
+    name = args[at], domain = args[at + 1], tie = sub(facts, 1, 4), facts = facts, items = items, alike = alike,
     base = sub(items, 1, high * 256 + low), count = (#facts - HEAD) / EACH, keys = false,
   }
 end
@@ -76,30 +81,31 @@ end
 -- Note what is new of a group, under one note.
 function Links.note(host, group, positions, first, last, note)
   if not group.keys then -- the host is new
-    Links.look_up(host, group)
-    Known.fetch({ group.keys })
+    Known.fetch({ Links.look_up(host, group) })
   end
-  local keys, facts, parts, order = group.keys, group.facts, {}, {}
+  local keys, facts, parts = group.keys, group.facts, {}
   local low, high = Known.part(host)
+  low, high = low + HEAD - EACH, high + HEAD - EACH
   for at = first, last do
     local position = positions[at]
-    local key, from = keys[position], HEAD + EACH * (position - 1)
+    local key, from = keys[position], EACH * position
     local entries = parts[key]
-    if entries == nil then
-      parts[key] = { sub(facts, from + low, from + high) }
-      order[#order + 1] = key
-    else
+    if entries then
       entries[#entries + 1] = sub(facts, from + low, from + high)
+    else
+      parts[key] = { sub(facts, from + low, from + high) }
     end
   end
-  for _, key in ipairs(order) do
-    Known.add(host, key, table.concat(parts[key], note) .. note)
+  for key, entries in pairs(parts) do
+    Known.add(host, key, table.concat(entries, note) .. note)
   end
 end
 
--- Find out in which buckets a group's candidates would be known.
+-- Find out in which buckets a group's candidates would be known; answers these.
 function Links.look_up(host, group)
-  group.keys = Known.buckets_of(host, group.facts, HEAD, EACH, group.count)
+  local different
+  group.keys, different = Known.buckets_of(host, group.facts, HEAD, EACH, group.count)
+  return different
 end
 
 -- How a candidate is spelled behind its host, and its fingerprint.

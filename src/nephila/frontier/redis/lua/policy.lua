@@ -141,7 +141,35 @@ local function entry_of(cash)
   return low * 4294967296 + math.floor(above * 4294967296)
 end
 
-local entries = {} -- by step and rank, as they are asked for: 65,000 numbers at most
+local rows = {} -- by step, as they are asked for: 65,000 numbers of each kind at most
+
+-- What ranks become by a step: for each rank the chance (of 2^32) from which on it is raised, and how to find out to what.
+-- `unit`: ranks are kept in steps of so many.
+function Policy.raising(step, unit)
+  step = step < 0 and 0 or step > LAST_STEP and LAST_STEP or step
+  local name = step * 8 + unit
+  local row = rows[name]
+  if row == nil then
+    local found = {} -- by rank: what a chance is added to before it is divided by 2^32
+    local function entry_at(rank)
+      found[rank] = found[rank] or entry_of(CASH[rank] + 2 ^ ((step / FINE - OF_ONE) / PER_DOUBLING))
+      return found[rank]
+    end
+    row = {
+      raised = function(rank, chance)
+        return math.floor((entry_at(rank) + chance * unit) / (4294967296 * unit)) * unit
+      end,
+      from = setmetatable({}, {
+        __index = function(from, rank)
+          from[rank] = ((rank + unit) * 4294967296 - entry_at(rank)) / unit
+          return from[rank]
+        end,
+      }),
+    }
+    rows[name] = row
+  end
+  return row
+end
 
 local function part_cash(step)
   return 2 ^ ((step / FINE - OF_ONE) / PER_DOUBLING)
@@ -152,16 +180,6 @@ function Policy.first_rank(step, chance)
   return math.floor((entry_of(part_cash(step)) + chance) / 4294967296)
 end
 
--- `unit`: ranks are kept in steps of so many.
-function Policy.raised(step, rank, chance, unit)
-  step = step < 0 and 0 or step > LAST_STEP and LAST_STEP or step
-  local entry = entries[step * RANKS + rank]
-  if entry == nil then
-    entry = entry_of(CASH[rank] + part_cash(step))
-    entries[step * RANKS + rank] = entry
-  end
-  return math.floor((entry + chance * unit) / (4294967296 * unit)) * unit
-end
 
 function Policy.kept(rank, weight, chance)
   return math.floor((entry_of(CASH[rank] * (1 - weight)) + chance) / 4294967296)

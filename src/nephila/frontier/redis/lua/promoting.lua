@@ -80,7 +80,7 @@ function Claim.refresh_classes()
   local patient = X.now - X.rules.step_ms
   local from = redis.call('HGET', X.P .. 'meta', 'patient') or '-inf'
   local members = redis.call(
-    'ZRANGEBYSCORE', X.P .. 'since', from, string.format('%.0f', patient), 'LIMIT', 0, PATIENT_STEP
+    'ZRANGEBYSCORE', Later.now('since'), from, string.format('%.0f', patient), 'LIMIT', 0, PATIENT_STEP
   )
   local last
   for _, member in ipairs(members) do
@@ -129,7 +129,8 @@ end
 
 local function promote_waiting(with_rules, most)
   local horizon = X.now + X.ahead
-  local names = redis.call('ZRANGEBYSCORE', X.P .. 'wait', '-inf', string.format('%.0f', horizon), 'LIMIT', 0, most)
+  local names = redis.call('ZRANGEBYSCORE', Later.now('wait'), '-inf', string.format('%.0f', horizon), 'LIMIT', 0, most)
+  Shard.read_hosts(names)
   for _, name in ipairs(names) do
     local host = Shard.host(name)
     Hosts.rest_after_reboot(host)
@@ -148,7 +149,7 @@ end
 function Claim.promote(most)
   if X.rules.ordered then
     promote_waiting(false, most)
-    if redis.call('ZCARD', X.P .. 'since') > 0 then
+    if redis.call('ZCARD', Later.now('since')) > 0 then
       return
     end
   end

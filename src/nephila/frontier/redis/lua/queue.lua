@@ -10,9 +10,7 @@ Queue.PROBE_MARK = PROBE_MARK
 Queue.SHELF = { over_budget = 1, trap = 2, coverage = 3 }
 Queue.REASONS = { 'over_budget', 'trap', 'coverage' }
 
-local function order_key(host)
-  return X.P .. 'z:' .. host.name
-end
+local order_key = Queue.order_key
 
 function Queue.length(host)
   local lanes = host.lanes
@@ -32,14 +30,23 @@ function Queue.following(host, prefix, after, count)
   return redis.call('ZRANGEBYLEX', order_key(host), '(' .. after, '[' .. prefix .. LAST, 'LIMIT', 0, count)
 end
 
--- The first place of each class that URLs were queued in.
+local CHARS = {}
+for lane = 0, 6 do
+  CHARS[lane] = string.char(lane)
+end
+
+-- The first member of each class that URLs were queued in.
 function Queue.firsts(host)
-  local found = {}
-  for lane = 0, 6 do
-    local first = host.lanes[lane + 1] > 0 and Queue.first(host, string.char(lane))
-    if first then -- all of them may be outside
-      table.insert(found, first:sub(1, 9))
+  local found = host.firsts
+  if not found then
+    found = {}
+    for lane = 0, 6 do
+      local first = host.lanes[lane + 1] > 0 and Queue.first(host, CHARS[lane])
+      if first then -- all of them may be outside
+        found[#found + 1] = first
+      end
     end
+    host.firsts = found
   end
   return found
 end
@@ -214,8 +221,7 @@ local function put(host, urls, prefix, place)
       asked = one.asked and 1 or 0, hops = one.hops, admitted = one.admitted, cycle = one.cycle, via = one.via,
       items = table.concat(parts), base = one.tail,
     }
-    Queue.save(host, bundle)
-    redis.call('ZADD', order_key(host), 0, bundle.member)
+    Queue.keep(host, bundle)
     count(host, bundle.member, #parts, one.admitted)
     one.put_in = number
     Spill.notice(host, number)
@@ -226,7 +232,8 @@ end
 -- group, which belong together. Answers the place.
 function Queue.enqueue_new(host, group, positions, rank, lane, step)
   local depth, hops = Links.traits(group, positions[1])
-  local place = free_place(host, '', lane, step, depth, Links.tie(group, positions[1]))
+  -- Nobody stands there: what breaks ties is of a URL that was never met.
+  local place = Policy.pack_place(lane, step, depth, Links.tie(group, positions[1]))
   for first = 1, #positions, MOST do
     local number, last = host.next_bundle, math.min(first + MOST - 1, #positions)
     host.next_bundle = number + 1
@@ -236,8 +243,7 @@ function Queue.enqueue_new(host, group, positions, rank, lane, step)
       number = Known.word(number), member = place .. struct.pack('>I4', number), asked = 0, hops = hops, admitted =
       X.wall_s, cycle = X.cycle, via = X.via, items = Links.items(group, positions, first, last), base = group.base,
     }
-    Queue.save(host, bundle)
-    redis.call('ZADD', order_key(host), 0, bundle.member)
+    Queue.keep(host, bundle)
     count(host, bundle.member, last - first + 1, X.wall_s)
     Spill.notice(host, number)
   end
@@ -245,6 +251,30 @@ function Queue.enqueue_new(host, group, positions, rank, lane, step)
     host.work_since = math.max(1, X.now)
   end
   return place
+end
+
+-- Give a waiting URL another place, which is better than the one it had: nobody who breaks ties like it stands there. Its item
+-- goes there as it is, and so does what the URLs of its bundle have in common. Answers the place, and the number of its bundle.
+function Queue.move(host, bundle, candidate, lane, step, depth)
+  local item, tail = Queue.cut_out(host, bundle, candidate.fp)
+  local tie = tail == candidate.tail and candidate.tie or Arith.tie(host.name .. tail, X.rules.tie_seed)
+  local place, number = Policy.pack_place(lane, step, depth, tie), host.next_bundle
+  local member = place .. struct.pack('>I4', number)
+  host.next_bundle = number + 1
+  count(host, bundle.member, -1, bundle.admitted)
+  Queue.keep(host, {
+    number = Known.word(number), member = member, asked = 0, hops = bundle.hops, admitted = bundle.admitted, cycle =
+    bundle.cycle, via_tail = bundle.via_tail, via = bundle.via, items = item, base = bundle.base,
+  })
+  count(host, member, 1, bundle.admitted)
+  Spill.notice(host, number)
+  if host.work_since == 0 then
+    host.work_since = math.max(1, X.now)
+  end
+  if host.sections == 0 and Queue.length(host) > math.floor(X.rules.queued_per_prefix / 2) then
+    Queue.begin_sections(host)
+  end
+  return place, number
 end
 
 -- What was outside, at the place that it had; `counted` says whether its sections know of it.
@@ -290,12 +320,7 @@ function Queue.take(host, bundle, fingerprint)
   if #bundle.member == 13 then
     count_sections(host, { url }, -1)
   end
-  bundle.items = bundle.items:sub(1, at - 1) .. bundle.items:sub(after)
-  if bundle.items == '' then
-    Queue.forget(host, bundle)
-  else
-    Queue.save(host, bundle)
-  end
+  Queue.put_items(host, bundle, bundle.items:sub(1, at - 1) .. bundle.items:sub(after))
   return url
 end
 
@@ -309,12 +334,7 @@ function Queue.take_all(host, bundle, most)
   if #bundle.member == 13 then
     count_sections(host, urls, -1)
   end
-  bundle.items = bundle.items:sub(at)
-  if bundle.items == '' then
-    Queue.forget(host, bundle)
-  else
-    Queue.save(host, bundle)
-  end
+  Queue.put_items(host, bundle, bundle.items:sub(at))
   return urls
 end
 

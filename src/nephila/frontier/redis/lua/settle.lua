@@ -3,6 +3,7 @@
 local USEFUL_AFTER = 3 -- pages with new content that make a host count for its domain's budget of hosts
 local LONGEST_GAP_S = 30 * 86400
 local REMEMBERED = 4 -- calls that a host remembers, so that a repeated one is known again
+local byte = string.byte
 local STRAINED = { timeout = true, reset = true, connect = true, http_429 = true }
 
 -- What an outcome says of a server's health; nil when the server was not asked.
@@ -20,7 +21,7 @@ local function seen_of(outcome)
   return nil
 end
 
-local function check_health(host, outcome)
+function Settle.check_health(host, outcome)
   local seen = seen_of(outcome)
   if seen then
     local domain = Shard.domain(host.domain)
@@ -147,20 +148,11 @@ local function end_page(host, record, settlement)
   return source
 end
 
--- How many candidates of a host's group begin with a prefix, which is one of the same host.
-local function count_beginning(host, group, positions, prefix)
-  local start, count = '=' .. prefix, 0
-  for _, mark in ipairs({ 's', 'h' }) do
-    local origin = Urls.spell(host, mark)
-    if prefix:sub(1, #origin) == origin and prefix:find('^[/:?]', #origin + 1) then
-      start = mark .. prefix:sub(#origin + 1)
-    end
-  end
-  for _, position in ipairs(positions) do
-    local tail = Links.spelling(group, position)
-    if tail:sub(1, #start) == start then
-      count = count + 1
-    end
+-- How many of the candidates at these positions a page pours out: a 0 or a 1 for each candidate of its host says so.
+local function count_poured(flags, positions)
+  local count = 0
+  for at = 1, #positions do
+    count = count + (byte(flags, positions[at]) == 49 and 1 or 0)
   end
   return count
 end
@@ -184,7 +176,7 @@ local function observe(host, settlement, news, first)
       abroad = abroad + #new
     end
   end
-  seen.inside = own and outcome.pour_prefix ~= '' and count_beginning(host, own, links, outcome.pour_prefix) or 0
+  seen.inside = own and outcome.poured ~= '' and count_poured(outcome.poured, links) or 0
   return Traps.judge(host, seen, own, links, abroad + outcome.abroad)
 end
 
@@ -203,7 +195,7 @@ local function end_page_task(host, settlement, again)
   Urls.save(host, record)
   local added, known, cooling, news = Admit.all(settlement.groups, source)
   Admit.refuse(settlement.refusals, Urls.spell(host, record.tail))
-  check_health(host, settlement.outcome)
+  Settle.check_health(host, settlement.outcome)
   if observe(host, settlement, news, first) then
     host.fresh = host.fresh + 1
     if host.fresh == USEFUL_AFTER then
@@ -218,88 +210,6 @@ local function end_page_task(host, settlement, again)
   end
   Shelves.refill(host)
   return added, known, cooling
-end
-
--- robots.txt
-
-local function origin_of(name)
-  local raw = redis.call('HGET', X.P .. 'origins', name)
-  return raw and cmsgpack.unpack(raw) or nil
-end
-Settle.origin = origin_of
-
--- kind, stored_at, fresh_until, status, failing_since, detail, moved_at
-local function put_origin(name, origin, body)
-  redis.call('HSET', X.P .. 'origins', name, cmsgpack.pack(origin))
-  if body then
-    redis.call('HSET', X.P .. 'rules', name, body)
-  end
-end
-Settle.put_origin = put_origin
-
--- The rules of an origin are known now: its host goes on where it waited for them.
-function Settle.learn(rules, body, crawl_delay_ms)
-  put_origin(rules.origin, {
-    rules.kind, rules.stored_at, rules.fresh_until, rules.status, rules.failing_since, rules.detail, 0,
-  }, body)
-  local host = Shard.host(rules.host)
-  if host == nil or host.token ~= 0 then
-    return
-  end
-  if crawl_delay_ms > 0 then
-    host.crawl_delay_ms = crawl_delay_ms
-    host.free_at = math.max(host.free_at, host.released_at + crawl_delay_ms + 1)
-  end
-  if host.standing == Hosts.WAITING and host.reason == 'robots_unavailable' then
-    Hosts.wait(host, host.free_at)
-  end
-end
-
--- The rules of an origin are looked for elsewhere.
-function Settle.moved(name)
-  local origin = origin_of(name)
-  if origin then
-    origin[3], origin[7] = 0, math.max(1, X.now)
-    put_origin(name, origin)
-  else
-    put_origin(name, { 'unavailable', 0, 0, 0, 0, '', math.max(1, X.now) }, '')
-  end
-end
-
--- A robots.txt waits in the queue of a host.
-function Settle.queue_robots(moved)
-  local target = Admit.host_for(moved.host, moved.domain, moved.tie)
-  local key = X.P .. 'rb:' .. target.name
-  target.robots = target.robots + redis.call('HSET', key, moved.origin, cmsgpack.pack({ moved.url, moved.hops }))
-  local at_limit = target.reason == 'host_limit' -- of pages: a robots.txt may still be asked for
-  if target.token == 0 and (target.standing ~= Hosts.PARKED or at_limit) then
-    Hosts.rest(target)
-  end
-end
-
-local function forget_robots(host, origin)
-  host.robots = host.robots - redis.call('HDEL', X.P .. 'rb:' .. host.name, origin)
-end
-
-local function end_robots(host, settlement)
-  local outcome = settlement.outcome
-  if outcome.kind == 'learned' then
-    forget_robots(host, settlement.origin)
-    if outcome.here then
-      Settle.learn(outcome.rules, settlement.body, outcome.crawl_delay_ms)
-    end
-    check_health(host, outcome)
-  elseif outcome.kind == 'moved' then
-    forget_robots(host, settlement.origin)
-    if outcome.here then
-      Settle.moved(settlement.origin)
-    end
-    if outcome.target then
-      outcome.target.tie = settlement.body
-      Settle.queue_robots(outcome.target)
-    end
-  end
-  return Admit.all(settlement.groups, { via = '', bit = -1, domain = '', first_rank = Policy.SEED_RANK, salt = 0 })
 end
 
 -- The call
@@ -319,7 +229,7 @@ local function is_its_to_settle(host, lease, settlements)
       return false
     else
       left[one.fp] = nil
-      local kind, rank, _, number = Known.where(host, one.fp)
+      local kind, rank, _, number = Known.where(host, one.fp) -- it was read with the buckets of the links
       one.record = kind == Known.HAS_RECORD and Urls.record(host, one.fp)
       if not one.record then
         local bundle = Claim.bundle_of(host, lease, one.fp, kind, number)
@@ -364,7 +274,7 @@ end
 local function complete(outcome)
   outcome.salt, outcome.bit, outcome.outlinks = outcome.salt or 0, outcome.bit or -1, outcome.outlinks or 0
   outcome.etag, outcome.last_modified = outcome.etag or '', outcome.last_modified or ''
-  outcome.pour_prefix, outcome.found_on = outcome.pour_prefix or '', outcome.found_on or {}
+  outcome.poured, outcome.found_on = outcome.poured or '', outcome.found_on or {}
   outcome.abroad = outcome.abroad or 0
 end
 
@@ -397,10 +307,46 @@ local function release_host(host, release, served)
   end
 end
 
+-- Read all that these settlements will ask for: hosts, their domains, and the buckets of the URLs and their links.
+local function read_ahead(name, settlements)
+  local named, domains, lists, own = { { name = name } }, {}, {}, {}
+  for _, one in ipairs(settlements) do
+    for _, group in ipairs(one.groups) do
+      named[#named + 1] = group
+    end
+  end
+  Shard.glance_all(named)
+  local host = Shard.glance(name)
+  if not host then
+    return
+  end
+  domains[1] = host.domain
+  for at = 2, #named do
+    local group = named[at]
+    group.host = Shard.glance(group.name) or false
+    domains[at] = group.domain
+    if group.host then
+      lists[#lists + 1] = Links.look_up(group.host, group)
+    end
+  end
+  for _, one in ipairs(settlements) do
+    if one.fp then
+      own[#own + 1] = Known.bucket_of(host, one.fp)
+    end
+  end
+  lists[#lists + 1] = own
+  Known.fetch(lists)
+  Shard.read_domains(domains)
+end
+
 -- ARGV: clock, token, host, request, again (1 when it may have been done before), header, then what belongs to each
 function Settle.call(keys, args)
   Shard.open(keys[1], args[1])
   local token, request, again = args[2], args[4], args[5] == '1'
+  local head = Shard.header(args[6])
+  Admit.begin(args, 7)
+  local settlements = read_settlements(head)
+  read_ahead(args[3], settlements)
   local host = Shard.host(args[3])
   if host and again and host.settles:find(request, 1, true) then
     return { 'OK', 1, 0, 0, 0 }
@@ -409,10 +355,8 @@ function Settle.call(keys, args)
   if not raw or not host then
     return { 'OK', 0, 0, 0, 0 }
   end
-  local lease, head = cmsgpack.unpack(raw), Shard.header(args[6])
+  local lease = cmsgpack.unpack(raw)
   X.lent = head.holder ~= nil
-  Admit.begin(args, 7)
-  local settlements = read_settlements(head)
   Traps.given(head.patterns)
   if lease[1] ~= host.name or (head.holder and lease[5] ~= head.holder) or not is_its_to_settle(host, lease, settlements) then
     return { 'OK', 0, 0, 0, 0 }
@@ -437,7 +381,7 @@ function Settle.call(keys, args)
     local a, k, c
     if one.origin then
       lease[3] = ''
-      a, k, c = end_robots(host, one)
+      a, k, c = Settle.end_robots(host, one)
     else
       for at, fp in ipairs(lease[4]) do
         if fp == one.fp then

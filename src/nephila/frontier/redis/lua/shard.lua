@@ -38,7 +38,8 @@ function Shard.open(name, clock)
   )
   X = {
     P = P, hosts = {}, domains = {}, counts = {}, scores = {}, policy = {}, meta = {}, buckets = {},
-    changed_buckets = {}, grown = {}, domain_raws = {}, pends = {}, glances = {}, tallies = {},
+    changed_buckets = {}, grown = {}, domain_raws = {}, pends = {}, glances = {}, tallies = {}, sorted = {}, fields = {},
+    queues = {}, edits = false,
     cycle = tonumber(got[2] or 1), sweep = got[3] or false, mean = tonumber(got[4] or Policy.FIRST_MEAN),
     draws = tonumber(got[5] or 0), tokens = tonumber(got[6] or 0), last = tonumber(got[7] or 0),
     rebooted_at = tonumber(got[8] or 0), slept_ms = 0, covered = got[9] == '1',
@@ -148,6 +149,19 @@ function Shard.glance_all(named)
       end
     end
   end
+end
+
+-- Read many hosts that are going to be changed, and their domains.
+function Shard.read_hosts(names)
+  local named, domains = {}, {}
+  for at, name in ipairs(names) do
+    named[at] = { name = name }
+  end
+  Shard.glance_all(named)
+  for at, name in ipairs(names) do
+    domains[at] = Shard.glance(name).domain
+  end
+  Shard.read_domains(domains)
 end
 
 -- A host, to be changed; nil when it is not known.
@@ -328,5 +342,7 @@ function Shard.close()
     end
   end
   set_all(X.P .. 'domains', domains)
+  Queue.close()
+  Later.close()
   Shard.write_counts()
 end

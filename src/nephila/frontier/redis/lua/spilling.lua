@@ -26,7 +26,7 @@ local LATEST_MS = 600000 -- a chunk that was picked longer ago may have been cle
 local AFTER_ALL = string.rep('\255', 23)
 
 local function key(name, host)
-  return X.P .. name .. ':' .. host.name
+  return name == 'z' and Queue.order_key(host) or X.P .. name .. ':' .. host.name
 end
 
 -- The row of a member of z: or c:.
@@ -254,6 +254,7 @@ end
 
 local function forget(host, stub)
   redis.call('HDEL', key('q', host), stub.number)
+  Queue.is_gone(host, stub.number)
   redis.call('ZREM', key('c', host), stub.member)
   redis.call('HDEL', X.P .. 'chunks', stub.id)
   redis.call('ZADD', X.P .. 'returned', string.format('%.0f', X.now), stub.id)

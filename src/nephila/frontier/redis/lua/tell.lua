@@ -2,12 +2,12 @@
 
 -- When something can be claimed next on the timeline; 0 when now, -1 when nothing waits for a time.
 function Tell.next_moment()
-  if redis.call('ZCARD', X.P .. 'since') > 0 or (X.sweep and X.sweep ~= '') or Shelves.covers_no_more() then
+  if redis.call('ZCARD', Later.now('since')) > 0 or (X.sweep and X.sweep ~= '') or Shelves.covers_no_more() then
     return 0
   end
   local soonest = -1
   for _, name in ipairs({ 'wait', 'due' }) do
-    local first = redis.call('ZRANGE', X.P .. name, 0, 0, 'WITHSCORES')
+    local first = redis.call('ZRANGE', Later.now(name), 0, 0, 'WITHSCORES')
     local moment = first[2] and tonumber(first[2])
     if moment and (soonest < 0 or moment < soonest) then
       soonest = moment

@@ -83,7 +83,7 @@ end
 
 local function save(host, tally, was)
   read_before(host)[tally.pattern] = tally
-  redis.call('HSET', key_of(host), tally.pattern, cmsgpack.pack({
+  Later.set('t:' .. host.name, tally.pattern, cmsgpack.pack({
     tally.state, tally.barren, tally.fetched, tally.fresh, tally.duplicates, tally.repeats, tally.errors,
     tally.since_s, tally.not_before_s, tally.released, tally.poured, tally.poured_hour, tally.flagged_s,
     tally.example, tally.texts, tally.shapes, tally.hopes, tally.group,
@@ -120,7 +120,7 @@ local function tallies_of(host, patterns)
 end
 
 function Traps.all(host)
-  local all, found, before = redis.call('HGETALL', key_of(host)), {}, read_before(host)
+  local all, found, before = redis.call('HGETALL', Later.all_now('t:' .. host.name)), {}, read_before(host)
   for at = 1, #all, 2 do
     before[all[at]] = before[all[at]] or read(all[at], all[at + 1])
     table.insert(found, before[all[at]])
