@@ -1,7 +1,7 @@
 """Admission's inner loops: the links of a page get their keys, known ones are told from new ones, new ones are packed.
 
-These run for every link, so they are written in C too (`native/frontier.c`), and the C is used where it was built. What
-stands here is what it does; the tests hold the two against each other.
+These run for every link, so they are written in C too (`native/frontier.c`, `native/queueing.c`), and the C is used
+where it was built. What stands here is what it does; the tests hold the two against each other.
 """
 
 from __future__ import annotations
