@@ -43,6 +43,11 @@ def test_valkey_and_the_plain_engine_answer_alike(single: list[str], seed: int, 
     live_through(single, seed, robots=robots)
 
 
+def test_retries_wait_for_a_host_that_lacks_patterns(single: list[str]) -> None:
+    """F6, F10, T2: with one exchange at a time they come when there is nothing else, and such a host is."""
+    live_through(single, 1975154285, robots=False)
+
+
 @pytest.mark.long
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), print_blob=False)
 @given(seed=st.integers(0, 2**32 - 1), robots=st.booleans())

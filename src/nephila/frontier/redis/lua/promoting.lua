@@ -149,7 +149,8 @@ end
 function Claim.promote(most)
   if X.rules.ordered then
     promote_waiting(false, most)
-    if redis.call('ZCARD', Later.now('since')) > 0 then
+    -- A host that lacks patterns is ready as soon as they are given: retries wait for that, too.
+    if #X.lacking > 0 or redis.call('ZCARD', Later.now('since')) > 0 then
       return
     end
   end
