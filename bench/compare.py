@@ -127,7 +127,8 @@ class Comparison:
             if (case, OURS) in self.best:
                 ours = self._cpu((case, OURS)) * 1000
                 row["times_nephila"] = round(row["cpu_ms_per_page"] / ours, 2)
-                row["net_times_nephila"] = round(net / self._net(case, OURS), 2)
+                net_of_ours = self._net(case, OURS)  # a few pages may cost nothing beside the start
+                row["net_times_nephila"] = round(net / net_of_ours, 2) if net_of_ours else None
             found.append(row)
         return found
 
