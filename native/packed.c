@@ -2,7 +2,7 @@
  *
  * A page has eighty links, and a hundred pages wait for their turn in the frontier: as nouns that is a million small
  * objects, which are made where the processor's caches have none of their memory, and looked at again when they have
- * been forgotten. Here they are sequences that know their length, and make their nouns when the first is asked for. To
+ * been forgotten. Here they are sequences that know their length, and make nouns of what is asked for. To
  * anybody but the extension they are like tuples: equal to one (and to a list), hashed and shown as one, pickled as one.
  */
 #include "packed.h"
@@ -101,20 +101,30 @@ static PyObject *make_outlink(const Outlinks *self, Py_ssize_t at) {
     return told;
 }
 
-/* The nouns, borrowed. */
-static PyObject *items_of(packed *self) {
-    if (self->items)
-        return self->items;
-    PyObject *items = PyTuple_New(self->count);
-    for (Py_ssize_t at = 0; items && at < self->count; at++) {
-        PyObject *item = Py_IS_TYPE(self, &LinksType)        ? make_link((Links *)self, at)
-                         : Py_IS_TYPE(self, &CandidatesType) ? make_candidate((Candidates *)self, at)
-                                                             : make_outlink((Outlinks *)self, at);
+static PyObject *make_item(packed *self, Py_ssize_t at) {
+    return Py_IS_TYPE(self, &LinksType)        ? make_link((Links *)self, at)
+           : Py_IS_TYPE(self, &CandidatesType) ? make_candidate((Candidates *)self, at)
+                                               : make_outlink((Outlinks *)self, at);
+}
+
+/* Some of the nouns, in steps. */
+static PyObject *make_items(packed *self, Py_ssize_t from, Py_ssize_t step, Py_ssize_t count) {
+    PyObject *items = PyTuple_New(count);
+    for (Py_ssize_t at = 0; items && at < count; at++) {
+        PyObject *item = make_item(self, from + at * step);
         if (item)
             PyTuple_SET_ITEM(items, at, item);
         else
             Py_CLEAR(items);
     }
+    return items;
+}
+
+/* All of them, borrowed. */
+static PyObject *items_of(packed *self) {
+    if (self->items)
+        return self->items;
+    PyObject *items = make_items(self, 0, 1, self->count);
     if (items && self->items) /* somebody was faster while memory was looked for */
         Py_DECREF(items);
     else
@@ -131,13 +141,22 @@ static PyObject *packed_item(packed *self, Py_ssize_t at) {
         PyErr_SetString(PyExc_IndexError, "there are not so many links");
         return NULL;
     }
-    PyObject *items = items_of(self);
-    return items ? Py_NewRef(PyTuple_GET_ITEM(items, at)) : NULL;
+    return self->items ? Py_NewRef(PyTuple_GET_ITEM(self->items, at)) : make_item(self, at);
 }
 
+/* Whoever looks at one or two of them does not make all. */
 static PyObject *packed_part(packed *self, PyObject *key) {
-    PyObject *items = items_of(self);
-    return items ? PyObject_GetItem(items, key) : NULL;
+    Py_ssize_t start, stop, step;
+    if (self->items)
+        return PyObject_GetItem(self->items, key);
+    if (!PySlice_Check(key)) {
+        Py_ssize_t at = PyNumber_AsSsize_t(key, PyExc_IndexError);
+        return at == -1 && PyErr_Occurred() ? NULL : packed_item(self, at < 0 ? at + self->count : at);
+    }
+    if (PySlice_Unpack(key, &start, &stop, &step) < 0)
+        return NULL;
+    Py_ssize_t count = PySlice_AdjustIndices(self->count, &start, &stop, step);
+    return make_items(self, start, step, count);
 }
 
 static PyObject *packed_iterator(packed *self) {

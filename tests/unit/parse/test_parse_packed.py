@@ -82,7 +82,14 @@ def test_packed_links_are_like_a_tuple() -> None:
     packed, plain = read(page_of([("1", "a", "", "one"), ("2", "a", "nofollow", "two"), ("3", "area", "", "three")]))
     assert packed is not None
     assert isinstance(packed, Sequence) or hasattr(packed, "__getitem__")
-    assert (packed[0], packed[-1], packed[1:]) == (plain[0], plain[-1], plain[1:])
+    for part in (slice(1, None), slice(-2, None), slice(None, None, -1), slice(5, 9), slice(None, None, 2)):
+        assert packed[part] == plain[part]
+    assert (packed[0], packed[-1], packed[True]) == (plain[0], plain[-1], plain[1])
+    for wrong in (3, -4, 2**70):
+        with pytest.raises(IndexError):
+            packed[wrong]
+    with pytest.raises(TypeError):
+        packed["1"]  # type: ignore[call-overload]  # on purpose
     assert hash(packed) == hash(plain)
     assert repr(packed) == repr(plain)
     assert packed != plain[1:]
