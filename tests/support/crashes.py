@@ -20,6 +20,7 @@ from typing import Any
 from simulation import PATIENT, Recorder
 
 from nephila.engines.disk import Disk, DiskFile, LocalDisk
+from nephila.frontier.embedded.journal import FILE_NAME as JOURNAL
 from nephila.interfaces.renderer import Renderer
 from nephila.model.events import Event
 from nephila.model.settings import Settings
@@ -94,16 +95,18 @@ class TrappedFile:
 
 @dataclass(frozen=True)
 class TrappedDisk:
-    """A disk of such files."""
+    """A disk of such files. The frontier's journal is none: a step of a group of verbs is when it is durable."""
 
     disk: Disk
     trap: Trap
 
     def create(self, path: Path) -> DiskFile:
-        return TrappedFile(self.disk.create(path), self.trap)
+        file = self.disk.create(path)
+        return file if path.name == JOURNAL else TrappedFile(file, self.trap)
 
     def open(self, path: Path) -> DiskFile:
-        return TrappedFile(self.disk.open(path), self.trap)
+        file = self.disk.open(path)
+        return file if path.name == JOURNAL else TrappedFile(file, self.trap)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.disk, name)
@@ -184,7 +187,7 @@ class World:
             for log in left.glob("catalogue.sqlite-*"):
                 log.unlink()
             survived, self.disk = self.disk.lose_power(self.power), ForgetfulDisk()
-            for folder in ("warc", "chain", "spool"):
+            for folder in ("warc", "chain", "spool", "frontier"):
                 for name in survived.names(self.out / folder):
                     self.disk.overwrite(left / folder / name, survived.contents(self.out / folder / name))
             self.clock.reboot()

@@ -30,7 +30,7 @@ PATIENT = replace(
     fetch=replace(DEFAULTS.fetch, allow_addresses=("127.0.0.0/8",)),
     frontier=replace(DEFAULTS.frontier, map_bytes=1 << 30),
 )
-"""Follows every link, waits for every retry; nothing is synced, because the machine is not going to lose power."""
+"""Follows every link, waits for every retry."""
 
 
 @dataclass

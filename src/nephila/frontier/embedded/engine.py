@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import lmdb
@@ -13,6 +14,7 @@ from nephila.frontier.lifecycle import State
 from nephila.frontier.timeline import Timeline
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import NOWHERE, Admission, Found, FrontierSnapshot, Settled, UrlStory
+from nephila.model.errors import StorageError
 from nephila.model.outcome import DeferReason, OriginRules, Release, Settlement
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import RecordRef, SegmentId
@@ -280,9 +282,10 @@ class LmdbFrontier:
 
     async def close(self) -> None:
         """Finish what was handed in, sync and close."""
-        if self._tables.referrers and self.timeline.is_of_this_boot:
-            await self._group.run(lambda book: book.count_referrers())
         try:
+            if self._tables.referrers and self.timeline.is_of_this_boot:
+                with suppress(StorageError):  # a full disk: the latest are not counted, as after a kill
+                    await self._group.run(lambda book: book.count_referrers())
             await self._group.close()
             self._tables.env.sync(True)
         except lmdb.Error as error:
