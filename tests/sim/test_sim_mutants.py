@@ -24,7 +24,7 @@ KNOWN: dict[str, tuple[int, ...]] = {
     "no_deadline_check": (45, 134),
     "refused_not_disowned": (37, 43),
     "rules_not_asked": (2, 0),
-    "contents_known_at_once": (323, 821),
+    "contents_known_at_once": (677, 821),
     "recovered_name_not_synced": (12515, 432),
     "addresses_not_counted": (),
     "a_counter_drifts": (),

@@ -58,13 +58,12 @@ class JsonlEventSink:
         try:
             self._file = EventFile(directory, settings.event_max_bytes, self._first_line, afresh=afresh)
             if opening is not None:
-                self._file.append(
-                    b""
-                )  # at once: since when a process runs is known even if it dies in its first second
+                # At once: since when a process runs is known even if it dies in its first second.
+                self._file.append(b"")
         except OSError as error:
             raise StorageError(
                 f"events cannot be written in {directory}: {error.strerror or error}",
-                "check permissions and free space",
+                "make room, or check who may write there, and start the same command again: it goes on where it was",
             ) from error
 
     def emit(self, event: Event) -> None:

@@ -30,8 +30,8 @@ from xxhash import xxh3_64_intdigest
 from nephila.engines.disk import Disk, DiskFile
 
 FILE_NAME = "journal"
-CUT_ABOVE_BYTES = 16 << 20
-"""The journal is cut when it has grown to this, at the next commit: some five thousand pages of the web."""
+CUT_ABOVE_BYTES = 4 << 20
+"""The journal is cut when it has grown to this, at the next commit: some thousand pages of the web."""
 
 _HEADER = struct.Struct("<QIIQ")
 """Transaction, number in it, length, checksum."""
