@@ -113,9 +113,10 @@ def test_what_is_committed_is_not_written_again(tmp_path: Path) -> None:
     async def act() -> None:
         life = Life(tmp_path / "one")
         await life.admit("a")
-        await life.frontier.close()
         left = life.disk.contents(life.folder / FILE_NAME)
         assert left
+        await life.frontier.close()
+        assert not life.disk.contents(life.folder / FILE_NAME), "nobody has to look through it again"
         life.frontier = life.open(life.folder, alone=True)
         lease = (await life.frontier.claim(1, 60))[0]
         await life.frontier.close()

@@ -54,7 +54,8 @@ class LmdbFrontier:
         settings = policy.settings
         self._tables = open_tables(path, map_bytes=settings.map_bytes, sync=settings.sync)
         commit_ms = settings.commit_ms if alone and settings.sync else 0
-        writing = open_writing(self._tables, disk, path, clock.steady_ms, commit_ms, joining=joining)
+        watchful = policy.sharing is None
+        writing = open_writing(self._tables, disk, path, clock.steady_ms, commit_ms, joining=joining, watchful=watchful)
         with self._tables.env.begin() as txn:
             raw = txn.get(b"anchor", db=self._tables.db["meta"])
         self.timeline = Timeline(clock, None if raw is None else read_anchor(raw))

@@ -102,8 +102,13 @@ class Journal:
             file.close()
 
     def committed(self) -> None:
-        """All that it holds is in the store."""
+        """All that it holds is in the store: it begins anew where it has grown."""
         if self._end > CUT_ABOVE_BYTES:
+            self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget what it holds. Only for the process that writes to it."""
+        if self.exists():
             self._opened().truncate(0)
             self._end = 0
 

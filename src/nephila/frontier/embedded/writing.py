@@ -99,9 +99,16 @@ class Writing(ABC):
 
 
 class EachCommitted(Writing):
-    """Every group is a commit of the store."""
+    """Every group is a commit of the store.
+
+    Processes of one crawl look into the journal once: none of them keeps one. Others (`watchful`) look each time.
+    """
 
     is_held = False
+
+    def __init__(self, tables: Tables, disk: Disk, folder: Path, *, watchful: bool = True) -> None:
+        super().__init__(tables, disk, folder)
+        self._watchful, self._looked = watchful, False
 
     def let_go(self) -> None:
         """Nothing is held."""
@@ -109,7 +116,8 @@ class EachCommitted(Writing):
     @contextmanager
     def group(self) -> Iterator[NotedTransaction]:
         """As the class says."""
-        txn = self._begin()
+        txn = self._begin() if self._watchful or not self._looked else self._enter()
+        self._looked = True
         try:
             yield NotedTransaction(txn, self._tables.web)
             txn.commit()
@@ -130,6 +138,19 @@ class Held(Writing):
         self._due_ms = 0.0
         self._behind = False
         """Whether the journal may have records that were rolled back with their transaction."""
+
+    def bring_in(self) -> None:
+        """As the class says; the journal begins anew."""
+        super().bring_in()
+        _on_disk(self._journal.begin_anew)
+
+    def close(self) -> None:
+        """As the class says. What is in the store need not be looked through by the next."""
+        try:
+            self.let_go()
+            _on_disk(self._journal.begin_anew)
+        finally:
+            super().close()
 
     @property
     def is_held(self) -> bool:
@@ -171,7 +192,7 @@ class Held(Writing):
 
     def _open(self) -> Txn:
         if self._txn is None:
-            self._txn = self._begin()
+            self._txn = self._begin() if self._behind else self._enter()
             self._behind = False
             self._records = self._bytes = 0
             self._due_ms = self._now_ms() + self._commit_ms
@@ -191,7 +212,14 @@ class Held(Writing):
 
 
 def open_writing(
-    tables: Tables, disk: Disk, folder: Path, now_ms: Callable[[], float], commit_ms: int, *, joining: bool
+    tables: Tables,
+    disk: Disk,
+    folder: Path,
+    now_ms: Callable[[], float],
+    commit_ms: int,
+    *,
+    joining: bool,
+    watchful: bool,
 ) -> Writing:
     """A way of writing to a store that was just opened, `Held` where `commit_ms` is more than 0; closes it on failure.
 
@@ -199,7 +227,11 @@ def open_writing(
     """
     try:
         writing = _on_disk(
-            lambda: Held(tables, disk, folder, now_ms, commit_ms) if commit_ms else EachCommitted(tables, disk, folder)
+            lambda: (
+                Held(tables, disk, folder, now_ms, commit_ms)
+                if commit_ms
+                else EachCommitted(tables, disk, folder, watchful=watchful)
+            )
         )
         if not joining:
             writing.bring_in()
