@@ -20,7 +20,7 @@ class FrontierSettings:
     map_bytes: int = setting(1 << 40, "address space of the store (sparse: no disk is taken)", low=1 << 20)
     sync: bool = setting(True, "sync every group commit to disk")
     commit_ms: int = setting(
-        1_000,
+        250,
         "how long what is durable in the journal may wait for a commit of the store, in a crawl by one process; "
         "0: no journal, every group is a commit",
         low=0,

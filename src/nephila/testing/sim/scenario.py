@@ -220,6 +220,7 @@ def _settings(draw: random.Random, workers: int, *, learns: bool, negligent: boo
         ),
         frontier=replace(
             base.frontier,
+            commit_ms=1_000,  # longer than usual: there is more that only the journal has
             map_bytes=1 << 28,
             lease_s=lease_s if not negligent else max(lease_s, 3 * timeout_s),
             urls_per_lease=draw.choice((1, 3, 8)),
