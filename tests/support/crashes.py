@@ -149,6 +149,8 @@ class World:
         except Crash:
             self.out = left
             self.runs += 1
+            if self.objects is not None:
+                self.objects.objects = self._arrived  # nothing of what the unwinding still sent
             return None
 
     async def _run(self, trap: Trap, seeds: Sequence[str], *, new_cycle: bool) -> CrawlSummary:
@@ -179,6 +181,8 @@ class World:
         """Keep what is left, and hang up: for the servers every answer under way has ended."""
         asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)  # the dead tell no tales
         shutil.copytree(self.out, left, ignore=shutil.ignore_patterns("lock.mdb"))
+        if self.objects is not None:
+            self._arrived = dict(self.objects.objects)
         service = self.network.service
         for connection in list(service.connections):
             connection.connection_lost(None)

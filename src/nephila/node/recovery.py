@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.catalogue import CaptureRow, Catalogue
+from nephila.model.errors import StoreAwayError
 from nephila.model.listing import ListKind
 from nephila.model.outcome import DeferReason, Done, OriginRules, Release
 from nephila.model.page import Directives, Page
@@ -108,9 +110,8 @@ class Recovery:
         """Recover every segment that was left open, then return the leases of the dead."""
         marks = self._frontier.view.marks()
         total = Recovered()
+        await self._recall_lost()
         for segment in self._frontier.view.pending_segments() - set(self._archive.segments()):
-            if isinstance(self._archive, SpooledArchive) and self._archive.recall(segment):
-                continue  # it had arrived in the store before the spool was lost
             # The file itself is gone: its name was not durable when the machine went down.
             total = replace(total, lost=total.lost + await self._frontier.lose(segment, 0))
         unfinished = set(self._archive.unfinished())
@@ -124,6 +125,16 @@ class Recovery:
             total = await self._list_again(marks, total)
         await self._end_visits()
         return replace(total, reaped=await self._frontier.reap_all())
+
+    async def _recall_lost(self) -> None:
+        """Bring back what had arrived in the store before the spool was lost, and was not listed and indexed yet."""
+        if not isinstance(self._archive, SpooledArchive):
+            return
+        cut_short = self._frontier.view.pending_segments()
+        with suppress(StoreAwayError):  # the shipper tells; what else there is is found at the next start
+            cut_short |= await self._archive.without_index()
+        for segment in sorted(cut_short - set(self._archive.segments())):
+            self._archive.recall(segment)
 
     async def _list_again(self, marks: Mapping[SegmentId, int], total: Recovered) -> Recovered:
         """Segments in the store of objects that the catalogue lacks, because it was moved away, are read from there."""
@@ -155,8 +166,12 @@ class Recovery:
         """Go through a segment of a worker that is lost, if it had arrived in the store; False where it had not."""
         if not isinstance(self._archive, SpooledArchive) or not self._archive.recall(segment):
             return False
-        await self._segment(segment, 0)
+        await self._segment(segment, self._frontier.view.marks().get(segment, 0))
         return True
+
+    async def cut_short(self) -> set[SegmentId]:
+        """Segments that are in the store and were not listed and indexed yet, whoever's they are."""
+        return await self._archive.without_index() if isinstance(self._archive, SpooledArchive) else set()
 
     async def settle_again(self, capture: Capture, stored: StoredCapture) -> bool:
         """Settle a capture from the archive, if its lease waits for it."""

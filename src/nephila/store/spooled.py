@@ -226,6 +226,12 @@ class SpooledArchive:
             raise refused(segment, error) from error
         return True
 
+    async def without_index(self) -> set[SegmentId]:
+        """Segments that the store has and whose index it has not: they were cut short on their way out of a spool."""
+        prefix = self._place.key("")
+        names = {key.removeprefix(prefix) for key in await self._objects.keys(prefix)}
+        return {SegmentId(name) for name in names if name.endswith(WARC_SUFFIX) and index_name(name) not in names}
+
     def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
         """Write the CDXJ file of a segment into the spool, whole or not at all."""
         self._spool.write_index(segment, rows)

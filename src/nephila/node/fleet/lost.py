@@ -2,7 +2,8 @@
 
 Each worker looks from time to time, so no one is in charge; what is done twice does no harm. A writer is given up first
 (`Registry.give_up`), which is never taken back, and only then is looked what became of its segments: one that had
-arrived in the store of objects is gone through as after a crash; the pages of one that had not are queued again.
+arrived in the store of objects is gone through as after a crash, also when no page waits for it and only the catalogue
+or its index lack it; the pages of one that had not are queued again.
 """
 
 from __future__ import annotations
@@ -34,12 +35,13 @@ class LostWorkers:
 
         `pending` are the segments on which pages wait.
         """
-        by_writer: dict[int, list[SegmentId]] = {}
-        for segment in pending:
-            by_writer.setdefault(writer_of(segment), []).append(segment)
+        given_up = await self._registry.give_up(self._lost_s, {writer_of(segment) for segment in pending})
+        if not given_up:
+            return 0, 0
+        unlisted = await self._recovery.cut_short()
         arrived = lost = 0
-        for writer in await self._registry.give_up(self._lost_s, by_writer):
-            for segment in by_writer.get(writer, ()):
+        for writer in given_up:
+            for segment in sorted(one for one in pending | unlisted if writer_of(one) == writer):
                 if await self._recovery.of_store(segment):
                     arrived += 1
                 else:

@@ -1,0 +1,68 @@
+"""What a fleet does about the archive of a worker that is lost with its disk."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from nephila.model.record import SegmentId
+from nephila.node.fleet.lost import LostWorkers
+
+WAITED_FOR, LISTED_BY_NOBODY, NEVER_ARRIVED, OF_THE_LIVING = (
+    SegmentId(f"nephila-20260101000000-0000{number}-w{writer}.warc.gz")
+    for number, writer in ((1, 7), (2, 7), (3, 7), (4, 8))
+)
+
+
+@dataclass
+class Scene:
+    """A register in which writer 7 is silent, and a store of objects with what `cut_short` says."""
+
+    arrived: set[SegmentId]
+    silent: list[int] = field(default_factory=lambda: [7])
+    gone_through: list[SegmentId] = field(default_factory=list)
+    queued_again: list[SegmentId] = field(default_factory=list)
+    in_its_order: list[int] = field(default_factory=list)
+    listings: int = 0
+
+    async def give_up(self, lost_s: float, pending: set[int]) -> list[int]:
+        assert pending == {7}
+        return self.silent
+
+    async def in_order(self, writer: int) -> None:
+        self.in_its_order.append(writer)
+
+    async def cut_short(self) -> set[SegmentId]:
+        self.listings += 1
+        return self.arrived
+
+    async def of_store(self, segment: SegmentId) -> bool:
+        self.gone_through.append(segment)
+        return segment in self.arrived
+
+    async def lose(self, segment: SegmentId, end: int) -> int:
+        self.queued_again.append(segment)
+        return 5
+
+
+def look(scene: Scene) -> tuple[int, int]:
+    anything = cast("Any", scene)
+    workers = LostWorkers(anything, anything, anything, 60.0)
+    return asyncio.run(workers.look({WAITED_FOR, NEVER_ARRIVED}))
+
+
+def test_segments_of_the_lost_that_nobody_listed_are_gone_through() -> None:
+    """N3, W2: those on which pages wait, those that arrived and were not indexed; none of a living worker."""
+    scene = Scene({WAITED_FOR, LISTED_BY_NOBODY, OF_THE_LIVING})
+    assert look(scene) == (2, 5)
+    assert scene.gone_through == [WAITED_FOR, LISTED_BY_NOBODY, NEVER_ARRIVED]
+    assert scene.queued_again == [NEVER_ARRIVED]
+    assert scene.in_its_order == [7]
+
+
+def test_the_store_is_listed_only_when_somebody_is_lost() -> None:
+    """N3: every worker looks every minute."""
+    scene = Scene({LISTED_BY_NOBODY}, silent=[])
+    assert look(scene) == (0, 0)
+    assert scene.listings == 0
