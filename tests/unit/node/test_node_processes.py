@@ -72,6 +72,24 @@ def test_workers_that_say_nothing_for_too_long_are_ended_and_no_others() -> None
     assert asyncio.run(main()) == [0, 0, 1]
 
 
+def test_who_lets_leases_expire_is_ended_unless_another_may_keep_it_from_renewing_them() -> None:
+    """F3, N3: one that was stopped in a transaction has the store's lock; others cannot renew, and still speak."""
+
+    async def main() -> list[int]:
+        workforce = Workforce("out", Settings(), 3, (0, 0), SystemClock(), hear_all=False)
+        now = asyncio.get_running_loop().time()
+        stopped, kept_out, fine = Mute(now - 4.0), Mute(now), Mute(now - 4.0)
+        workforce._children = cast("dict[int, Child]", {1: stopped, 2: kept_out, 3: fine})
+        workforce.kill_overdue({1, 2}, 60.0)
+        first = [stopped.killed, kept_out.killed, fine.killed]
+        workforce.kill_overdue({2}, 60.0)
+        assert kept_out.killed == 0
+        workforce.kill_overdue({2}, 0.0)  # its patience is over: nobody else was to blame
+        return [*first, kept_out.killed]
+
+    assert asyncio.run(main()) == [1, 0, 0, 1]
+
+
 # How many, and what each gets
 
 

@@ -232,8 +232,7 @@ class Supervisor:
         while True:
             await asyncio.sleep(min(REAP_S, self._m.settings.frontier.lease_s / 6))
             overdue = self._frontier.view.overdue()
-            for number in overdue:
-                self._workforce.kill(number)
+            self._workforce.kill_overdue(overdue, self._m.settings.frontier.lease_s)
             if OUTSIDE in overdue and self._returning.done():
                 # Never waited for here: a worker that was stopped may hold the store's lock until it is killed here.
                 self._returning = asyncio.create_task(self._return_lent(), name="lent")

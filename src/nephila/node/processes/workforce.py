@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Protocol, TypeAlias
 
@@ -30,6 +30,9 @@ FIRST_PAUSE_S = 0.25
 
 END_S = 10.0
 """How long workers may take to end: answers on the wire get 2 s, the rest is closing files."""
+
+SPEAKS_S = 1.0
+"""A worker that was heard so lately was not stopped: it beats five times a second."""
 
 NOTICE_MS = 250
 """An exchange of a worker that died ends, for the server, when it notices."""
@@ -83,6 +86,8 @@ class Workforce:
         self.ledger: SharedAddressLedger | None = None
         """Where permits of the dead are taken back."""
         self._overseer: Overseer | None = None
+        self._overdue: dict[int, float] = {}
+        """Workers with leases that have expired, and since when that is seen."""
         self.deaths = 0
         """Workers that died without a last word."""
 
@@ -119,11 +124,18 @@ class Workforce:
         """Whether every worker has answered that ping, and works on nothing."""
         return len(self._children) == self._among and all(one.answered == ping for one in self._children.values())
 
-    def kill(self, number: int) -> None:
-        """End a worker at once; it is replaced."""
-        child = self._children.get(number)
-        if child is not None:
-            child.kill()
+    def kill_overdue(self, numbers: Iterable[int], patience_s: float) -> None:
+        """End workers that have let leases expire; they are replaced.
+
+        One that still speaks may be unable to renew them while another one, that was stopped, has the store's lock: it
+        has `patience_s` more for that.
+        """
+        now = asyncio.get_running_loop().time()
+        self._overdue = {number: self._overdue.get(number, now) for number in numbers}
+        for number, since in self._overdue.items():
+            child = self._children.get(number)
+            if child is not None and (now - child.heard_at > SPEAKS_S or now - since >= patience_s):
+                child.kill()
 
     def kill_silent(self, silent_s: float) -> None:
         """End workers that have said nothing for so long: stopped, or stuck before they could take a lease."""
