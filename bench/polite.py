@@ -8,6 +8,7 @@ the crawler adds to a cycle of one second. Exit code 0 when at least 99 % of wha
 broken, else 1.
 
     nephila bench polite [--json] [--quick] [--hosts N] [--seconds N] [--delay S] [--latency MS] [--processes N]
+                         [--set NAME=VALUE]
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Plan:
     delay_s: float
     latency_ms: float
     processes: int
+    settings: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -93,6 +95,7 @@ def crawl(plan: Plan, server: subprocess.Popen[str], folder: Path) -> tuple[Spen
     words = ["crawl", "--seeds", str(seeds), "--out", str(folder / "out"), "--scope", "all", "--json", "--quiet"]
     words += ["--resolver", told["resolver"], "--allow-address", "127.0.0.0/8", "--delay", str(plan.delay_s)]
     words += ["--max-time", str(plan.seconds + MARGIN_S), "--processes", str(plan.processes)]
+    words += [word for setting in plan.settings for word in ("--set", setting)]
     log = folder / "log"
     core = cores()[0] if plan.processes == 1 else -1
     spent = run([sys.executable, "-P", "-m", "nephila", *words], Ground(folder, log, core), look_s=1.0)
@@ -194,6 +197,7 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=1.0, metavar="S", help="seconds of rest of a host [1]")
     parser.add_argument("--latency", type=float, default=0.0, metavar="MS", help="before each answer of the server [0]")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="nephila's --processes [1]")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="nephila's --set")
     one_sentence(parser)
     given = parser.parse_args()
     plan = Plan(
@@ -202,6 +206,7 @@ def main() -> None:
         given.delay,
         given.latency,
         given.processes,
+        tuple(given.set),
     )
     if plan.hosts < 1 or plan.seconds <= 0 or plan.delay_s <= 0 or plan.latency_ms < 0 or plan.processes < 1:
         parser.error("--hosts, --seconds, --delay and --processes are above 0, --latency is not under it")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
+import threading
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from nephila.frontier.embedded.journal import FILE_NAME, Change, Journal
 from nephila.frontier.embedded.turnstile import Turnstile
 from nephila.model.errors import StorageError
 from nephila.model.settings import FrontierSettings
+from nephila.node.clock import SystemClock
 from nephila.testing.clock import VirtualClock
 from nephila.testing.contracts.frontier import addresses, candidates
 from nephila.testing.disk import ForgetfulDisk
@@ -181,6 +184,34 @@ def test_the_store_is_committed_when_nothing_comes_for_a_while(tmp_path: Path) -
         await life.frontier.close()
 
     run_virtual(act())
+
+
+def test_nobody_waits_for_the_store_who_was_answered_by_the_journal(tmp_path: Path) -> None:
+    """Q2, F10: a commit of a large store takes long; those whose groups are durable go on meanwhile."""
+    committing, goes_on = threading.Event(), threading.Event()
+
+    async def act() -> None:
+        clock = SystemClock()
+        policy = replace(POLICY, settings=replace(POLICY.settings, commit_ms=1))
+        frontier = LmdbFrontier(tmp_path / "one", clock, policy, threaded=True, alone=True)
+        writing = frontier._group._writing
+        let_go = writing.let_go
+
+        def slowly() -> None:
+            committing.set()
+            assert goes_on.wait(60)
+            let_go()
+
+        writing.let_go = slowly  # type: ignore[method-assign]
+        while not committing.is_set():  # the one that makes the store due is answered, too
+            async with asyncio.timeout(60):
+                await frontier.admit(candidates("https://a.example/"))
+            await asyncio.sleep(0.01)
+        assert not goes_on.is_set()
+        goes_on.set()
+        await frontier.close()
+
+    run(act)
 
 
 def test_whoever_looks_sees_what_was_answered(tmp_path: Path) -> None:

@@ -130,12 +130,9 @@ class GroupCommitter:
                 else:
                     answers = await loop.run_in_executor(self._thread, self._attempt, acts)
                 for (_, future), answer in zip(group, answers, strict=True):
-                    if future.done():
-                        continue
-                    if isinstance(answer, BaseException):
-                        future.set_exception(answer)
-                    else:
-                        future.set_result(answer)
+                    _tell(future, answer)
+                if self._writing.is_due:
+                    await self._let_go()
             if self._writing.is_held:
                 self._timer = loop.call_later(self.policy.settings.commit_ms / 1000, self._let_go_soon)
         except asyncio.CancelledError:
@@ -148,13 +145,24 @@ class GroupCommitter:
             self._timer.cancel()
             self._timer = None
 
-    def _let_go_soon(self) -> None:
-        """Nothing came for a while: commit what is held. What fails is told to the next who comes, or at the end."""
+    async def _let_go(self) -> None:
+        """Let the store follow, after the answers: who has one goes on meanwhile."""
         if self._thread is None:
-            with suppress(lmdb.Error, StorageError):
-                self._writing.let_go()
+            self._follow()
         else:
-            self._thread.submit(self._writing.let_go)
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._follow)
+
+    def _let_go_soon(self) -> None:
+        """Nothing came for a while: let the store follow."""
+        if self._thread is None:
+            self._follow()
+        else:
+            self._thread.submit(self._follow)
+
+    def _follow(self) -> None:
+        """Commit what is held. What fails is told to the next who comes, or at the end: the journal has it."""
+        with suppress(lmdb.Error, StorageError):
+            self._writing.let_go()
 
     def _abandon(self, runner: asyncio.Task[None]) -> None:
         """The loop ends and took the runner with it: nobody may wait for an answer that will not come."""
@@ -187,6 +195,16 @@ class GroupCommitter:
             raise
         self.after_commit(observed)
         return answers
+
+
+def _tell(future: asyncio.Future[Any], answer: Any) -> None:  # noqa: ANN401 - whatever the verb answers
+    """Answer whoever still waits."""
+    if future.done():
+        return
+    if isinstance(answer, BaseException):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)
 
 
 def _told(error: Exception) -> Exception:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -57,6 +57,11 @@ class Writing(ABC):
     @abstractmethod
     def is_held(self) -> bool:
         """Whether something is durable that the store does not show yet."""
+
+    @property
+    @abstractmethod
+    def is_due(self) -> bool:
+        """Whether it is time to let go: when that is done between groups, nobody who was answered waits for it."""
 
     @abstractmethod
     def let_go(self) -> None:
@@ -104,7 +109,7 @@ class EachCommitted(Writing):
     Processes of one crawl look into the journal once: none of them keeps one. Others (`watchful`) look each time.
     """
 
-    is_held = False
+    is_held = is_due = False
 
     def __init__(self, tables: Tables, disk: Disk, folder: Path, *, watchful: bool = True) -> None:
         super().__init__(tables, disk, folder)
@@ -157,12 +162,16 @@ class Held(Writing):
         """As the class says."""
         return self._txn is not None or self._behind
 
+    @property
+    def is_due(self) -> bool:
+        """As the class says: it was held for long, holds much, or somebody waits for the store."""
+        if self._txn is None:
+            return False
+        return self._bytes >= HELD_BYTES or self._now_ms() >= self._due_ms or self._turnstile.is_taken()
+
     @contextmanager
     def group(self) -> Iterator[NotedTransaction]:
-        """As the class says. A store that somebody waits for is committed, and so is one that was held for long.
-
-        Where that fails the group has not: the journal has it, and the next group is told.
-        """
+        """As the class says."""
         txn = self._open()
         try:
             noted = NotedTransaction(txn, self._tables.web)
@@ -171,9 +180,6 @@ class Held(Writing):
         except BaseException:
             self._roll_back()
             raise
-        if self._bytes >= HELD_BYTES or self._now_ms() >= self._due_ms or self._turnstile.is_taken():
-            with suppress(lmdb.Error, StorageError):
-                self.let_go()
 
     def let_go(self) -> None:
         """Commit the store."""
