@@ -23,6 +23,12 @@ GRACE_S = 2.0
 
 CATALOGUE_S = 1.0
 
+LEASES_PER_EXCHANGE = 4
+"""Leases in all for each exchange that there may be at once: those whose answers are being settled are more by so much.
+
+They have let go of what was fetched. With one exchange at a time there is one lease: the order is promised (F6).
+"""
+
 
 class Crew:
     """Works off leases. `fail` is called with our own failures; `woken` is set when a place becomes free."""
@@ -33,6 +39,7 @@ class Crew:
         self._working: dict[asyncio.Task[None], Lease] = {}
         self._books_closed = False
         self.woken = asyncio.Event()
+        machinery.pipeline.answered = self._answered
         machinery.bookkeeper.on_room(self.woken.set)
         if machinery.shipper is not None:
             machinery.shipper.on_room(self.woken.set)
@@ -50,7 +57,14 @@ class Crew:
         """How many more leases could be worked on: none while spool or books are full, so that nothing is fetched."""
         if (self._m.shipper is not None and self._m.shipper.is_full) or not self._m.bookkeeper.has_room():
             return 0
-        return self._m.settings.fetch.concurrency - len(self._working)
+        exchanges, leases = self._m.settings.fetch.concurrency, len(self._working)
+        most = exchanges * LEASES_PER_EXCHANGE if exchanges > 1 else 1
+        return min(exchanges - (leases - self._m.pipeline.settling), most - leases)
+
+    def _answered(self) -> None:
+        """An exchange is over: if that was the first to make a place, somebody waits for it."""
+        if self.places == 1:
+            self.woken.set()
 
     async def claim(self, hosts: int) -> list[Lease]:
         """Claim up to so many hosts and start on each; what was claimed."""

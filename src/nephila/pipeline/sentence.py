@@ -12,7 +12,7 @@ crawl, anything else is a bug, caught in this one place, told, and paid for with
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
 from nephila.model.errors import FrontierError, MemoryShortageError, StorageError
@@ -286,12 +286,24 @@ class Pipeline(Showing):
         else:
             concluding = self._fail(lease, task, answer, left)
         del answer, found  # see `settle_stored`
-        await concluding
+        if ends:
+            await self._concluding(concluding)
+        else:
+            await concluding
         if visit is not None:
             visit.book()
         if self._to.extensions is not None and told is not None:
             await self._to.extensions.after(told)
         return None if ends else release
+
+    async def _concluding(self, concluding: Awaitable[None]) -> None:
+        """Settle what ends a lease; meanwhile it needs nobody's place on the wire."""
+        self.settling += 1
+        self.answered()
+        try:
+            await concluding
+        finally:
+            self.settling -= 1
 
     def _unsendable(self, task: PageTask, rules: OriginRules | None, user_agent: str) -> _Unsent:
         """How a task ends that is not sent, and what is asked for in its place; None when it is to be sent."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -50,6 +50,10 @@ class Showing:
         self.stopping = False
         self.sending: set[asyncio.Task[None]] = set()
         """Tasks that wait for their turn or for an answer: they may be cancelled without leaving anything half done."""
+        self.settling = 0
+        """Leases whose last answer has come and is being settled: their hosts are not asked any more."""
+        self.answered: Callable[[], None] = lambda: None
+        """Called when there is one more of those."""
 
     def _ends(self, lease: Lease, attempt: int, release: Release) -> bool:
         """Whether a lease ends with this task: it is the last, or the host is given back while it rests."""
