@@ -21,12 +21,16 @@ What must stay true:
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__":  # until there is something to put in order, Ctrl-C ends it without a word
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import contextlib
 import fcntl
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -339,6 +343,7 @@ def main(arguments: list[str]) -> NoReturn:
     rendering = arguments[:2] == ["setup", "browser"]
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         prepare(
             environment,
             layers=("run", *(["render"] if rendering else []), *(["test"] if testing else [])),
