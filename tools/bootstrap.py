@@ -23,7 +23,9 @@ from __future__ import annotations
 
 import signal
 
-if __name__ == "__main__":  # until there is something to put in order, Ctrl-C ends it without a word
+HEEDED = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+"""Whether Ctrl-C means us; else whoever started this ignores it."""
+if __name__ == "__main__" and HEEDED:  # until there is something to put in order, it ends this without a word
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import contextlib
@@ -343,7 +345,8 @@ def main(arguments: list[str]) -> NoReturn:
     rendering = arguments[:2] == ["setup", "browser"]
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if HEEDED:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         prepare(
             environment,
             layers=("run", *(["render"] if rendering else []), *(["test"] if testing else [])),

@@ -12,10 +12,9 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Barrier
 
+from nephila.engines.threads import started_pool
 from nephila.model.errors import MemoryShortageError, NephilaError
 
 LEAST_DATA_BYTES = 160_000_000
@@ -58,10 +57,7 @@ def failure_of(error: BaseException, what: str) -> NephilaError:
 @contextmanager
 def threads(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Give a loop its pool of threads, all of them started; end them before the loop, which would start one for it."""
-    pool = ThreadPoolExecutor(THREADS, "nephila-books")
-    together = Barrier(THREADS)
-    for waiting in [pool.submit(together.wait) for _ in range(THREADS)]:
-        waiting.result()
+    pool = started_pool(THREADS, "nephila-books")
     loop.set_default_executor(pool)
     try:
         yield

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -168,3 +169,20 @@ def test_nouns_become_json() -> None:
 def test_the_version_is_the_projects(tmp_path: Path) -> None:
     """C4: of the checkout, else of the installation."""
     assert f'version = "{version()}"' in (Path(__file__).parents[3] / "pyproject.toml").read_text()
+
+
+def test_ctrl_c_while_the_program_is_imported_shows_no_traceback() -> None:
+    """C4: nothing is begun yet; it ends by the signal. One that was told to ignore it goes on ignoring it."""
+    code = (
+        "import os, signal, sys\n"
+        "class Importing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'nephila.cli.main': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Importing())\n"
+        "from nephila.__main__ import start\n"
+        "sys.argv = ['nephila', '--version']\n"
+    )
+    done = python(code + "start()", stdout=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+    done = python(code + "signal.signal(signal.SIGINT, signal.SIG_IGN)\nstart()", stdout=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -13,13 +13,12 @@ import base64
 import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
-from threading import Barrier
 from types import MappingProxyType
 from typing import TypeVar
 
+from nephila.engines.threads import started_pool
 from nephila.interfaces.objects import ObjectBody, ObjectInfo
 from nephila.model.errors import ObjectChangedError, ObjectExistsError, ObjectStoreError, StoreRefusedError
 from nephila.model.settings import S3Settings
@@ -55,7 +54,7 @@ class S3ObjectStore:
         below = settings.path_style == "no" or (settings.path_style == "auto" and not settings.endpoint)
         self._host = self._wire.host(bucket if below and "." not in bucket else "")
         self._root = "/" if below and "." not in bucket else f"/{bucket}/"
-        self._threads = _started(settings.uploads)
+        self._threads = started_pool(settings.uploads, "s3")
 
     async def create(self, key: str, body: ObjectBody) -> None:
         """As the interface."""
@@ -217,14 +216,6 @@ class S3ObjectStore:
         if answer.status in {400, 401, 403} and answer.field("Code") in {"ExpiredToken", "InvalidAccessKeyId"}:
             self._credentials.forget()
         return answer
-
-
-def _started(count: int) -> ThreadPoolExecutor:
-    """So many threads, all of them running: none is started while a crawl runs (see `node/memory.py`)."""
-    pool, together = ThreadPoolExecutor(count, thread_name_prefix="s3"), Barrier(count)
-    for waiting in [pool.submit(together.wait) for _ in range(count)]:
-        waiting.result()
-    return pool
 
 
 def _checksum(body: ObjectBody) -> dict[str, str]:
