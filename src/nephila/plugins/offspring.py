@@ -11,7 +11,6 @@ import os
 import pickle
 import signal
 import socket
-import sys
 from asyncio.subprocess import DEVNULL, Process
 from contextlib import suppress
 from multiprocessing import spawn
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from nephila.engines.interpreter import heedless
 from nephila.model.errors import UsageError
 
 from .answers import BadAnswerError, Plain
@@ -31,9 +31,6 @@ START_S = 30.0
 """For a new interpreter and the imports of a plugin, on a machine that is busy with a crawl."""
 
 _PROGRAM = """
-import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
 from nephila.plugins.child import live
 live({crawl}, {descriptor})
 """
@@ -105,10 +102,9 @@ class Child:
         ours, its = socket.socketpair()
         with its:
             program = _PROGRAM.format(crawl=os.getpid(), descriptor=its.fileno())
-            safely = ["-P"] if sys.flags.safe_path else []
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, *safely, "-c", program, f"nephila-plugin-{self.name}"),
+                    *(*heedless(program), f"nephila-plugin-{self.name}"),
                     stdin=DEVNULL,
                     stdout=2,  # what it prints must not stand among the crawl's own output
                     pass_fds=(its.fileno(),),

@@ -3,8 +3,7 @@
 A worker is a new interpreter, not a fork: LMDB environments, threads and event loops must not be carried over one. It
 inherits three descriptors: its end of the channel, the lock on the crawl directory, and the table of addresses.
 
-Ctrl-C reaches every process of a terminal, and a service manager's SIGTERM every process of a service. It is the
-supervisor that answers; workers ignore both, from before their first import on.
+It is the supervisor that answers Ctrl-C and SIGTERM; workers ignore both from the start (`engines/interpreter.py`).
 
 A worker dies with its supervisor, whatever it is doing, so that its leases may be reaped at once then. That, too, is
 arranged before anything of ours is imported: importing takes a second, and a worker holds the directory's lock, which
@@ -16,8 +15,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 from asyncio.subprocess import DEVNULL, Process
+
+from nephila.engines.interpreter import heedless
 
 _PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
@@ -27,8 +27,6 @@ import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl({death}, signal.SIGKILL, 0, 0, 0)
 if os.getppid() != {supervisor}:
     sys.exit()  # it was faster
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
 sys.excepthook = lambda kind, error, _: print(f"nephila: a worker: {{kind.__name__}}: {{error}}", file=sys.stderr)
 from nephila.node.processes.birth import live
 live({channel}, {addresses})
@@ -40,9 +38,8 @@ async def bear(number: int, connection: socket.socket, lock: int, addresses: int
     program = _PROGRAM.format(
         death=_PR_SET_PDEATHSIG, supervisor=os.getpid(), channel=connection.fileno(), addresses=addresses
     )
-    safely = ["-P"] if sys.flags.safe_path else []
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, *safely, "-c", program, f"nephila-worker-{number}"),
+        *(*heedless(program), f"nephila-worker-{number}"),
         stdin=DEVNULL,
         stdout=DEVNULL,
         pass_fds=(connection.fileno(), lock, addresses),
