@@ -96,6 +96,7 @@ class ListClause:
             listings.keep(task.fingerprint, replace(before, read_s=now_s))
             return True
         listings.keep(task.fingerprint, replace(before, kind=kind))
+        self.lists.has_become_list(task.url)
         if kind is ListKind.INDEX or before.seeds:
             # What it names may be a list under any name: whoever asks for it, after a crash as well, has to know.
             await asyncio.get_running_loop().run_in_executor(None, listings.flush)

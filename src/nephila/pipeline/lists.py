@@ -48,6 +48,7 @@ PACKED_TYPES = (
 _ENDINGS = frozenset({"xml", "rss", "atom", "rdf", "opml", "gz"})
 _TEXT = "txt"
 ORIGINS_REMEMBERED = 16_384
+PAGES_REMEMBERED = 16_384
 
 
 class Formats(NamedTuple):
@@ -83,6 +84,8 @@ class Lists:
         self._page_types = types and types + LIST_TYPES
         """Of a page, which may turn out to be a list."""
         self._named: dict[str, tuple[int, frozenset[Fingerprint]]] = {}
+        self._indexes: dict[str, bool] = {}
+        """Of pages on which links were found, whether they are indexes: many links are found on one."""
 
     # Before the request
 
@@ -110,9 +113,19 @@ class Lists:
 
     def _is_of_index(self, task: PageTask) -> bool:
         """Whether an index names it: then it is a sitemap, however it is called."""
+        known = self._indexes.get(task.via)
+        if known is not None:
+            return known
         index = self.identify(task.via) if task.via else None
         note = self.listings.list_of(index.fingerprint) if index is not None else None
-        return note is not None and note.kind == ListKind.INDEX
+        if len(self._indexes) >= PAGES_REMEMBERED:
+            self._indexes.clear()
+        known = self._indexes[task.via] = note is not None and note.kind == ListKind.INDEX
+        return known
+
+    def has_become_list(self, url: str) -> None:
+        """A page turns out to be a list; what was thought of it before is forgotten."""
+        self._indexes.pop(url, None)
 
     def is_guess(self, task: PageTask) -> bool:
         """Whether nobody has named this sitemap: it was tried because many sites have one there."""

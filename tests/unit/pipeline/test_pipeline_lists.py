@@ -6,6 +6,7 @@ import asyncio
 import gzip
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from nephila.model.outcome import OriginRules, RulesKind
 from nephila.model.settings import FrontierSettings, PolitenessSettings, RobotsSettings, SitemapSettings
 from nephila.model.task import Candidate, Lease, Pace, Token
 from nephila.pipeline.listed import READ_OUT
+from nephila.pipeline.lists import Formats, Lists
 from nephila.politeness import StandardPoliteness
 
 SITE = "https://a.example"
@@ -216,6 +218,27 @@ def test_lists_that_robots_names_belong_to_it_alone() -> None:
     rules = OriginRules(SITE, RulesKind.RULES, body, 1, 1)
     assert politeness.sitemaps(rules) == (f"{SITE}/a.xml", "https://cdn.example/b.xml")
     assert politeness.sitemaps(replace(rules, kind=RulesKind.ALLOW_ALL)) == ()
+
+
+def test_what_a_page_names_is_expected_to_be_a_list_once_that_page_has_become_an_index() -> None:
+    """X3: whether a page is an index is asked once for all its links, and anew when it is read as one."""
+    notes: dict[Any, ListNote] = {}
+    asked: list[Any] = []
+
+    def list_of(fingerprint: Any) -> ListNote | None:
+        asked.append(fingerprint)
+        return notes.get(fingerprint)
+
+    politeness = StandardPoliteness(PolitenessSettings(), RobotsSettings(), FrontierSettings(), "Nephila (+x)")
+    anything: Any = SimpleNamespace(list_of=list_of)
+    lists = Lists(SETTINGS, anything, politeness, anything, Formats(lambda _: None, anything), address, None)
+    via = f"{SITE}/news"
+    links = [replace(page_task(f"{SITE}/{name}"), via=via, depth=1) for name in "ab"]
+    assert [lists.is_expected(link, None) for link in links] == [False, False]
+    assert asked.count(address(via).fingerprint) == 1
+    notes[address(via).fingerprint] = ListNote("sitemap_index")
+    lists.has_become_list(via)
+    assert [lists.is_expected(link, None) for link in links] == [True, True]
 
 
 def test_a_304_of_a_list_is_no_page(worker: Worker) -> None:
