@@ -300,7 +300,7 @@ class RedisFrontierView:
     # Segments and leases
 
     def marks(self) -> dict[SegmentId, int]:
-        """Up to where each segment is confirmed, in every shard that knows it: the least."""
+        """Up to where each segment is confirmed in the shard that is furthest: all before it was settled in all."""
         found: dict[SegmentId, int] = {}
         for marks, _ in self.ask_every("segments"):
             for name, upto in zip(marks[::2], marks[1::2], strict=True):

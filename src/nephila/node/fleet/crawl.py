@@ -20,7 +20,7 @@ from typing import Any
 
 from nephila.dedup import SharedDigestIndex, SharedLearning
 from nephila.interfaces.frontier import FrontierSnapshot
-from nephila.model.errors import EngineAwayError, NephilaError
+from nephila.model.errors import EngineAwayError, NephilaError, StoreAwayError
 from nephila.model.record import SegmentId
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.node.addressing import identify_with
@@ -281,8 +281,8 @@ class FleetCrawl(Crawl):
             self._forgotten.clear()
             try:
                 arrived, lost = await self._lost.look(await self._post.pending())
-            except EngineAwayError:
-                continue
+            except (EngineAwayError, StoreAwayError):
+                continue  # whoever was given up is still to be put in order at the next look
             except NephilaError as error:
                 self.fail(error)
                 return
