@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from contextlib import suppress
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
+from nephila.model.errors import EngineAwayError, StoreAwayError
 from nephila.model.record import SegmentId
+from nephila.node.fleet.crawl import FleetCrawl
 from nephila.node.fleet.lost import LostWorkers
 
 WAITED_FOR, LISTED_BY_NOBODY, NEVER_ARRIVED, OF_THE_LIVING = (
@@ -66,3 +71,37 @@ def test_the_store_is_listed_only_when_somebody_is_lost() -> None:
     scene = Scene({LISTED_BY_NOBODY}, silent=[])
     assert look(scene) == (0, 0)
     assert scene.listings == 0
+
+
+def test_a_store_that_is_away_meanwhile_is_asked_again_later() -> None:
+    """N3, W2: who was given up is not in order yet; nobody else fails over it."""
+    answers: list[Any] = [StoreAwayError("away"), EngineAwayError("away"), (2, 5)]
+    told: list[str] = []
+
+    async def look(_pending: set[SegmentId]) -> tuple[int, int]:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return cast("tuple[int, int]", answer)
+
+    async def pending() -> set[SegmentId]:
+        return set()
+
+    def over() -> None:
+        raise asyncio.CancelledError
+
+    worker: Any = SimpleNamespace(
+        _lost=SimpleNamespace(every_s=0.01, look=look),
+        _post=SimpleNamespace(draw=random.Random(1), pending=pending),
+        _forgotten=asyncio.Event(),
+        fail=lambda error: told.append(f"failed: {error}"),
+        warn=lambda name, _: told.append(name),
+        nudge=over,
+    )
+
+    async def main() -> None:
+        with suppress(asyncio.CancelledError):
+            await FleetCrawl._look_for_lost(worker)
+
+    asyncio.run(main())
+    assert told == ["worker_lost"]
