@@ -24,8 +24,17 @@ from .showing import LARGE_BYTES, Showing
 class Concluding(Showing):
     """Stores and settles answers."""
 
+    @property
+    def _keeps_bodies(self) -> bool:
+        """Whether somebody is to be given the page once it is settled: what was fetched stays in memory until then."""
+        extensions = self._to.extensions
+        return self._conduct.deliver is not None or (extensions is not None and extensions.wants_bodies)
+
     async def _concluding(self, concluding: Awaitable[None]) -> None:
-        """Settle what ends a lease; meanwhile it needs nobody's place on the wire."""
+        """Settle what ends a lease; meanwhile it needs nobody's place on the wire, unless its body is kept (Q5)."""
+        if self._keeps_bodies:
+            await concluding
+            return
         self.settling += 1
         self.answered()
         try:
@@ -99,7 +108,7 @@ class Concluding(Showing):
             signals=self._to.politeness.signals(rules, lease.user_agent),
             wall_offset=self._wall_offset(),
         )
-        if self._conduct.deliver is None and (self._to.extensions is None or not self._to.extensions.wants_bodies):
+        if not self._keeps_bodies:
             answer = answer.without_content()
         if self._to.lists is not None and isinstance(outcome, Done) and outcome.page:
             expected_s = self._to.lists.expected_s(lease.host, task.fingerprint)
