@@ -153,7 +153,7 @@ def test_a_crawl_without_plugins_asks_nobody(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(Stages, "__init__", remember)
     called: list[str] = []
-    for name in ("sentence.advice_on", "showing.extracts_of", "showing.sifted_by", "sentence.hand_on"):
+    for name in ("sentence.advice_on", "showing.extracts_of", "showing.sifted_by", "concluding.hand_on"):
         monkeypatch.setattr(f"nephila.pipeline.{name}", lambda *_a, _n=name, **_m: called.append(_n))
     done = crawled(tmp_path, [])
     assert done.summary.pages > 50
