@@ -51,6 +51,9 @@ from .workforce import Workforce
 
 PONG_S = 5.0
 
+PATIENCE_S = 5.0
+"""For a worker that could not renew its leases and still speaks: some renewals, once nobody holds the store's lock."""
+
 LEAST_SILENCE_S = 10.0
 """A worker may say nothing for so long at least: importing takes a second, and a busy machine more."""
 
@@ -232,7 +235,7 @@ class Supervisor:
         while True:
             await asyncio.sleep(min(REAP_S, self._m.settings.frontier.lease_s / 6))
             overdue = self._frontier.view.overdue()
-            self._workforce.kill_overdue(overdue, self._m.settings.frontier.lease_s)
+            self._workforce.kill_overdue(overdue, min(PATIENCE_S, self._m.settings.frontier.lease_s))
             if OUTSIDE in overdue and self._returning.done():
                 # Never waited for here: a worker that was stopped may hold the store's lock until it is killed here.
                 self._returning = asyncio.create_task(self._return_lent(), name="lent")
