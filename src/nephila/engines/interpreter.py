@@ -13,12 +13,17 @@ _FIRST = """
 import _signal
 _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
 _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
+"""
+_PACKAGES = """
 import site
 site.main()
 """
 
 
-def heedless(program: str) -> list[str]:
-    """The words that start an interpreter like this one, which ignores both signals and runs `program`."""
+def heedless(program: str, first: str = "") -> list[str]:
+    """The words that start an interpreter like this one, which ignores both signals and runs `program`.
+
+    `first` is run before it looks for packages.
+    """
     safely = ["-P"] if sys.flags.safe_path else []
-    return [sys.executable, "-S", *safely, "-c", _FIRST + program]
+    return [sys.executable, "-S", *safely, "-c", _FIRST + first + _PACKAGES + program]

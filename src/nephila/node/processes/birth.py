@@ -22,12 +22,17 @@ from nephila.engines.interpreter import heedless
 _PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
 
+_FIRST = """
+import sys
+sys.excepthook = lambda kind, error, _: print(f"nephila: a worker: {kind.__name__}: {error}", file=sys.stderr)
+"""
+"""Whatever breaks it, also while it looks for its packages, is one sentence."""
+
 _PROGRAM = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl({death}, signal.SIGKILL, 0, 0, 0)
 if os.getppid() != {supervisor}:
     sys.exit()  # it was faster
-sys.excepthook = lambda kind, error, _: print(f"nephila: a worker: {{kind.__name__}}: {{error}}", file=sys.stderr)
 from nephila.node.processes.birth import live
 live({channel}, {addresses})
 """
@@ -39,7 +44,7 @@ async def bear(number: int, connection: socket.socket, lock: int, addresses: int
         death=_PR_SET_PDEATHSIG, supervisor=os.getpid(), channel=connection.fileno(), addresses=addresses
     )
     return await asyncio.create_subprocess_exec(
-        *(*heedless(program), f"nephila-worker-{number}"),
+        *(*heedless(program, _FIRST), f"nephila-worker-{number}"),
         stdin=DEVNULL,
         stdout=DEVNULL,
         pass_fds=(connection.fileno(), lock, addresses),
