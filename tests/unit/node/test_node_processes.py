@@ -52,6 +52,7 @@ class Mute:
     """A worker as far as the workforce looks at it here."""
 
     heard_at: float
+    has_spoken: bool = True
     killed: int = 0
 
     def kill(self) -> None:
@@ -70,6 +71,20 @@ def test_workers_that_say_nothing_for_too_long_are_ended_and_no_others() -> None
         return [one.killed for one in heard.values()]
 
     assert asyncio.run(main()) == [0, 0, 1]
+
+
+def test_a_worker_that_never_says_a_word_is_waited_for_as_long_as_a_start_can_take() -> None:
+    """F3, N3, Q5: leases of minutes are no reason to wait minutes for one that hangs in its start."""
+
+    async def main() -> list[int]:
+        workforce = Workforce("out", Settings(), 3, (0, 0), SystemClock(), hear_all=False)
+        now = asyncio.get_running_loop().time()
+        heard = {1: Mute(now - 31.0), 2: Mute(now - 31.0, has_spoken=False), 3: Mute(now - 9.0, has_spoken=False)}
+        workforce._children = cast("dict[int, Child]", heard)
+        workforce.kill_silent(300.0)
+        return [one.killed for one in heard.values()]
+
+    assert asyncio.run(main()) == [0, 1, 0]
 
 
 def test_who_lets_leases_expire_is_ended_unless_another_may_keep_it_from_renewing_them() -> None:

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar, TypeVarTuple
 
 import lmdb
 
+from nephila.engines.threads import started_pool
 from nephila.frontier.timeline import Timeline
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import MemoryShortageError, StorageError
@@ -49,7 +49,7 @@ class GroupCommitter:
         self.policy = policy
         self._waiting: list[tuple[Act, asyncio.Future[Any]]] = []
         self._runner: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, "nephila-frontier") if threaded else None
+        self._thread = started_pool(1, "nephila-frontier") if threaded else None
         self._timer: asyncio.TimerHandle | None = None
         self._desk = Desk()
         self.observe: Callable[[Book], Any] = lambda _: None

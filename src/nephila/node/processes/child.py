@@ -27,6 +27,7 @@ class Child:
         """Its last words; None when it died without any."""
         self.answered = 0
         """The last ping that it answered while it was working on nothing."""
+        self.has_spoken = False
         self.heard_at = asyncio.get_running_loop().time()
         """When it was started, or said something last: one that works does so every fraction of a second."""
         self.gone = asyncio.create_task(self._follow(), name=f"worker-{number}")
@@ -56,7 +57,7 @@ class Child:
     async def _follow(self) -> int:
         """Hear what it says until it has nothing more to say; its exit code, negative for a signal."""
         while (message := await self._channel.receive()) is not None:
-            self.heard_at = asyncio.get_running_loop().time()
+            self.heard_at, self.has_spoken = asyncio.get_running_loop().time(), True
             match message:
                 case Ended():
                     self.ended = message

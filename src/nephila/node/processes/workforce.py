@@ -31,6 +31,10 @@ FIRST_PAUSE_S = 0.25
 END_S = 10.0
 """How long workers may take to end: answers on the wire get 2 s, the rest is closing files."""
 
+FIRST_WORD_S = 30.0
+"""A worker that says nothing for so long after it was started hangs: a thread that finds no memory for its first frame
+dies, and whoever started it waits for ever."""
+
 SPEAKS_S = 1.0
 """A worker that was heard so lately was not stopped: it beats five times a second."""
 
@@ -138,10 +142,13 @@ class Workforce:
                 child.kill()
 
     def kill_silent(self, silent_s: float) -> None:
-        """End workers that have said nothing for so long: stopped, or stuck before they could take a lease."""
+        """End workers that have said nothing for so long: stopped, or stuck before they could take a lease.
+
+        One that has not said its first word yet is waited for no longer than a start can take.
+        """
         now = asyncio.get_running_loop().time()
         for child in self._children.values():
-            if now - child.heard_at > silent_s:
+            if now - child.heard_at > (silent_s if child.has_spoken else min(silent_s, FIRST_WORD_S)):
                 child.kill()
 
     async def disband(self) -> None:
