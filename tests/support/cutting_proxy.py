@@ -18,6 +18,8 @@ class CuttingProxy:
         self.cuts = 0
         self.lose_next_answer = False
         self.lose_next_question = False
+        self.away = False
+        """Whether new connections are cut at once."""
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -37,6 +39,9 @@ class CuttingProxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if self.away:
+            writer.transport.abort()
+            return
         self._tasks.add(task)
         inner: asyncio.StreamWriter | None = None
         try:

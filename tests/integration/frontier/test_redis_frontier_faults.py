@@ -111,6 +111,41 @@ def test_an_answer_that_was_lost_is_given_again() -> None:
         asyncio.run(asyncio.wait_for(run(valkey.server), 30))
 
 
+def test_a_settle_is_known_again_after_its_host_went_on_with_others() -> None:
+    """N3, N4, F3: the answer was lost and the line is down for long: more settles of the host than it remembers."""
+
+    async def run(server: ValkeyServer) -> None:
+        proxy = CuttingProxy(server.port)
+        await proxy.start()
+        cut_off = await opened([proxy.name], "again", "cut off", shards=1)
+        other = await opened([server.name], "again", "other", shards=1)
+        pages = addresses(*(f"https://host0.test/{page}" for page in range(PAGES_OF_HOST)))
+        await other.admit([Candidate(page, 0) for page in pages])
+        first, crawler = Crawler(cut_off, Counter()), Crawler(other, Counter())
+        while not first.done:  # its segment is known from now on: the next settle is one call
+            for one in await cut_off.claim(1, 30):
+                await first.settle(one)
+        lease = None
+        while lease is None:
+            lease = next(iter(await cut_off.claim(1, 30)), None)
+        proxy.lose_next_answer = proxy.away = True
+        settling = asyncio.create_task(first.settle(lease))
+        while len(crawler.done) < len(EVERYTHING) - 2:
+            for one in await other.claim(1, 30):
+                assert await crawler.settle(one)
+            await asyncio.sleep(0.001)
+        assert not {*first.done, lease.tasks[0].url} & {*crawler.done}
+        proxy.away = False
+        assert await settling
+        assert (await other.look()).pages == len(EVERYTHING)
+        await cut_off.close()
+        await other.close()
+        await proxy.stop()
+
+    with ValkeySingle() as valkey:
+        asyncio.run(asyncio.wait_for(run(valkey.server), 30))
+
+
 def test_a_question_that_was_lost_is_asked_again() -> None:
     """N4: what never came is not taken for done."""
 

@@ -339,6 +339,22 @@ local function read_ahead(name, settlements)
   Shard.read_domains(domains)
 end
 
+-- The answer to a call whose lease is lost or does not have these tasks (any more). One that is repeated may have ended
+-- them itself, longer ago than its host remembers: then its records are the pages' newest.
+local function refuse(host, again, settlements)
+  local ended = 0
+  for _, one in ipairs(host and again and settlements or {}) do
+    if one.outcome.kind == 'done' then
+      local record = Urls.record(host, one.fp)
+      if not record or record.segment ~= one.outcome.segment or record.offset ~= one.outcome.offset then
+        return { 'OK', 0, 0, 0, 0 }
+      end
+      ended = 1
+    end
+  end
+  return { 'OK', ended, 0, 0, 0 }
+end
+
 -- ARGV: clock, token, host, request, again (1 when it may have been done before), header, then what belongs to each
 function Settle.call(keys, args)
   Shard.open(keys[1], args[1])
@@ -353,13 +369,13 @@ function Settle.call(keys, args)
   end
   local raw = redis.call('HGET', X.P .. 'lease', token)
   if not raw or not host then
-    return { 'OK', 0, 0, 0, 0 }
+    return refuse(host, again, settlements)
   end
   local lease = cmsgpack.unpack(raw)
   X.lent = head.holder ~= nil
   Traps.given(head.patterns)
   if lease[1] ~= host.name or (head.holder and lease[5] ~= head.holder) or not is_its_to_settle(host, lease, settlements) then
-    return { 'OK', 0, 0, 0, 0 }
+    return refuse(host, again, settlements)
   end
   for _, one in ipairs(settlements) do
     if one.outcome.kind == 'wrong' then
