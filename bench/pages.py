@@ -177,9 +177,13 @@ def long_run(given: argparse.Namespace, folder: Path, say: Callable[[str], None]
         site = stack.enter_context(served(Service(plan, latency_ms=given.latency), folder))
         began = time.monotonic()
         most = 0
+        last = Memory(0, 0)
 
         def look(memory: Memory) -> bool:
-            nonlocal most
+            nonlocal last, most
+            if not memory.anonymous:
+                memory = last  # it has ended, and its memory went before itself
+            last = memory
             most = max(most, memory.anonymous)
             done = int(site.counts()["pages"])
             if done * 10 < given.count * (len(tenths) + 1) or len(tenths) == 10:

@@ -149,6 +149,7 @@ class Held:
         self.working: set[object] = {"before"}
         self.left = {"open.warc.gz", "events-000001.jsonl"}
         self.did: list[str] = []
+        self.looks = 0
         self.away = False
         self.contents = SharedDigestIndex(MemoryDigestIndex(), Nobody(), "quiet")
         self.near = LmdbNearIndex(folder, "boot")
@@ -171,6 +172,7 @@ class Held:
         identify = identify_with(Identifier(7, NormalRules(), UrlLimits()))
 
         def working() -> frozenset[object]:
+            self.looks += 1
             return frozenset(self.working)
 
         def left() -> frozenset[str]:
@@ -201,6 +203,8 @@ def test_a_worker_is_quiet_when_nothing_of_it_can_come_any_more(tmp_path: Path) 
         await until(lambda: held.did == ["read"])
         await until(lambda: held.contents.find(sample_digest(1)) is None)
         assert held.contents.find(sample_digest(2)) == sample_original(2)
+        looks = held.looks
+        await until(lambda: held.looks > looks + 1)
         assert "roll" not in held.did, "what is being judged may refer to it"
         held.working = {"after"}
         await until(lambda: held.did == ["read", "roll"])

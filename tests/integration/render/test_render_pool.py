@@ -148,7 +148,7 @@ def test_where_a_page_wants_to_go_is_bounded() -> None:
     for (let n = 0; n < 20; n++) setTimeout(() => { location.href = "/long?" + "x".repeat(1 << 19); }, n);
     for (let n = 0; n < 300; n++) setTimeout(() => { location.href = "/go?" + n; }, 100 + 20 * n);
     </script></body>"""
-    found = shown(body, replace(SETTINGS, time_s=30.0))
+    found = shown(body, replace(SETTINGS, time_s=30.0, rest_s=2.0))
     assert isinstance(found, Rendered)
     assert 1 <= len(found.targets) <= 100
     assert max(map(len, found.targets)) < 4096
