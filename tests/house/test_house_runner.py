@@ -75,3 +75,44 @@ def test_every_check_of_the_house_is_among_the_steps() -> None:
     steps = run_tests.static_steps(run_tests.ROOT)
     assert [step.name for step in steps] == ["ruff check", "ruff format", "mypy", "lint-imports"]
     assert {"src", "tests", "tools"} <= set(steps[0].command)
+
+
+STARVED = """
+import os, pathlib
+
+def test_fine():
+    pass
+
+def test_{kind}():
+    runs = pathlib.Path(__file__).with_suffix(".runs")
+    runs.write_text(runs.read_text() + "." if runs.exists() else ".")
+    assert len(runs.read_text()) not in {failing}
+"""
+
+
+def suite(root: Path, failing: dict[str, set[int]]) -> run_tests.Result:
+    """A whole suite in which tests fail in these of their runs."""
+    (root / "tests").mkdir()
+    for kind, runs in failing.items():
+        text = STARVED.format(kind=kind, failing=runs)
+        (root / "tests" / f"test_{kind}.py").write_text(text)
+    return run_tests.run_suite(run_tests.parse(["--processes", "2"]), root)
+
+
+def test_what_fails_beside_others_and_never_alone_is_named_and_not_refused(tmp_path: Path) -> None:
+    found = suite(tmp_path, {"steady": set(), "starved": {1}})
+    assert (found.exit_code, found.unsteady) == (0, ("tests/test_starved.py::test_starved",))
+    assert (tmp_path / "tests" / "test_starved.runs").read_text() == "...."
+    assert run_tests.closing_line([found]).endswith("passed alone: tests/test_starved.py::test_starved")
+
+
+@pytest.mark.parametrize("runs", [{1, 2, 3, 4}, {1, 4}], ids=["always", "once more"])
+def test_what_fails_again_alone_has_failed(tmp_path: Path, runs: set[int]) -> None:
+    found = suite(tmp_path, {"starved": {1}, "broken": runs})
+    assert (found.exit_code, found.unsteady) == (1, ())
+
+
+def test_many_failures_are_no_accident(tmp_path: Path) -> None:
+    found = suite(tmp_path, {f"starved_{number}": {1} for number in range(6)})
+    assert (found.exit_code, found.unsteady) == (1, ())
+    assert (tmp_path / "tests" / "test_starved_0.runs").read_text() == "."
