@@ -41,7 +41,7 @@ import fleet_growth
 from catalogue import measure as measure_catalogue
 from frontier import call_ns
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
 from nephila.model.outcome import Done, Release, Settlement

@@ -43,7 +43,7 @@ import uvloop
 from xxhash import xxh3_128_digest
 
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.frontier.schedule import SimpleRecrawl
 from nephila.model.outcome import Done, Release, Settlement
 from nephila.model.record import RecordRef, SegmentId

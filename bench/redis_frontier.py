@@ -30,7 +30,7 @@ from long_queues import chunks_in
 from postgres import running
 from valkey_servers import ValkeyServer, ValkeySingle
 
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
 from nephila.model.outcome import Done, Release, Settlement

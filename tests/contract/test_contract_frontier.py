@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.frontier.schedule import SimpleRecrawl
 from nephila.model.settings import FrontierSettings
 from nephila.testing.clock import VirtualClock

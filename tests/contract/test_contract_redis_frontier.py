@@ -9,7 +9,7 @@ import pytest
 from redis_harness import RedisHarness, policy_for
 from valkey_servers import ValkeyCluster, ValkeySingle, redis_server
 
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
 from nephila.frontier.redis.shards import Shards

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.interfaces.frontier import UrlStory
 from nephila.model.outcome import Done, Outcome, Release, Settlement
 from nephila.model.record import RecordRef, SegmentId

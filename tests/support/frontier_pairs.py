@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from nephila.frontier import traps
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.frontier.schedule import SimpleRecrawl
 from nephila.model.outcome import (
     Dead,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.frontier.schedule import SimpleRecrawl
 from nephila.model.outcome import Done, OriginRules, Outcome, Release, RulesKind, RulesLearned, Settlement
 from nephila.model.record import RecordRef, SegmentId

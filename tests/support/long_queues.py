@@ -10,7 +10,7 @@ from uuid import uuid4
 from postgres import Postgres
 
 from nephila.engines.valkey_wire import Reply
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.calling import Caller
 from nephila.frontier.redis.opening import Opening

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
 from nephila.frontier.redis.spilling import Spilled

@@ -20,7 +20,7 @@ from frontier_pairs import ADDRESSES, Pair
 from xxhash import xxh3_64_digest
 
 from nephila.frontier import traps
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
 from nephila.interfaces.frontier import UrlStory

@@ -13,7 +13,7 @@ from simulation import Recorder
 from nephila.dedup import MemoryListings, MemoryRenderings
 from nephila.dedup.digests import MemoryDigestIndex
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.frontier.schedule import SimpleRecrawl
 from nephila.frontier.scope import Scope
 from nephila.frontier.sieve import ScopeSieve

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from nephila.dedup import LmdbDigestIndex, SharedLearning
 from nephila.engines.disk import LOCAL_DISK
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.embedded.book import Policy
 from nephila.frontier.embedded.sharing import Sharing
+from nephila.frontier.policy import Policy
 from nephila.frontier.schedule import SimpleRecrawl
 from nephila.interfaces.catalogue import Catalogue
 from nephila.interfaces.duplicates import DigestIndex, SharedDigests

@@ -15,9 +15,10 @@ import pytest
 
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded import journal as journals
-from nephila.frontier.embedded.book import Book, Policy
+from nephila.frontier.embedded.book import Book
 from nephila.frontier.embedded.journal import FILE_NAME, Change, Journal
 from nephila.frontier.embedded.turnstile import Turnstile
+from nephila.frontier.policy import Policy
 from nephila.model.errors import StorageError
 from nephila.model.settings import FrontierSettings
 from nephila.node.clock import SystemClock

@@ -37,9 +37,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from nephila.frontier import traps
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.frontier.embedded.book import Policy
 from nephila.frontier.embedded.tables import HOST_KEY_BYTES
 from nephila.frontier.embedded.trapping import held
+from nephila.frontier.policy import Policy
 from nephila.model.outcome import (
     Dead,
     DeferReason,

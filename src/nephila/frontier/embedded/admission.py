@@ -23,8 +23,9 @@ from nephila.urls import registrable_domain
 
 from . import shelving
 from .arrivals import FIELDS, Ledger, Page, Woken, queue_new
-from .book import Book, pack
+from .book import Book
 from .bundle import BUNDLE_BYTES, Head, fingerprint_of, pack_entry
+from .coding import pack
 from .links import Group, Kind, New, Writes, count_referrer, link_keys, sort_links
 from .marks import place_in, queued_mark, rank_in
 from .queueing import Standing, enqueue, enqueue_new, put_beside

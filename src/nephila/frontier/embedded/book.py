@@ -8,36 +8,23 @@ written is the cheapest one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from nephila.frontier import order
 from nephila.frontier.blocklist import Blocklist
-from nephila.frontier.timeline import Anchor, Timeline
-from nephila.interfaces.recrawl import RecrawlPolicy
+from nephila.frontier.policy import Policy
+from nephila.frontier.timeline import Timeline
 from nephila.model.outcome import DeferReason
-from nephila.model.policy import Block, DomainPolicy
-from nephila.model.settings import (
-    BudgetSettings,
-    FrontierSettings,
-    PolitenessSettings,
-    PrioritySettings,
-    TrapSettings,
-)
+from nephila.model.policy import DomainPolicy
 
+from .coding import pack, read_ages, read_block, read_domain, read_host, read_policy, read_robots, read_totals
 from .desk import Desk
 from .records import (
     DomainState,
     HostState,
-    LeaseRecord,
-    OriginNote,
     Place,
-    RefusalNote,
     RobotsEntry,
-    Spelling,
     Totals,
     UrlRecord,
 )
@@ -46,22 +33,6 @@ from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, QUEUE, ROBOTS, STATE, Tabl
 if TYPE_CHECKING:
     from .arrivals import Ledger
     from .noting import NotedTransaction
-    from .sharing import Sharing
-
-pack = msgspec.msgpack.Encoder().encode
-read_url = msgspec.msgpack.Decoder(UrlRecord).decode
-read_spelling = msgspec.msgpack.Decoder(Spelling).decode
-read_host = msgspec.msgpack.Decoder(HostState).decode
-read_domain = msgspec.msgpack.Decoder(DomainState).decode
-read_lease = msgspec.msgpack.Decoder(LeaseRecord).decode
-read_robots = msgspec.msgpack.Decoder(RobotsEntry).decode
-read_origin = msgspec.msgpack.Decoder(OriginNote).decode
-read_refusal = msgspec.msgpack.Decoder(RefusalNote).decode
-read_totals = msgspec.msgpack.Decoder(Totals).decode
-read_ages = msgspec.msgpack.Decoder(dict[int, list[int]]).decode
-read_anchor = msgspec.msgpack.Decoder(Anchor).decode
-read_policy = msgspec.msgpack.Decoder(DomainPolicy).decode
-read_block = msgspec.msgpack.Decoder(Block).decode
 
 NO_HOST = bytes(HOST_KEY_BYTES - DOMAIN_KEY_BYTES)
 """Stands where a host's half of the key would: the state of the domain itself."""
@@ -81,36 +52,6 @@ _IDLE, _WAITING, _READY, _PARKED = Place
 def time_key(moment: int) -> bytes:
     """A moment of the timeline as a sortable key."""
     return max(moment, 0).to_bytes(8, "big")
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What the verbs need to know of the crawl."""
-
-    settings: FrontierSettings
-    base_delay_ms: int
-    """Of a host that was never asked."""
-    max_pages_per_host: int = 0
-    robots: bool = True
-    """Whether pages wait for the rules of their origin."""
-    random_seed: int = 0
-    verify_every: int = 0
-    """One page in so many is asked for in full although there are validators; 0 means none is."""
-    ordered: bool = False
-    """One exchange at a time: hosts are chosen by the comparator alone, and waited for, so that timing cannot change
-    the order (F6)."""
-    ordered_wait_ms: int = 120_000
-    """In that mode a host that must rest longer than this is left for later."""
-    priority: PrioritySettings = PrioritySettings()
-    budget: BudgetSettings = BudgetSettings()
-    traps: TrapSettings = TrapSettings()
-    politeness: PolitenessSettings = PolitenessSettings()
-    recrawl: RecrawlPolicy | None = None
-    """Plans the next visits; None when pages are fetched once a cycle and no more."""
-    target_domains: int = 0
-    """Until so many registrable domains were fetched, only links that add one are queued (S4)."""
-    sharing: Sharing | None = None
-    """This process's part of the work, where several share the frontier."""
 
 
 class Book:

@@ -13,7 +13,8 @@ from nephila.frontier import order
 from nephila.interfaces.census import HOSTS_ADDED_UP, LIVELIEST, DomainFigures, HostFigures, Loan
 from nephila.model.outcome import DeferReason
 
-from .book import NO_HOST, read_domain, read_host, read_lease
+from .book import NO_HOST
+from .coding import read_domain, read_host, read_lease
 from .lending import OUTSIDE
 from .records import HostState, Place
 from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, STATE

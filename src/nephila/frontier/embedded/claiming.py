@@ -19,7 +19,8 @@ from nephila.model.task import Lease, Pace, PageTask, RobotsTask, Task, Token, V
 from nephila.urls import Fingerprint, origin_of
 
 from . import shelving, trapping
-from .book import ORDINARY, Book, pack, read_spelling, read_url, time_key
+from .book import ORDINARY, Book, time_key
+from .coding import pack, read_spelling, read_url
 from .endings import drop
 from .holding_off import pages_left, reason_to_wait
 from .marks import DEPTH_IN_PLACE, PARKED

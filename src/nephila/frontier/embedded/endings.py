@@ -5,7 +5,8 @@ from __future__ import annotations
 from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 
-from .book import Book, read_url
+from .book import Book
+from .coding import read_url
 from .marks import DEPTH_IN_PLACE, PARKED, PLACE_END
 from .queueing import Work, uncount
 from .records import Fate, HostState, UrlRecord

@@ -11,6 +11,7 @@ import lmdb
 from nephila.engines.disk import LOCAL_DISK, Disk
 from nephila.frontier import order
 from nephila.frontier.lifecycle import State
+from nephila.frontier.policy import Policy
 from nephila.frontier.timeline import Timeline
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import NOWHERE, Admission, Found, FrontierSnapshot, Settled, UrlStory
@@ -22,7 +23,8 @@ from nephila.model.task import Candidate, Lease, Level, Refusal, RobotsTask, Tok
 from nephila.urls import Address, Fingerprint
 
 from . import admission, claiming, forgetting, lending, orders, replaying, returning, settling, trapping, upkeep, waking
-from .book import Book, Policy, read_anchor, read_url
+from .book import Book
+from .coding import read_anchor, read_url
 from .group import GroupCommitter
 from .marks import PARKED
 from .noting import NotedTransaction

@@ -37,19 +37,9 @@ from nephila.frontier.moving.rows import SECTION as CROWDED
 from nephila.model.outcome import DeferReason
 from nephila.urls import Address
 
-from .book import (
-    NO_HOST,
-    read_block,
-    read_domain,
-    read_host,
-    read_origin,
-    read_policy,
-    read_refusal,
-    read_robots,
-    read_url,
-    time_key,
-)
+from .book import NO_HOST, time_key
 from .bundle import Head, entries_of, fingerprint_of, read_head, tail_of
+from .coding import read_block, read_domain, read_host, read_origin, read_policy, read_refusal, read_robots, read_url
 from .marks import PARKED, QUEUED, place_in, rank_in
 from .records import Fate, HostState, Place, UrlRecord
 from .shelving import NO_GROUP, REASONS
@@ -69,7 +59,8 @@ from .tables import (
 from .tallies import read_tally
 
 if TYPE_CHECKING:
-    from .book import Policy
+    from nephila.frontier.policy import Policy
+
     from .tables import Txn
     from .view import LmdbFrontierView
 

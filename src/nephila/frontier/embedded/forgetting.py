@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from .book import Book, pack, read_url
+from .book import Book
+from .coding import pack, read_url
 from .marks import PARKED
 from .origins import put_note
 from .records import CaptureNote

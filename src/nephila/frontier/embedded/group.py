@@ -19,11 +19,12 @@ from typing import Any, TypeVar, TypeVarTuple
 import lmdb
 
 from nephila.engines.threads import started_pool
+from nephila.frontier.policy import Policy
 from nephila.frontier.timeline import Timeline
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import MemoryShortageError, StorageError
 
-from .book import Book, Policy
+from .book import Book
 from .desk import Desk
 from .tables import Tables, refused
 from .writing import Writing

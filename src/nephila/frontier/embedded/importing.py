@@ -38,6 +38,7 @@ from nephila.frontier.moving import (
     UrlState,
     tally_in,
 )
+from nephila.frontier.policy import Policy
 from nephila.frontier.timeline import Anchor, Timeline
 from nephila.frontier.traps import TrapState
 from nephila.interfaces.clock import Clock
@@ -48,8 +49,9 @@ from nephila.model.task import Level
 from nephila.urls import Address, registrable_domain
 
 from . import orders
-from .book import Book, Policy, pack
+from .book import Book
 from .bundle import Entry, Head, fingerprint_of, pack_entry, tail_of
+from .coding import pack
 from .group import GroupCommitter
 from .marks import queued_mark
 from .origins import put_note, robots_key

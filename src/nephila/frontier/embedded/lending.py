@@ -17,7 +17,8 @@ from nephila.model.outcome import Done, Release, Settlement
 from nephila.model.task import Lease, PageTask, RobotsTask, Token
 
 from . import claiming, settling
-from .book import NO_QUOTA, Book, pack, read_lease
+from .book import NO_QUOTA, Book
+from .coding import pack, read_lease
 from .tables import pending_key
 from .upkeep import reap
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from nephila.model.outcome import DeferReason
 from nephila.model.policy import Block, DomainPolicy
 
-from .book import Book, pack
+from .book import Book
+from .coding import pack
 from .records import Place
 from .shelving import refill, take_on_hosts
 from .tables import DOMAIN_KEY_BYTES

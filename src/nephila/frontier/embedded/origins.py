@@ -6,7 +6,8 @@ from xxhash import xxh3_64_digest
 
 from nephila.model.outcome import RulesKind
 
-from .book import Book, pack, read_origin
+from .book import Book
+from .coding import pack, read_origin
 from .records import HostState, OriginNote, RobotsEntry
 from .tables import ROBOTS
 

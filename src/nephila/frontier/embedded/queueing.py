@@ -15,8 +15,9 @@ from nephila.frontier import order
 from nephila.frontier.lifecycle import State
 from nephila.model.noun import quick
 
-from .book import Book, read_url
+from .book import Book
 from .bundle import BUNDLE_BYTES, Entry, Fields, Head, pack_bundle, pack_entry, pack_head, split, tail_of
+from .coding import read_url
 from .links import New, Writes, pack_bundles
 from .marks import PARKED, PLACE_END, QUEUED, queued_mark
 from .records import HostState, UrlRecord

@@ -14,7 +14,8 @@ from nephila.model.task import Candidate, RobotsTask, Token
 from nephila.urls import Address
 
 from . import admission, upkeep
-from .book import Book, pack, read_url
+from .book import Book
+from .coding import pack, read_url
 from .marks import PARKED, QUEUED, place_in
 from .origins import put_robots
 from .records import HostState, LeaseRecord, RobotsEntry

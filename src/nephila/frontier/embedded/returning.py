@@ -9,7 +9,8 @@ from nephila.model.task import Candidate, Level
 from nephila.urls import Address
 
 from . import shelving
-from .book import Book, read_lease, read_url
+from .book import Book
+from .coding import read_lease, read_url
 from .links import Writes, risen
 from .marks import DEPTH_IN_PLACE, PARKED, PLACE_END, QUEUED, queued_mark, rank_in
 from .queueing import enqueue_record, move, take_away, uncount

@@ -34,7 +34,8 @@ from nephila.model.task import Candidate, RobotsTask, Token
 
 from . import trapping
 from .admission import SEEDS, Source, admit, note_refused
-from .book import ORDINARY, Book, pack, read_lease
+from .book import ORDINARY, Book
+from .coding import pack, read_lease
 from .endings import take_out
 from .learning import check_health, end_robots
 from .records import CaptureNote, DomainState, Fate, HostState, LeaseRecord, Place, UrlRecord

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .book import Book, read_lease
+from .book import Book
+from .coding import read_lease
 from .noting import NotedCursor
 
 WINDOW = 8

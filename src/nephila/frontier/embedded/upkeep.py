@@ -9,7 +9,8 @@ from nephila.model.outcome import DeferReason
 from nephila.model.record import SegmentId
 from nephila.model.task import Token
 
-from .book import Book, pack, read_lease, read_url
+from .book import Book
+from .coding import pack, read_lease, read_url
 from .endings import fate_of
 from .marks import PARKED
 from .records import LeaseRecord, UrlRecord

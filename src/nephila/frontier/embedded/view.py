@@ -22,8 +22,10 @@ from nephila.model.record import SegmentId
 from nephila.model.task import Level, PageTask, Token, Validators
 from nephila.urls import Address, Fingerprint
 
-from .book import (
-    NO_HOST,
+from .book import NO_HOST
+from .bundle import entries_of, find, read_head, tail_of
+from .bundle import fingerprint_of as entry_fingerprint
+from .coding import (
     read_ages,
     read_anchor,
     read_block,
@@ -36,8 +38,6 @@ from .book import (
     read_totals,
     read_url,
 )
-from .bundle import entries_of, find, read_head, tail_of
-from .bundle import fingerprint_of as entry_fingerprint
 from .lending import OUTSIDE
 from .marks import PARKED, place_in
 from .records import DomainState, Fate, HostState, Place, Totals, UrlRecord

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from nephila.frontier import order
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.model.task import Lease
 
 from . import telling

@@ -12,8 +12,8 @@ import msgspec
 from nephila.engines.valkey import Valkey
 from nephila.engines.valkey_plain import PlainValkey
 from nephila.engines.valkey_servers import ValkeyServers, servers_of
-from nephila.frontier.embedded.book import Policy
 from nephila.frontier.embedded.lending import OUTSIDE, Lent
+from nephila.frontier.policy import Policy
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import Settled, UrlStory
 from nephila.model.errors import FrontierError

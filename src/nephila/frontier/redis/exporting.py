@@ -15,7 +15,6 @@ from nephila.engines.valkey_plain import PlainValkey
 from nephila.engines.valkey_servers import ValkeyServers
 from nephila.engines.valkey_wire import Reply, Word
 from nephila.frontier import order
-from nephila.frontier.embedded.book import Policy
 from nephila.frontier.moving import (
     VERSION,
     AskedFor,
@@ -36,6 +35,7 @@ from nephila.frontier.moving import (
 )
 from nephila.frontier.moving.rows import SECTION as CROWDED
 from nephila.frontier.moving.rows import tally_row
+from nephila.frontier.policy import Policy
 from nephila.frontier.traps import SkeletonTally, TrapState
 from nephila.interfaces.chunks import ChunkStore
 from nephila.interfaces.clock import Clock

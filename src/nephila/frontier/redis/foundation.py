@@ -8,7 +8,7 @@ from typing import Any
 
 from nephila.engines.valkey import Valkey
 from nephila.engines.valkey_wire import Reply, Word
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.interfaces.frontier import FrontierSnapshot, UrlStory
 from nephila.model.outcome import OriginRules
 from nephila.model.record import SegmentId

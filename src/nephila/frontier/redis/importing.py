@@ -19,7 +19,6 @@ from nephila.engines.valkey import Valkey
 from nephila.engines.valkey_servers import ValkeyServers
 from nephila.engines.valkey_wire import Word
 from nephila.frontier import order
-from nephila.frontier.embedded.book import Policy
 from nephila.frontier.moving import (
     BlockRow,
     CrawlRow,
@@ -37,6 +36,7 @@ from nephila.frontier.moving import (
     UrlRow,
     UrlState,
 )
+from nephila.frontier.policy import Policy
 from nephila.frontier.timeline import Anchor
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.recrawl import History

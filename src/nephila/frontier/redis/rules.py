@@ -8,7 +8,7 @@ import msgspec
 from xxhash import xxh3_64_hexdigest
 
 from nephila.frontier import order, traps
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.model.policy import DomainPolicy
 
 _FLIP = 0x1CAD_21F7_2C81_017C ^ 0xDB97_9083_E96D_D4DE

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from xxhash import xxh32_digest
 
-from nephila.frontier.embedded.book import Policy
+from nephila.frontier.policy import Policy
 from nephila.interfaces.frontier import NOWHERE, Admission, Found, Settled
 from nephila.interfaces.recrawl import History
 from nephila.model.errors import FrontierError

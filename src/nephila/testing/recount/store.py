@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from nephila.frontier.embedded.book import NO_HOST, Book, read_lease, read_url
+from nephila.frontier.embedded.book import NO_HOST, Book
+from nephila.frontier.embedded.coding import read_lease, read_url
 from nephila.frontier.embedded.marks import PARKED
 from nephila.frontier.embedded.records import DomainState, HostState, LeaseRecord, UrlRecord
 from nephila.frontier.embedded.tables import (
