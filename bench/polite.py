@@ -95,6 +95,7 @@ def crawl(plan: Plan, server: subprocess.Popen[str], folder: Path) -> tuple[Spen
     words = ["crawl", "--seeds", str(seeds), "--out", str(folder / "out"), "--scope", "all", "--json", "--quiet"]
     words += ["--resolver", told["resolver"], "--allow-address", "127.0.0.0/8", "--delay", str(plan.delay_s)]
     words += ["--max-time", str(plan.seconds + MARGIN_S), "--processes", str(plan.processes)]
+    words += ["--render", "never"]  # what a browser asks for on top has a rule of its own, which this auditor has not
     words += [word for setting in plan.settings for word in ("--set", setting)]
     log = folder / "log"
     core = cores()[0] if plan.processes == 1 else -1

@@ -70,7 +70,9 @@ class HttpFetcher:
         self._budget = ByteBudget(settings.max_in_flight_bytes)
         self._pool = ConnectionPool(settings.keep_alive_s, settings.kept_connections)
         self._turns = AddressTurns(addresses, clock)
-        self._connector = Connector(settings, resolver, dialer, guard, tls or TlsContexts(), self._budget, self._turns)
+        self._connector = Connector(
+            settings, resolver, dialer, guard, tls or TlsContexts(), self._budget, self._turns, clock
+        )
 
     async def fetch(self, request: FetchRequest) -> Answer:
         """The answer or the failure, within the whole-fetch limit."""
@@ -102,9 +104,9 @@ class HttpFetcher:
             await connection.converse(sent, reader, deadline)
         finally:
             whole = reader.finished and reader.kind is None and reader.truncated is None and not reader.unwanted
-            self._turns.end(connection.permit, broken_off=not whole)
+            self._turns.end(connection.permit, broken_off=not whole, ended_ms=connection.ended_ms if whole else None)
             connection.permit = None
-        exchange = _Exchange(reader, connection, sent_at, sent_ms, clock.wall_ms(), clock.steady_ms() - sent_ms)
+        exchange = _Exchange(reader, connection, sent_at, sent_ms, connection.ended_at, connection.ended_ms - sent_ms)
         if reader.reusable:
             self._pool.put(target.origin, connection, reader.idle_s())
         else:

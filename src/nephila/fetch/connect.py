@@ -15,6 +15,7 @@ import zlib
 from dataclasses import dataclass, replace
 
 from nephila.interfaces.addresses import AddressBusy
+from nephila.interfaces.clock import Clock
 from nephila.interfaces.network import Dialer, Resolver, Unresolved
 from nephila.model.errors import UsageError
 from nephila.model.exchange import FailureKind
@@ -81,6 +82,7 @@ class Connector:
         tls: TlsContexts,
         budget: ByteBudget,
         turns: AddressTurns,
+        clock: Clock,
     ) -> None:
         self._connect_timeout_s = settings.connect_timeout_s
         self._bad_certificates = settings.bad_certificates
@@ -92,6 +94,7 @@ class Connector:
         self._tls = tls
         self._budget = budget
         self._turns = turns
+        self._clock = clock
         self.proxy: Proxy | None = read_proxy(settings.proxy)
         for source in self._sources:
             if not is_address(source):
@@ -236,7 +239,7 @@ class Connector:
         return NoConnection(FailureKind.CONNECT, detail, route.address)
 
     async def _dial(self, route: _Route, tls: ssl.SSLContext | None) -> Connection | NoConnection | OSError:
-        connection = Connection(self._budget)
+        connection = Connection(self._budget, self._clock)
         try:
             failure = await self._open(connection, route, tls)
         except OSError as error:

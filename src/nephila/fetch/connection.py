@@ -15,6 +15,7 @@ import asyncio
 from typing import Protocol, cast
 
 from nephila.interfaces.addresses import AddressPermit
+from nephila.interfaces.clock import Clock
 
 from .budget import ByteBudget
 
@@ -47,6 +48,7 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_budget",
+        "_clock",
         "_counted",
         "_deadline",
         "_loop",
@@ -57,6 +59,8 @@ class Connection(asyncio.Protocol):
         "_was_late",
         "address",
         "bad_certificate",
+        "ended_at",
+        "ended_ms",
         "far_address",
         "idle_until",
         "permit",
@@ -64,7 +68,8 @@ class Connection(asyncio.Protocol):
         "transport",
     )
 
-    def __init__(self, budget: ByteBudget) -> None:
+    def __init__(self, budget: ByteBudget, clock: Clock) -> None:
+        self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -84,6 +89,9 @@ class Connection(asyncio.Protocol):
         self.permit: AddressPermit | None = None
         """For the exchange that is to come or going on."""
         self.idle_until = 0.0
+        self.ended_at = self.ended_ms = 0
+        """When the last conversation was over, on both clocks. Who waits for it is told in a turn of the loop, behind
+        all that came in the same moment."""
 
     @property
     def usable(self) -> bool:
@@ -94,6 +102,7 @@ class Connection(asyncio.Protocol):
         """Send `request` and return when `reader` is finished; cancelling closes the connection."""
         if self.transport is None or self.transport.is_closing():
             reader.end()
+            self._note_end()
             return
         self._reader = reader
         self._was_late = False
@@ -130,9 +139,7 @@ class Connection(asyncio.Protocol):
         if reader is None or reader.finished:
             self.abort()
         elif reader.feed(data):
-            waiter = self._waiter
-            if waiter is not None and not waiter.done():
-                waiter.set_result(None)
+            self._wake()
         else:
             self._counted = True
             self._budget.grow(self, len(data))
@@ -192,5 +199,10 @@ class Connection(asyncio.Protocol):
             self._wake()
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            self._note_end()
+            waiter.set_result(None)
+
+    def _note_end(self) -> None:
+        self.ended_at, self.ended_ms = self._clock.wall_ms(), self._clock.steady_ms()

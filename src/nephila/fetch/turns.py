@@ -26,7 +26,8 @@ class AddressTurns:
             return None
         return self._ledger.ask(address, host, self._clock.steady_ms())
 
-    def end(self, permit: AddressPermit | None, *, broken_off: bool = False) -> None:
-        """The exchange has ended, or never began."""
+    def end(self, permit: AddressPermit | None, *, broken_off: bool = False, ended_ms: int | None = None) -> None:
+        """The exchange has ended, now or a moment ago, or never began."""
         if self._ledger is not None and permit is not None:
-            self._ledger.give_back(permit, self._clock.steady_ms(), notice_ms=NOTICE_MS if broken_off else 0)
+            now_ms = self._clock.steady_ms() if ended_ms is None else ended_ms
+            self._ledger.give_back(permit, now_ms, notice_ms=NOTICE_MS if broken_off else 0)

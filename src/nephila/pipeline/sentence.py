@@ -268,7 +268,10 @@ class Pipeline(Concluding):
         if isinstance(answer, Fetched):
             found = await self._find(lease, under_way, task, attempt, answer, rules, placed=placed)
         visit = under_way.visit
-        release = self._rest(under_way.pace, answer, rules, lease) if visit is None else visit.release
+        if visit is None:
+            release = self._left(self._rest(under_way.pace, answer, rules, lease), answer)
+        else:
+            release = visit.release
         ends = self._ends(lease, attempt, release)
         left = release if ends else None
         if isinstance(found, Waiting):

@@ -1,4 +1,4 @@
-"""A connection's deadline, and a process that did not run when it came."""
+"""A connection's deadline, a process that did not run when it came, and answers that come together."""
 
 from __future__ import annotations
 
@@ -44,6 +44,9 @@ class Wire(asyncio.Transport):
     def is_closing(self) -> bool:
         return False
 
+    def abort(self) -> None:
+        """Nothing is open."""
+
 
 def conversation(stops_at_s: float, goes_on_at_s: float, arrivals: list[tuple[float, bytes]]) -> Reading:
     """What is read within five seconds by a process that does not run from one moment to another."""
@@ -51,7 +54,7 @@ def conversation(stops_at_s: float, goes_on_at_s: float, arrivals: list[tuple[fl
 
     async def play() -> Reading:
         loop = asyncio.get_running_loop()
-        connection, reader = Connection(ByteBudget(1 << 20)), Reading()
+        connection, reader = Connection(ByteBudget(1 << 20), clock), Reading()
         connection.connection_made(Wire())
         loop.call_at(stops_at_s, lambda: clock.advance_to(goes_on_at_s))
         for at_s, data in arrivals:
@@ -79,3 +82,26 @@ def test_a_stopped_process_does_not_wait_for_what_did_not_come() -> None:
 def test_a_process_that_runs_gives_up_on_time() -> None:
     """F9: the deadline holds to the millisecond where nothing was stopped."""
     assert conversation(1.0, 1.0, []).expired_at_s == pytest.approx(5.0)
+
+
+def test_when_an_answer_had_come_is_known_however_long_it_has_waited_since() -> None:
+    """P1, Q2: several come in the same moment, and each takes a second to read."""
+    clock = VirtualClock()
+
+    async def look(connection: Connection) -> tuple[int, int]:
+        await connection.converse(b"GET", Reading(), 60.0)
+        clock.advance(1.0)
+        return connection.ended_at, connection.ended_ms
+
+    async def play() -> list[tuple[int, int]]:
+        connections = [Connection(ByteBudget(1 << 20), clock) for _ in range(3)]
+        for connection in connections:
+            connection.connection_made(Wire())
+        tasks = [asyncio.create_task(look(one)) for one in connections]
+        await asyncio.sleep(1.0)
+        for connection in connections:
+            connection.data_received(b"whole")
+        return await asyncio.gather(*tasks)
+
+    came = clock.wall_ms() + 1000, clock.steady_ms() + 1000
+    assert run_virtual(play, clock) == [came] * 3

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from worker import Worker, answer
 
+from nephila.model.exchange import Answer, FetchRequest
+
 HOME = "https://a.example/"
 
 
@@ -33,3 +35,22 @@ def test_a_lease_counts_as_settling_once_it_holds_nothing_of_what_was_fetched(
     worker.run(lambda: worker.crawl(HOME))
     assert (seen, told) == (([0], []) if given_to_somebody else ([1], [1]))
     assert pipeline.settling == 0
+
+
+@pytest.mark.parametrize(("waited_ms", "gap_ms"), [(0, 1000), (1, 1001), (400, 1001), (5000, 5001)])
+def test_a_rest_begins_when_the_answer_has_come_not_when_it_is_looked_at(
+    tmp_path: Path, waited_ms: int, gap_ms: int
+) -> None:
+    """P1, Q2: an answer that had to wait costs its host no more than a millisecond, and never less than the delay."""
+    worker = Worker(tmp_path)
+
+    async def late(request: FetchRequest) -> Answer:
+        came_at = worker.clock.steady_ms()
+        worker.clock.advance(waited_ms / 1000)
+        return answer(request.url, body=b'<a href="/2">2</a>', sent_ms=came_at - 10)
+
+    worker.fetcher.script[HOME] = [late]
+    worker.run(lambda: worker.crawl(HOME))
+    assert worker.fetcher.urls == [HOME, f"{HOME}2"]
+    first, second = worker.fetcher.at
+    assert gap_ms <= second - first <= gap_ms + 1
