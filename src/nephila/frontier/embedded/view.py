@@ -1,30 +1,23 @@
-"""The reading side: rules for workers, stories for people. Short read transactions, beside any writer.
+"""The reading side: rules for workers, counters and standing orders, and (`stories`) what became of URLs.
 
-Nothing here costs more the larger the frontier is: counters are read, a URL is looked up, a list has its limit.
+Short read transactions, beside any writer. Nothing here costs more the larger the frontier is: counters are read, a
+host is looked up, a list has its limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from nephila.frontier import order
-from nephila.frontier.lifecycle import State
 from nephila.frontier.timeline import Timeline
-from nephila.frontier.traps import SkeletonTally, tell
 from nephila.interfaces.clock import Clock
-from nephila.interfaces.frontier import FrontierSnapshot, Trap, UrlStory
-from nephila.model.outcome import DeferReason, OriginRules
+from nephila.interfaces.frontier import FrontierSnapshot
+from nephila.model.outcome import OriginRules
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
-from nephila.model.task import Level, PageTask, Token, Validators
-from nephila.urls import Address, Fingerprint
+from nephila.model.task import Token
+from nephila.urls import Fingerprint
 
 from .book import NO_HOST
-from .bundle import entries_of, find, read_head, tail_of
-from .bundle import fingerprint_of as entry_fingerprint
 from .coding import (
     read_ages,
     read_anchor,
@@ -34,52 +27,16 @@ from .coding import (
     read_lease,
     read_origin,
     read_policy,
-    read_refusal,
     read_totals,
-    read_url,
 )
 from .lending import OUTSIDE
-from .marks import PARKED, place_in
-from .records import DomainState, Fate, HostState, Place, Totals, UrlRecord
-from .shelving import reason_in, shelf_code
-from .tables import (
-    HOST_KEY_BYTES,
-    PREFIX_BYTES,
-    QUEUE,
-    SHELF,
-    SKELETON,
-    STATE,
-    URL,
-    Tables,
-    lengthen,
-    open_tables,
-    pending_key,
-)
-from .tallies import read_tally
-
-if TYPE_CHECKING:
-    from .tables import Txn
-
-COUNTED_ON_SHELF = 20_000
-"""URLs on a shelf that are counted before it is said that there are more."""
-
-_NAMES = {
-    State.QUEUED: "queued",
-    State.DELAYED: "delayed",
-    State.DONE: "completed",
-    State.DROPPED: "dropped",
-    State.DEAD: "dead_letter",
-}
+from .records import DomainState, HostState, Totals
+from .stories import Stories
+from .tables import STATE, Tables, open_tables
 
 
-class LmdbFrontierView:
+class LmdbFrontierView(Stories):
     """Reads what is committed."""
-
-    def __init__(self, tables: Tables, timeline: Timeline) -> None:
-        self._tables = tables
-        self._db = tables.db
-        self._web = tables.web
-        self.timeline = timeline
 
     @classmethod
     def open(cls, path: Path, clock: Clock, map_bytes: int) -> LmdbFrontierView:
@@ -197,156 +154,6 @@ class LmdbFrontierView:
                 if holder is None or lease.holder == holder
             ]
 
-    def story(self, host: str, fingerprint: Fingerprint) -> UrlStory | None:
-        """What is known of a URL."""
-        url_key = self._tables.url_key(host, fingerprint)
-        with self._tables.look() as txn:
-            raw = txn.get(url_key, db=self._web)
-            if raw is not None:
-                story = self._tell(txn, url_key, *self._record(txn, url_key, raw, fingerprint))
-                return self._with_evidence(txn, story, url_key, raw) if story.reason == DeferReason.TRAP else story
-            raw = txn.get(url_key, db=self._db["refused"])
-            if raw is None:
-                return None
-            note = read_refusal(raw)
-            return UrlStory(
-                url=note.url,
-                fingerprint=fingerprint,
-                host=host,
-                state="refused",
-                level=Level.MEDIUM,
-                depth=0,
-                via=self.url_at(txn, note.via),
-                hops=0,
-                retries=0,
-                cycle=0,
-                admitted_at=note.at_s * 1000,
-                settled_at=note.at_s * 1000,
-                reason=note.reason,
-                detail=note.detail,
-            )
-
-    def stories(self, addresses: Sequence[Address]) -> list[UrlStory | None]:
-        """The same of each of many."""
-        return [self.story(one.host, one.fingerprint) for one in addresses]
-
-    def _record(self, txn: Txn, url_key: bytes, raw: bytes, fingerprint: bytes) -> tuple[UrlRecord, str]:
-        """The record of a URL, put together from its bundle where it has none; and why it is parked, if it is."""
-        if raw[0] > PARKED:
-            return read_url(raw), ""
-        key, place = url_key[:HOST_KEY_BYTES], place_in(raw)
-        parked = raw[0] == PARKED
-        bundle_key = key + (SHELF + raw[11:20] + place if parked else QUEUE + place)
-        value = txn.get(bundle_key, db=self._web)
-        entry = None if value is None else find(value, fingerprint[:PREFIX_BYTES])
-        if value is None or entry is None:
-            raise KeyError(url_key)
-        head = read_head(value, key, URL)
-        lane, _, depth, _ = order.read_place(place)
-        record = UrlRecord(
-            State.QUEUED,
-            raw[1 + order.PLACE_BYTES],
-            order.level_of_lane(lane),
-            depth,
-            head.hops,
-            0,
-            head.cycle,
-            head.admitted_s,
-            tail_of(entry).decode(),
-            entry_fingerprint(entry)[PREFIX_BYTES:],
-            head.via,
-            place,
-        )
-        return record, reason_in(raw) if parked else ""
-
-    def task(self, host: str, fingerprint: Fingerprint) -> PageTask | None:
-        """A known URL as a task: what recovery settles from the archive."""
-        url_key = self._tables.url_key(host, fingerprint)
-        with self._tables.look() as txn:
-            raw = txn.get(url_key, db=self._web)
-            if raw is None:
-                return None
-            record, _ = self._record(txn, url_key, raw, fingerprint)
-            capture = record.fate.capture if record.fate else None
-            return PageTask(
-                fingerprint=fingerprint,
-                url=lengthen(record.tail, host),
-                depth=record.depth,
-                level=record.level,
-                hops=record.hops,
-                retries=record.retries,
-                cycle=record.cycle,
-                validators=Validators(capture.etag, capture.last_modified) if capture else Validators(),
-                digest=capture.digest if capture else b"",
-                via=self.url_at(txn, record.via),
-                trail=record.fate.trail if record.fate else (),
-            )
-
-    def dead(self, limit: int, after: bytes = b"") -> list[UrlStory]:
-        """Dead letters in key order; `after` is the (host key and) fingerprint key of the last one seen."""
-        stories: list[UrlStory] = []
-        with self._tables.look() as txn, txn.cursor(db=self._db["dead"]) as cursor:
-            found = cursor.set_range(after + b"\0") if after else cursor.first()
-            while found and len(stories) < limit:
-                raw = txn.get(cursor.key(), db=self._web)
-                if raw is not None and raw[0] > PARKED:
-                    stories.append(self._tell(txn, cursor.key(), read_url(raw)))
-                found = cursor.next()
-        return stories
-
-    def traps(self, limit: int, host: str = "") -> list[Trap]:
-        """Patterns that hold URLs back (T2), of one host or of all."""
-        prefix = self._tables.host_key(host) if host else b""
-        found: list[Trap] = []
-        with self._tables.look() as txn, txn.cursor(db=self._db["trapped"]) as cursor:
-            going = cursor.set_range(prefix)
-            while going and cursor.key().startswith(prefix) and len(found) < limit:
-                key, group = cursor.key()[:HOST_KEY_BYTES], cursor.key()[HOST_KEY_BYTES:]
-                raw = txn.get(key + SKELETON + group, db=self._web)
-                if raw is not None:
-                    found.append(self._trap(txn, key, group, read_tally(raw)))
-                going = cursor.next()
-        return found
-
-    def _trap(self, txn: Txn, key: bytes, group: bytes, tally: SkeletonTally) -> Trap:
-        parked = self._count_shelf(txn, key + SHELF + shelf_code(DeferReason.TRAP) + group)
-        return Trap(
-            host=self._host_at(txn, key).name,
-            pattern=tally.pattern,
-            state=tally.state.name.lower(),
-            since=tally.since_s * 1000,
-            next_try_at=tally.not_before_s * 1000,
-            fetched=tally.fetched,
-            fresh=tally.fresh,
-            duplicates=tally.duplicates,
-            repeats=tally.repeats,
-            errors=tally.errors,
-            barren=tally.barren,
-            parked=min(parked, COUNTED_ON_SHELF),
-            parked_more=parked > COUNTED_ON_SHELF,
-            evidence=tell(tally),
-            example=tally.example,
-        )
-
-    def _count_shelf(self, txn: Txn, prefix: bytes) -> int:
-        """URLs in the bundles under a prefix, counted to a little over `COUNTED_ON_SHELF` at most."""
-        count = 0
-        with txn.cursor(db=self._web) as cursor:
-            going = cursor.set_range(prefix)
-            while going and cursor.key().startswith(prefix) and count <= COUNTED_ON_SHELF:
-                count += sum(1 for _ in entries_of(cursor.value()))
-                going = cursor.next()
-        return count
-
-    def _with_evidence(self, txn: Txn, story: UrlStory, url_key: bytes, mark: bytes) -> UrlStory:
-        """The story of a URL that a trap holds back, with what is held against its pattern and when one may go."""
-        raw = txn.get(url_key[:HOST_KEY_BYTES] + SKELETON + mark[12:20], db=self._web)
-        if mark[0] != PARKED or raw is None:
-            return story
-        tally = read_tally(raw)
-        wait_ms = tally.not_before_s * 1000 - self.timeline.wall_of(self.timeline.now())
-        return replace(story, detail=tell(tally), due_in_ms=max(0, wait_ms))
-
     def overdue(self) -> set[int]:
         """The holders of leases that have expired."""
         now = self.timeline.now()
@@ -360,10 +167,6 @@ class LmdbFrontierView:
                 if read_lease(raw).holder != OUTSIDE:
                     return Token(int.from_bytes(key, "big"))
         return None
-
-    def key_of(self, story: UrlStory) -> bytes:
-        """Where a page of `dead` ended, for the next one."""
-        return self._tables.url_key(story.host, story.fingerprint)
 
     def host(self, name: str) -> HostState | None:
         """The state of one host."""
@@ -398,69 +201,3 @@ class LmdbFrontierView:
         """What may not be asked for (T7)."""
         with self._tables.look() as txn, txn.cursor(db=self._db["blocks"]) as cursor:
             return [read_block(raw) for _, raw in cursor]
-
-    def _tell(self, txn: Txn, url_key: bytes, record: UrlRecord, parked: str = "") -> UrlStory:
-        host = self._host_at(txn, url_key)
-        now = self.timeline.now()
-        fate = record.fate or Fate()
-        capture = fate.capture
-        place = order.read_place(record.place) if record.place else None
-        waits = record.state is State.DELAYED or (record.state is State.DONE and record.due_at)
-        return UrlStory(
-            url=lengthen(record.tail, host.name),
-            fingerprint=Fingerprint(url_key[HOST_KEY_BYTES + 1 :] + record.suffix),
-            host=host.name,
-            state="parked" if parked else self._state(txn, url_key, record),
-            level=record.level,
-            depth=record.depth,
-            via=self.url_at(txn, record.via),
-            hops=record.hops,
-            retries=record.retries,
-            cycle=record.cycle,
-            admitted_at=record.admitted_s * 1000,
-            settled_at=fate.settled_s * 1000,
-            reason=parked or fate.reason or (host.reason if record.state is State.QUEUED else ""),
-            detail=fate.detail,
-            status=capture.status if capture else 0,
-            due_in_ms=max(0, record.due_at - now) if waits else None,
-            host_wait_ms=max(0, max(host.free_at, host.next_at if host.place is Place.WAITING else 0) - now),
-            segment=capture.segment if capture else "",
-            offset=capture.offset if capture else -1,
-            digest=capture.digest if capture else b"",
-            rank=record.rank,
-            visits=fate.history.visits,
-            changes=fate.history.changes,
-            changed_at=capture.changed_at * 1000 if capture else 0,
-            interval_s=fate.history.interval_s,
-            missing=fate.history.gone,
-            missing_since=fate.history.gone_since_s * 1000,
-            again=place is not None and order.supply_of_lane(place.lane) is order.Supply.DUE,
-            step=-1 if place is None else place.step,
-        )
-
-    def _host_at(self, txn: Txn, key: bytes) -> HostState:
-        raw = txn.get(key[:HOST_KEY_BYTES] + STATE, db=self._web)
-        if raw is None:
-            raise KeyError(key)
-        return read_host(raw)
-
-    def _state(self, txn: Txn, url_key: bytes, record: UrlRecord) -> str:
-        if record.state is State.QUEUED:
-            token = txn.get(url_key[:HOST_KEY_BYTES], db=self._db["leased"])
-            raw = None if token is None else txn.get(token, db=self._db["leases"])
-            prefix = url_key[HOST_KEY_BYTES + 1 :]
-            if raw is not None and any(entry[-16:-8] == prefix for entry in read_lease(raw).entries):
-                return "in_progress"
-        capture = record.fate.capture if record.fate else None
-        if record.state is State.DONE and capture:
-            key = pending_key(capture.segment, capture.end)
-            if txn.get(key, db=self._db["pending"]) is not None:
-                return "stored_pending"
-        return _NAMES[record.state]
-
-    def url_at(self, txn: Txn, url_key: bytes) -> str:
-        """The URL with that key, empty when there is none (or none but a seed's own)."""
-        raw = txn.get(url_key, db=self._web) if url_key else None
-        if raw is None or raw[0] <= PARKED:
-            return ""
-        return lengthen(read_url(raw).tail, self._host_at(txn, url_key).name)
