@@ -32,6 +32,7 @@ NAMES = (
     "slo",
     "streams",
     "tls",
+    "versions",
 )
 """Benches that take `--json` and `--quick`; what `compare` needs beside nephila it installs for itself."""
 

@@ -106,6 +106,14 @@ def test_crawlers_are_compared_on_the_same_pages() -> None:
     assert floor["times_floor"] > 1
 
 
+def test_two_versions_are_compared_at_the_same_time() -> None:
+    """Q1: this one with itself: two runs, and about the same."""
+    (row,) = document("versions", ".", "--quick", "--json")["rows"]
+    assert row["what"] == "3 KB"
+    assert len(row["here_us"]) == len(row["there_us"]) == 1
+    assert 0.5 < row["ratio"] < 2
+
+
 def test_ways_of_tls_are_measured_beside_plain_connections() -> None:
     """Q1: both kinds of keys, a new connection and a kept one."""
     ways = "plain,loop,layer,dialer: sessions resumed"
@@ -122,6 +130,7 @@ def test_ways_of_tls_are_measured_beside_plain_connections() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (("versions", "bench"), "bench is no checkout of Nephila"),
         (("pages", "--sizes", "big"), "argument --sizes: 'big' is no list of whole numbers such as 3,30,100"),
         (("pages", "--connections", "7"), "there is no kind of connection '7'; there are: keep, 10, 1"),
         (("pages", "--colour"), "unrecognized arguments: --colour"),
