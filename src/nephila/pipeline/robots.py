@@ -20,6 +20,7 @@ from .listing import robots_row
 from .narration import Narrator
 from .notes import policy_notes
 from .parts import Conduct, Stages
+from .resting import left_of
 
 NOWHERE_MS = 86_400_000
 """How long a robots.txt counts as missing that redirects to something that is no address: as any that was read."""
@@ -42,6 +43,7 @@ class RobotsClause:
     async def conclude(self, lease: Lease, task: RobotsTask, answer: Answer) -> None:
         """Understand, store and settle an answer; the lease ends with it."""
         outcome, release = self.learn(lease, task, answer)
+        release = left_of(release, answer, self._to.clock.steady_ms())
         if isinstance(answer, FetchFailed):
             links = self._conduct.twins(origin_of(task.url), answer.kind)
             settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)

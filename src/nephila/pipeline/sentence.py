@@ -42,6 +42,7 @@ from .parts import Conduct, Stages
 from .rendering import RenderClause
 from .resource import ResourceClause
 from .resources import is_resource
+from .resting import left_of
 from .robots import RobotsClause
 from .rules_at_hand import RulesAtHand
 from .under_way import UnderWay
@@ -163,6 +164,7 @@ class Pipeline(Concluding):
             await self._put_off(lease, under_way, task, answer)
             return False
         release = self._rest(under_way.pace, answer, rules, lease)
+        release = left_of(release, answer, self._to.clock.steady_ms())
         ends = self._ends(lease, attempt, release)
         await self._resources.conclude(lease, task, attempt, answer, rules, release if ends else None)
         under_way.rest(release.pace, self._conduct.now() + release.wait_ms + (release.wait_ms > 0))
@@ -269,7 +271,8 @@ class Pipeline(Concluding):
             found = await self._find(lease, under_way, task, attempt, answer, rules, placed=placed)
         visit = under_way.visit
         if visit is None:
-            release = self._left(self._rest(under_way.pace, answer, rules, lease), answer)
+            release = self._rest(under_way.pace, answer, rules, lease)
+            release = left_of(release, answer, self._to.clock.steady_ms())
         else:
             release = visit.release
         ends = self._ends(lease, attempt, release)

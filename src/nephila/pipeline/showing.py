@@ -34,9 +34,6 @@ T = TypeVar("T")
 HOLD_MS = 50
 """A host that must rest longer than this is given back between two tasks of a lease: the store keeps the time."""
 
-ROUNDED_MS = 1
-"""By so much a difference of two moments may be too large: each of them is rounded down."""
-
 LARGE_BYTES = 2_000_000
 """A body of this size is hashed and made into records in threads: together some thirty milliseconds."""
 
@@ -196,13 +193,6 @@ class Showing:
 
     def _rest(self, pace: Pace, answer: Answer | None, rules: OriginRules | None, lease: Lease) -> Release:
         return self._to.politeness.release(pace, answer, rules, self._to.clock.wall_ms(), lease.user_agent)
-
-    def _left(self, release: Release, answer: Answer) -> Release:
-        """What is left of a rest that began when the answer had come: it may have waited since to be looked at."""
-        passed_ms = self._to.clock.steady_ms() - answer.sent_ms - answer.elapsed_ms - ROUNDED_MS
-        if passed_ms <= 0 or not release.wait_ms or not answer.sent_ms:
-            return release
-        return Release(max(1, release.wait_ms - passed_ms), release.pace, release.elapsed_ms, release.reason)
 
     async def _settle(
         self,
