@@ -24,7 +24,10 @@ _PR_SET_PDEATHSIG = 1
 
 _FIRST = """
 import sys
-sys.excepthook = lambda kind, error, _: print(f"nephila: a worker: {kind.__name__}: {error}", file=sys.stderr)
+def tell(kind, error, _):
+    why = "there is not enough memory" if kind is MemoryError else f"{kind.__name__}: {error}"
+    print(f"nephila: a worker: {why}", file=sys.stderr)
+sys.excepthook = tell
 """
 """Whatever breaks it, also while it looks for its packages, is one sentence."""
 
