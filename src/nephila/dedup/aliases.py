@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from xxhash import xxh3_64_hexdigest
 
 from nephila.model.alias import AliasKind, AliasRule, AliasState, Sighting
-from nephila.model.errors import StorageError
+from nephila.model.errors import MemoryShortageError, StorageError
 from nephila.urls import Address, registrable_domain
 
 from .alias_rules import DomainAliases
@@ -259,7 +259,7 @@ class LearnedAliases:
 
     def close(self) -> None:
         """As the interface. What a full disk does not take is lost; whoever called `flush` before has been told."""
-        with suppress(StorageError):
+        with suppress(StorageError, MemoryShortageError):
             self.flush()
         self._storage.close()
 

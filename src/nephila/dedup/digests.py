@@ -20,10 +20,10 @@ from pathlib import Path
 import lmdb
 import msgspec
 
-from nephila.model.errors import StorageError
+from nephila.model.errors import MemoryShortageError, NephilaError, StorageError
 from nephila.model.record import Original
 
-from .full_disk import HINT, full_disk
+from .full_disk import HINT, full_disk, is_memory_short
 from .locks import reserve_locks
 
 MAP_BYTES = 1 << 38
@@ -165,7 +165,7 @@ class LmdbDigestIndex:
         What a full disk does not take is left out without a word: it costs a second copy of a body, and whoever called
         `flush` before has been told.
         """
-        with suppress(StorageError):
+        with suppress(StorageError, MemoryShortageError):
             self.flush()
         if not self._joining:
             with suppress(lmdb.Error):
@@ -194,7 +194,9 @@ class LmdbDigestIndex:
         for name in ("data.mdb", "lock.mdb"):
             (self._path / name).unlink(missing_ok=True)
 
-    def _refused(self, error: Exception) -> StorageError:
+    def _refused(self, error: Exception) -> NephilaError:
+        if is_memory_short(error):
+            return MemoryShortageError()
         if full := full_disk(error):
             return StorageError(f"The index of known bodies in {self._path.name} could not be written: {full}.", HINT)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import lmdb
 
-from nephila.model.errors import StorageError
+from nephila.model.errors import MemoryShortageError, NephilaError, StorageError
 
-from .full_disk import HINT, full_disk
+from .full_disk import HINT, full_disk, is_memory_short
 from .locks import reserve_locks
 
 
@@ -57,8 +57,10 @@ class UnsyncedEnvironment:
             self.lmdb.close()
             self._leave()
 
-    def refused(self, error: Exception) -> StorageError:
+    def refused(self, error: Exception) -> NephilaError:
         """What to tell when the disk or LMDB says no."""
+        if is_memory_short(error):
+            return MemoryShortageError()
         if full := full_disk(error):
             return StorageError(f"The {self._what} in {self.path.name} could not be written: {full}.", HINT)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)

@@ -1,4 +1,4 @@
-"""How a full disk looks to whoever writes through LMDB."""
+"""How a full disk, and a lack of memory, look to whoever writes through LMDB."""
 
 from __future__ import annotations
 
@@ -20,3 +20,8 @@ def full_disk(error: Exception) -> str:
         return "no space left on the disk"
     cut_short = isinstance(error, lmdb.Error) and "Input/output error" in str(error)
     return f"the disk is full or fails ({error})" if cut_short else ""
+
+
+def is_memory_short(error: Exception) -> bool:
+    """Whether there was no memory for it: nothing is wrong with what is stored."""
+    return isinstance(error, lmdb.MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
-from nephila.model.errors import StorageError
+from nephila.model.errors import MemoryShortageError, NephilaError, StorageError
 
-from .full_disk import HINT, full_disk
+from .full_disk import HINT, full_disk, is_memory_short
 from .locks import reserve_locks
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ class LearnedEnvironment:
         finally:
             self._environment.close()
 
-    def _refused(self, error: Exception) -> StorageError:
+    def _refused(self, error: Exception) -> NephilaError:
+        if is_memory_short(error):
+            return MemoryShortageError()
         if full := full_disk(error):
             return StorageError(f"What was learned of sites could not be written to {self._path.name}: {full}.", HINT)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import lmdb
 import msgspec
 
-from nephila.model.errors import StorageError
+from nephila.model.errors import MemoryShortageError, StorageError
 from nephila.model.likeness import Likeness
 from nephila.model.near import NearOriginal, NearSnapshot
 
@@ -190,7 +190,7 @@ class LmdbNearIndex:
         What a full disk does not take is left out without a word: it costs a few marks, and whoever called `flush`
         before has been told.
         """
-        with suppress(StorageError):
+        with suppress(StorageError, MemoryShortageError):
             self.flush()
         self._runs.close()
         self._environment.close()

@@ -10,6 +10,7 @@ before it has said that it lives, and whoever started it waits for ever (`thread
 from __future__ import annotations
 
 import asyncio
+import errno
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,7 +50,7 @@ def failure_of(error: BaseException, what: str) -> NephilaError:
     """What broke us as one of our own errors."""
     if isinstance(error, NephilaError):
         return error
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return MemoryShortageError()
     return NephilaError(f"{what} broke: {error!r}")
 

@@ -22,7 +22,7 @@ from nephila.engines.threads import started_pool
 from nephila.frontier.policy import Policy
 from nephila.frontier.timeline import Timeline
 from nephila.interfaces.clock import Clock
-from nephila.model.errors import MemoryShortageError, StorageError
+from nephila.model.errors import StorageError
 
 from .book import Book
 from .desk import Desk
@@ -212,6 +212,6 @@ def _told(error: Exception) -> Exception:
     """An engine's error as one of ours; any other as it is."""
     if not isinstance(error, lmdb.Error):
         return error
-    told = MemoryShortageError() if isinstance(error, lmdb.MemoryError) else refused(error)
+    told = refused(error)
     told.__cause__ = error
     return told

@@ -51,7 +51,7 @@ import lmdb
 from xxhash import xxh3_64_digest
 
 from nephila.frontier.blocklist import Blocklist
-from nephila.model.errors import FrontierError, StorageError
+from nephila.model.errors import FrontierError, MemoryShortageError, NephilaError, StorageError
 from nephila.urls import registrable_domain
 
 if TYPE_CHECKING:
@@ -215,8 +215,10 @@ def _reserve_locks(path: Path) -> None:
         os.close(descriptor)
 
 
-def refused(error: lmdb.Error) -> StorageError:
+def refused(error: lmdb.Error) -> NephilaError:
     """The engine's refusal to write, told in one sentence."""
+    if isinstance(error, lmdb.MemoryError):
+        return MemoryShortageError()
     if isinstance(error, lmdb.MapFullError):
         return StorageError("the frontier has reached the size of its map", hint="raise frontier.map_bytes")
     # A write that a full disk cuts short is an input/output error to LMDB.
