@@ -165,6 +165,7 @@ def test_benches_are_listed_with_what_they_measure() -> None:
         "slo",
         "streams",
         "tls",
+        "versions",
     ]
     assert all(len(words) > 20 for _, words in listed)
 
