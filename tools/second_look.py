@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from shares import place_of
 from side_by_side import SideBySide
 
 TIMES = 3
@@ -26,9 +27,7 @@ def failed_in(reports: Iterable[Path]) -> list[str]:
         if report.exists():
             for case in ET.parse(report).iter("testcase"):  # noqa: S314 - our own
                 if case.find("failure") is not None or case.find("error") is not None:
-                    words = case.get("classname", "").split(".")
-                    classes = [word for word in words if word.startswith("Test")]
-                    file = "/".join(word for word in words if word not in classes) + ".py"
+                    file, classes = place_of(case)
                     failed["::".join([file, *classes, case.get("name", "")])] = None
     return list(failed)
 

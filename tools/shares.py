@@ -73,10 +73,16 @@ def measured(reports: Iterable[Path]) -> dict[str, float]:
     for report in reports:
         if report.exists():
             for case in ET.parse(report).iter("testcase"):  # noqa: S314 - our own
-                words = [word for word in case.get("classname", "").split(".") if not word.startswith("Test")]
-                name = "/".join(words) + ".py"
-                seconds[name] = seconds.get(name, 0.0) + float(case.get("time", "0"))
+                file, _ = place_of(case)
+                seconds[file] = seconds.get(file, 0.0) + float(case.get("time", "0"))
     return seconds
+
+
+def place_of(case: ET.Element) -> tuple[str, list[str]]:
+    """The file of a test, and the classes that it stands in, as a report names them."""
+    words = case.get("classname", "").split(".")
+    classes = [word for word in words if word.startswith("Test")]
+    return "/".join(word for word in words if word not in classes) + ".py", classes
 
 
 def files_of(root: Path) -> list[str]:
