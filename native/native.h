@@ -29,6 +29,7 @@ extern PyMethodDef nephila_queueing_methods[];
 extern PyMethodDef nephila_sieve_methods[];
 extern PyMethodDef nephila_scan_methods[];
 extern PyMethodDef nephila_signs_methods[];
+extern PyMethodDef nephila_sockets_methods[];
 extern PyMethodDef nephila_store_methods[];
 void nephila_joining_prepare(void);
 int nephila_packed_prepare(void);

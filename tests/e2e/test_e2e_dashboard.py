@@ -127,6 +127,31 @@ def test_figures_and_charts_move(page: Page) -> None:
     shot(page, "dashboard")
 
 
+def test_a_figure_that_is_alone_is_seen(page: Page) -> None:
+    """C3: in the first seconds of a crawl there is one instant, and a line needs two."""
+    drawn = page.evaluate(
+        """async () => {
+          const { Chart } = await import("/charts.js");
+          return [{}, { stacked: true }, { lines: true }].map((kind) => {
+            const chart = new Chart("alone", { write: String, ...kind });
+            document.body.append(chart.element);
+            chart.draw([1700000000000], [{ name: "one", figures: [3] }, { name: "two", figures: [2] }]);
+            const parts = [...chart.picture.querySelectorAll("polygon, path")];
+            const areas = parts.map((part) => {
+              const { width, height } = part.getBBox();
+              const round = part.getAttribute("stroke-linecap") === "round";
+              const pen = round ? Number(part.getAttribute("stroke-width")) : 0;
+              return (width + pen) * (height + pen);
+            });
+            chart.element.remove();
+            return areas;
+          });
+        }"""
+    )
+    assert [len(areas) for areas in drawn] == [2, 2, 2]
+    assert all(area >= 30 for areas in drawn for area in areas), drawn
+
+
 def test_seeds_added_in_the_page_are_crawled(page: Page, watched: Watched) -> None:
     """C1, C3, S1: what is added, known and refused is told; what is added is fetched."""
     page.get_by_role("link", name="Add and forbid").click()

@@ -20,6 +20,7 @@ from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, Fe
 from nephila.model.settings import FetchSettings
 
 from .answer import AnswerReader, Limits, Sniff, Wanted
+from .arrivals import Arrivals
 from .budget import ByteBudget
 from .coding import Undecodable, codings_of, decode
 from .connect import Connector, NoConnection, no_turn
@@ -70,9 +71,21 @@ class HttpFetcher:
         self._budget = ByteBudget(settings.max_in_flight_bytes)
         self._pool = ConnectionPool(settings.keep_alive_s, settings.kept_connections)
         self._turns = AddressTurns(addresses, clock)
+        self._arrivals = Arrivals(clock)
+        self._before_answer: Callable[[], None] | None = None
         self._connector = Connector(
-            settings, resolver, dialer, guard, tls or TlsContexts(), self._budget, self._turns, clock
+            settings, resolver, dialer, guard, tls or TlsContexts(), self._turns, self._connection
         )
+
+    def call_before_answers(self, act: Callable[[], None]) -> None:
+        """Let the loop call something between any two answers: what must not wait for all of them to be read."""
+        look = self._arrivals.look
+
+        def between() -> None:
+            look()
+            act()
+
+        self._before_answer = between
 
     async def fetch(self, request: FetchRequest) -> Answer:
         """The answer or the failure, within the whole-fetch limit."""
@@ -116,6 +129,10 @@ class HttpFetcher:
     async def close(self) -> None:
         """Close every idle connection."""
         self._pool.close()
+        self._arrivals.close()
+
+    def _connection(self) -> Connection:
+        return Connection(self._budget, self._clock, self._arrivals, self._before_answer)
 
     def _spell(self, target: Target, request: FetchRequest) -> tuple[bytes, bytes]:
         """The request as a proxy is sent it, and as it is recorded."""

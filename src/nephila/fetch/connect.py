@@ -12,16 +12,15 @@ import asyncio
 import errno
 import ssl
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from nephila.interfaces.addresses import AddressBusy
-from nephila.interfaces.clock import Clock
 from nephila.interfaces.network import Dialer, Resolver, Unresolved
 from nephila.model.errors import UsageError
 from nephila.model.exchange import FailureKind
 from nephila.model.settings import FetchSettings
 
-from .budget import ByteBudget
 from .connection import Connection
 from .guard import AddressGuard, is_address
 from .proxy import Proxy, ProxyKind, open_tunnel, read_proxy
@@ -80,10 +79,10 @@ class Connector:
         dialer: Dialer,
         guard: AddressGuard,
         tls: TlsContexts,
-        budget: ByteBudget,
         turns: AddressTurns,
-        clock: Clock,
+        new: Callable[[], Connection],
     ) -> None:
+        """`new` makes a connection that is not open yet."""
         self._connect_timeout_s = settings.connect_timeout_s
         self._bad_certificates = settings.bad_certificates
         self._sources = settings.source_addresses
@@ -92,9 +91,8 @@ class Connector:
         self._dialer = dialer
         self._guard = guard
         self._tls = tls
-        self._budget = budget
         self._turns = turns
-        self._clock = clock
+        self._new = new
         self.proxy: Proxy | None = read_proxy(settings.proxy)
         for source in self._sources:
             if not is_address(source):
@@ -239,7 +237,7 @@ class Connector:
         return NoConnection(FailureKind.CONNECT, detail, route.address)
 
     async def _dial(self, route: _Route, tls: ssl.SSLContext | None) -> Connection | NoConnection | OSError:
-        connection = Connection(self._budget, self._clock)
+        connection = self._new()
         try:
             failure = await self._open(connection, route, tls)
         except OSError as error:

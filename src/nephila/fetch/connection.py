@@ -12,11 +12,13 @@ meanwhile lies in the socket, and is read before time is up.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol, cast
 
 from nephila.interfaces.addresses import AddressPermit
 from nephila.interfaces.clock import Clock
 
+from .arrivals import Arrivals
 from .budget import ByteBudget
 
 _TICK_S = 0.001
@@ -47,6 +49,9 @@ class Connection(asyncio.Protocol):
     """A protocol for transports of any kind, real or simulated."""
 
     __slots__ = (
+        "_arrivals",
+        "_before_answer",
+        "_began_ms",
         "_budget",
         "_clock",
         "_counted",
@@ -57,6 +62,7 @@ class Connection(asyncio.Protocol):
         "_timer_at",
         "_waiter",
         "_was_late",
+        "_watched",
         "address",
         "bad_certificate",
         "ended_at",
@@ -68,9 +74,20 @@ class Connection(asyncio.Protocol):
         "transport",
     )
 
-    def __init__(self, budget: ByteBudget, clock: Clock) -> None:
+    def __init__(
+        self,
+        budget: ByteBudget,
+        clock: Clock,
+        arrivals: Arrivals | None = None,
+        before_answer: Callable[[], None] | None = None,
+    ) -> None:
+        """`before_answer` is called by the loop right before whoever waits for an answer goes on with it."""
         self._clock = clock
+        self._arrivals = arrivals
+        self._before_answer = before_answer
+        self._watched = -1
         self._loop = asyncio.get_running_loop()
+        self._began_ms = 0
         self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
@@ -90,8 +107,8 @@ class Connection(asyncio.Protocol):
         """For the exchange that is to come or going on."""
         self.idle_until = 0.0
         self.ended_at = self.ended_ms = 0
-        """When the last conversation was over, on both clocks. Who waits for it is told in a turn of the loop, behind
-        all that came in the same moment."""
+        """When the last conversation was over, on both clocks: when its last bytes came, not when they were read. Who
+        waits for it is told later still, in a turn of the loop, behind all that came in the same moment."""
 
     @property
     def usable(self) -> bool:
@@ -100,6 +117,7 @@ class Connection(asyncio.Protocol):
 
     async def converse(self, request: bytes, reader: Reader, deadline: float) -> None:
         """Send `request` and return when `reader` is finished; cancelling closes the connection."""
+        self._began_ms = self._clock.steady_ms()
         if self.transport is None or self.transport.is_closing():
             reader.end()
             self._note_end()
@@ -132,6 +150,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember the transport."""
         self.transport = cast("asyncio.Transport", transport)
+        if self._arrivals is not None:
+            self._watched = self._arrivals.watch(transport)
 
     def data_received(self, data: bytes) -> None:
         """Hand the bytes to the reader."""
@@ -139,7 +159,7 @@ class Connection(asyncio.Protocol):
         if reader is None or reader.finished:
             self.abort()
         elif reader.feed(data):
-            self._wake()
+            self._wake(None if self._watched < 0 or self._arrivals is None else self._arrivals.came_ms(self._watched))
         else:
             self._counted = True
             self._budget.grow(self, len(data))
@@ -198,11 +218,15 @@ class Connection(asyncio.Protocol):
             self._reader.end(error)
             self._wake()
 
-    def _wake(self) -> None:
+    def _wake(self, came_ms: int | None = None) -> None:
         waiter = self._waiter
         if waiter is not None and not waiter.done():
-            self._note_end()
+            self._note_end(came_ms)
+            if self._before_answer is not None:
+                self._loop.call_soon(self._before_answer)
             waiter.set_result(None)
 
-    def _note_end(self) -> None:
-        self.ended_at, self.ended_ms = self._clock.wall_ms(), self._clock.steady_ms()
+    def _note_end(self, came_ms: int | None = None) -> None:
+        now_ms = self._clock.steady_ms()
+        self.ended_ms = now_ms if came_ms is None else max(came_ms, self._began_ms)
+        self.ended_at = self._clock.wall_ms() - (now_ms - self.ended_ms)

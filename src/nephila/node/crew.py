@@ -24,9 +24,10 @@ GRACE_S = 2.0
 CATALOGUE_S = 1.0
 
 LEASES_PER_EXCHANGE = 4
-"""Leases in all for each exchange that there may be at once: those whose answers are being settled are more by so much.
+"""Leases in all for each exchange that there may be at once: by so much more are those that wait for their moment, and
+those whose answers are being settled, which have let go of what was fetched.
 
-They have let go of what was fetched. With one exchange at a time there is one lease: the order is promised (F6).
+With one exchange at a time there is one lease: the order is promised (F6).
 """
 
 
@@ -40,6 +41,7 @@ class Crew:
         self._books_closed = False
         self.woken = asyncio.Event()
         machinery.pipeline.answered = self._answered
+        machinery.pipeline.departures.has_place = self._has_place
         machinery.bookkeeper.on_room(self.woken.set)
         if machinery.shipper is not None:
             machinery.shipper.on_room(self.woken.set)
@@ -57,14 +59,31 @@ class Crew:
         """How many more leases could be worked on: none while spool or books are full, so that nothing is fetched."""
         if (self._m.shipper is not None and self._m.shipper.is_full) or not self._m.bookkeeper.has_room():
             return 0
-        exchanges, leases = self._m.settings.fetch.concurrency, len(self._working)
+        exchanges = self._m.settings.fetch.concurrency
         most = exchanges * LEASES_PER_EXCHANGE if exchanges > 1 else 1
-        return min(exchanges - (leases - self._m.pipeline.settling), most - leases)
+        return min(exchanges - self._exchanges, most - len(self._working))
+
+    @property
+    def _exchanges(self) -> int:
+        """Leases whose hosts are being asked: not those who wait for their moment, or whose last answer has come."""
+        pipeline = self._m.pipeline
+        return len(self._working) - pipeline.settling - pipeline.departures.waiting
+
+    def _has_place(self) -> bool:
+        """Whether one more host may be asked; who is to stop need not wait to hear of it."""
+        return self._m.pipeline.stopping or self._exchanges < self._m.settings.fetch.concurrency
 
     def _answered(self) -> None:
         """An exchange is over: if that was the first to make a place, somebody waits for it."""
         if self.places == 1:
             self.woken.set()
+        self._let_leave()
+
+    def _let_leave(self) -> None:
+        """There may be a place for somebody whose moment has come."""
+        departures = self._m.pipeline.departures
+        if departures.is_held:
+            asyncio.get_running_loop().call_soon(departures.leave)
 
     async def claim(self, hosts: int) -> list[Lease]:
         """Claim up to so many hosts and start on each; what was claimed."""
@@ -91,6 +110,7 @@ class Crew:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._fail(failure_of(error, "a lease"))
         self.woken.set()
+        self._let_leave()
 
     async def keep_books(self) -> None:
         """Sync and confirm often, write the catalogue each second."""

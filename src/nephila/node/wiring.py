@@ -256,6 +256,7 @@ def assemble(
         rests_by_lease=not isinstance(frontier, LmdbFrontier),
     )
     pipeline = Pipeline(stages, conduct)
+    fetcher.call_before_answers(pipeline.departures.leave)
     recovery = Recovery(
         frontier,
         kept.archive,

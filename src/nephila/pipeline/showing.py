@@ -20,6 +20,7 @@ from nephila.model.task import Candidate, Lease, Pace, PageTask, Task
 
 from .capturing import Found
 from .deferral import deferral, until_its_turn
+from .departures import Departures
 from .extending import extracts_of, sifted_by
 from .holding import Waiting
 from .judgement import Extracts, Judgement
@@ -52,6 +53,8 @@ class Showing:
         """Tasks that wait for their turn or for an answer: they may be cancelled without leaving anything half done."""
         self.settling = 0
         """Leases whose last answer has come and is being settled: their hosts are not asked any more."""
+        self.departures = Departures(conduct.now)
+        """Those who wait for their turn."""
         self.answered: Callable[[], None] = lambda: None
         """Called when there is one more of those."""
 
@@ -79,7 +82,7 @@ class Showing:
     async def _wait_until(self, moment: int, now: int) -> int:
         """Let time pass, as long as we are not to stop; the time that it is then."""
         while now < moment and not self.stopping:
-            await asyncio.sleep(min(moment - now, 500) / 1000)
+            await self.departures.until(min(moment, now + 500))
             now = self._conduct.now()
         return now
 

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from nephila.node.crew import LEASES_PER_EXCHANGE, Crew
+from nephila.pipeline.departures import Departures
 
 
-def crew_of(concurrency: int, leases: int, settling: int, *, room: bool = True) -> tuple[Crew, Any]:
-    """A crew that works on so many leases, of which so many are being settled."""
+def crew_of(concurrency: int, leases: int, settling: int, *, waiting: int = 0, room: bool = True) -> tuple[Crew, Any]:
+    """A crew that works on so many leases, of which so many are being settled, and so many wait for their moment."""
+    departures = Departures(lambda: 0)
+    departures.waiting = waiting
     machinery: Any = SimpleNamespace(
-        pipeline=SimpleNamespace(settling=settling),
+        pipeline=SimpleNamespace(settling=settling, departures=departures, stopping=False),
         bookkeeper=SimpleNamespace(on_room=lambda _: None, has_room=lambda: room),
         shipper=None,
         settings=SimpleNamespace(fetch=SimpleNamespace(concurrency=concurrency)),
@@ -26,22 +29,61 @@ def crew_of(concurrency: int, leases: int, settling: int, *, room: bool = True) 
 
 
 @pytest.mark.parametrize(
-    ("concurrency", "leases", "settling", "places"),
+    ("concurrency", "leases", "settling", "waiting", "places"),
     [
-        (8, 0, 0, 8),
-        (8, 8, 0, 0),
-        (8, 8, 3, 3),
-        (8, 8 * LEASES_PER_EXCHANGE, 8 * LEASES_PER_EXCHANGE, 0),
-        (1, 1, 1, 0),
-        (1, 0, 0, 1),
+        (8, 0, 0, 0, 8),
+        (8, 8, 0, 0, 0),
+        (8, 8, 3, 0, 3),
+        (8, 8, 0, 3, 3),
+        (8, 20, 7, 11, 6),
+        (8, 8 * LEASES_PER_EXCHANGE, 8 * LEASES_PER_EXCHANGE, 0, 0),
+        (8, 8 * LEASES_PER_EXCHANGE - 1, 10, 21, 1),
+        (1, 1, 1, 0, 0),
+        (1, 1, 0, 1, 0),
+        (1, 0, 0, 0, 1),
     ],
 )
-def test_answers_that_are_being_settled_take_nobodys_place(
-    concurrency: int, leases: int, settling: int, places: int
+def test_who_waits_and_who_is_being_settled_takes_nobodys_place(
+    concurrency: int, leases: int, settling: int, waiting: int, places: int
 ) -> None:
     """Q2, F6: a host whose time has come does not wait for others' settling; one at a time stays one at a time."""
-    crew, _ = crew_of(concurrency, leases, settling)
+    crew, _ = crew_of(concurrency, leases, settling, waiting=waiting)
     assert crew.places == places
+
+
+def test_no_more_leave_than_may_be_asked_at_once() -> None:
+    """H1: five moments come together with two places; each answer lets the next one leave, in order."""
+    asked: list[int] = []
+    at_once: list[int] = []
+
+    async def main() -> None:
+        _, pipeline = crew_of(2, 5, 0)
+
+        async def ask(number: int) -> None:
+            await pipeline.departures.until(0)
+            asked.append(number)
+            at_once.append(5 - pipeline.settling - pipeline.departures.waiting)
+            await asyncio.sleep(0.001)
+            pipeline.settling += 1
+            pipeline.answered()
+
+        await asyncio.gather(*(ask(number) for number in range(5)))
+
+    asyncio.run(main())
+    assert asked == [0, 1, 2, 3, 4]
+    assert max(at_once) == 2
+
+
+def test_who_is_to_stop_does_not_wait_for_a_place() -> None:
+    """F9: those in line hear of a stop at once."""
+
+    async def main() -> None:
+        _, pipeline = crew_of(1, 3, 0)
+        pipeline.stopping = True
+        async with asyncio.timeout(10):
+            await asyncio.gather(*(pipeline.departures.until(0) for _ in range(3)))
+
+    asyncio.run(main())
 
 
 def test_nothing_is_taken_on_while_the_books_are_full() -> None:

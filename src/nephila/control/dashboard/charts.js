@@ -3,7 +3,7 @@
 import { h, svg } from "./dom.js";
 import { clock } from "./format.js";
 
-const HEIGHT = 170, LEFT = 58, BOTTOM = 20, TOP = 8;
+const HEIGHT = 170, LEFT = 58, BOTTOM = 20, TOP = 8, MARK = 6;
 const COLOURS = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6"];
 export const MOST_SERIES = COLOURS.length;
 
@@ -86,17 +86,22 @@ export class Chart {
       let path = "", pen = "M";
       figures.forEach((figure, place) => {
         if (figure === null) { pen = "M"; return; }
-        path += `${pen}${this.x(place).toFixed(1)},${this.y(figure).toFixed(1)}`;
+        path += `${pen}${this.x(place).toFixed(1)},${this.y(figure).toFixed(1)}${pen === "M" ? "h0" : ""}`;
         pen = "L";
       });
-      return svg("path", { d: path || "M0,0", fill: "none", stroke: colour, "stroke-width": 2 });
+      const width = figures.length > 1 ? 2 : MARK;
+      return svg("path", {
+        d: path || "M0,0", fill: "none", stroke: colour, "stroke-width": width, "stroke-linecap": "round",
+      });
     }
-    const below = figures.map((_, place) => `${this.x(place).toFixed(1)},${this.y(under[place]).toFixed(1)}`).reverse();
-    const above = figures.map((figure, place) => {
-      const height = (this.stacked ? under[place] : 0) + (figure || 0);
-      if (this.stacked) under[place] = height;
-      return `${this.x(place).toFixed(1)},${this.y(height).toFixed(1)}`;
-    });
+    // A figure that is alone has a width of its own, or there would be nothing to see.
+    const edges = figures.length > 1 ? [0] : [0, MARK];
+    const corners = (heights) => heights.flatMap((height, place) =>
+      edges.map((more) => `${(this.x(place) + more).toFixed(1)},${this.y(height).toFixed(1)}`));
+    const below = corners(under).reverse();
+    const heights = figures.map((figure, place) => (this.stacked ? under[place] : 0) + (figure || 0));
+    if (this.stacked) heights.forEach((height, place) => { under[place] = height; });
+    const above = corners(heights);
     return svg("polygon", { points: [...above, ...below].join(" "), fill: colour, "fill-opacity": this.stacked ? 0.85 : 0.7 });
   }
 
