@@ -253,6 +253,7 @@ def assemble(
         deliver=deliver,
         fatal=fail,
         is_blocked=lambda host, url: Blocklist(frontier.view.blocks()).find(host, url) is not None,
+        rounded_ms=0 if isinstance(frontier, LmdbFrontier) else 1,
         rests_by_lease=not isinstance(frontier, LmdbFrontier),
     )
     pipeline = Pipeline(stages, conduct)

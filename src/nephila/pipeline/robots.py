@@ -43,7 +43,7 @@ class RobotsClause:
     async def conclude(self, lease: Lease, task: RobotsTask, answer: Answer) -> None:
         """Understand, store and settle an answer; the lease ends with it."""
         outcome, release = self.learn(lease, task, answer)
-        release = left_of(release, answer, self._to.clock.steady_ms())
+        release = left_of(release, answer, self._to.clock.steady_ms(), self._conduct.rounded_ms)
         if isinstance(answer, FetchFailed):
             links = self._conduct.twins(origin_of(task.url), answer.kind)
             settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)

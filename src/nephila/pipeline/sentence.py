@@ -164,7 +164,7 @@ class Pipeline(Concluding):
             await self._put_off(lease, under_way, task, answer)
             return False
         release = self._rest(under_way.pace, answer, rules, lease)
-        release = left_of(release, answer, self._to.clock.steady_ms())
+        release = left_of(release, answer, self._to.clock.steady_ms(), self._conduct.rounded_ms)
         ends = self._ends(lease, attempt, release)
         await self._resources.conclude(lease, task, attempt, answer, rules, release if ends else None)
         under_way.rest(release.pace, self._conduct.now() + release.wait_ms + (release.wait_ms > 0))
@@ -272,7 +272,7 @@ class Pipeline(Concluding):
         visit = under_way.visit
         if visit is None:
             release = self._rest(under_way.pace, answer, rules, lease)
-            release = left_of(release, answer, self._to.clock.steady_ms())
+            release = left_of(release, answer, self._to.clock.steady_ms(), self._conduct.rounded_ms)
         else:
             release = visit.release
         ends = self._ends(lease, attempt, release)
