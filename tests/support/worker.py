@@ -266,6 +266,7 @@ class Worker:
             noted=sieve.noted,
             deliver=self._deliver,
             fatal=self.failures.append,
+            rounded_ms=0,
         )
         self.pipeline = Pipeline(stages, conduct)
 

@@ -117,5 +117,5 @@ class Changes:
             place -= len(line)
             try:
                 yield place, _decode(line)
-            except msgspec.MsgspecError:
+            except (msgspec.MsgspecError, UnicodeDecodeError):
                 continue

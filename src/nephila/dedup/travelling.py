@@ -74,7 +74,7 @@ class TravellingNotes(Generic[T]):
             return
         try:
             brought = self._joined(self._read(packed), known)
-        except msgspec.MsgspecError:  # of a version that writes it otherwise
+        except (msgspec.MsgspecError, UnicodeDecodeError):  # of a version that writes it otherwise
             return
         if brought != known:
             self._own.keep(host, brought)

@@ -29,6 +29,7 @@ from nephila.seeds import SeedReport, SeedSource
 from .allowance import Used
 from .closing import ended_by, stopped_by, summary_of
 from .crew import Crew
+from .engines import look_ahead_ms
 from .machinery import Machinery, begin_shipping
 from .memory import failure_of
 from .recovery import Recovered
@@ -225,7 +226,7 @@ class Crawl:
         next_in = self._m.frontier.snapshot().next_in_ms
         waits: list[float] = []
         if next_in is not None and self._free() > 0 and not self._paused:
-            waits.append(max(0.001, (next_in - self._m.settings.frontier.look_ahead_ms) / 1000))
+            waits.append(max(0.001, (next_in - look_ahead_ms(self._m.settings)) / 1000))
         if self._m.settings.limits.max_time_s:
             waits.append(max(0.001, self._m.settings.limits.max_time_s - self._used().seconds))
         with suppress(TimeoutError):

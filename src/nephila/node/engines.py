@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nephila.dedup import LmdbDigestIndex, SharedLearning
@@ -27,6 +27,10 @@ from .frontiers import NodeFrontier
 
 if TYPE_CHECKING:
     from .ground import Ground
+
+
+LEAST_AHEAD_MS = 100
+"""A claim takes as long as a group or two of the frontier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +93,15 @@ def embedded_engines(
     return Engines(frontier, catalogue, duplicates, frontier.view.marks, catalogue.wire_bytes)
 
 
+def look_ahead_ms(settings: Settings) -> int:
+    """How long before their time hosts are claimed: half their rest at most, as others may want them, too."""
+    return min(settings.frontier.look_ahead_ms, max(LEAST_AHEAD_MS, int(settings.politeness.delay_s * 500)))
+
+
 def policy_of(settings: Settings, sharing: Sharing | None = None) -> Policy:
     """What the frontier needs to know of a crawl."""
     return Policy(
-        settings=settings.frontier,
+        settings=replace(settings.frontier, look_ahead_ms=look_ahead_ms(settings)),
         base_delay_ms=int(settings.politeness.delay_s * 1000),
         max_pages_per_host=settings.limits.max_pages_per_host,
         robots=settings.robots.obey,

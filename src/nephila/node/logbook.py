@@ -247,7 +247,7 @@ def read_figures(path: Path) -> Figures | None:
     """The figures that a crawl has left or is writing; None where there are none, or of another form."""
     try:
         return _decode(path.read_bytes())
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 

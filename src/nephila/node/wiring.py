@@ -39,6 +39,7 @@ from nephila.model.task import Lease, Token
 from nephila.observe import Fanout, Tally
 from nephila.parse import document_type, links_that_matter, media_type
 from nephila.pipeline import (
+    ANOTHERS_CLOCK_MS,
     Conduct,
     CrawledPage,
     Formats,
@@ -253,7 +254,7 @@ def assemble(
         deliver=deliver,
         fatal=fail,
         is_blocked=lambda host, url: Blocklist(frontier.view.blocks()).find(host, url) is not None,
-        rounded_ms=0 if isinstance(frontier, LmdbFrontier) else 1,
+        rounded_ms=0 if isinstance(frontier, LmdbFrontier) else ANOTHERS_CLOCK_MS,
         rests_by_lease=not isinstance(frontier, LmdbFrontier),
     )
     pipeline = Pipeline(stages, conduct)

@@ -15,6 +15,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 from nephila.model.listing import Listed, ListKind
 from nephila.urls import Base, resolve
@@ -81,7 +82,7 @@ class ListReader:
 
     def feed(self, piece: bytes) -> Iterator[list[Listed]]:
         """The entries that are whole with these bytes, some at a time: a few bytes may hold very many when unpacked."""
-        if self.over:
+        if self.over or self.counts["damaged"]:
             return
         for _ in self._bytes(piece, 0):
             if found := self._taken():
@@ -151,9 +152,11 @@ class ListReader:
                 if not piece.startswith(b"\x1f\x8b"):
                     return
                 unpacker = self._unpackers[depth] = zlib.decompressobj(wbits=31)
+            before = unpacker.copy()
             try:
                 out = unpacker.decompress(piece, _UNPACKED)
             except zlib.error:
+                yield from self._bytes(_until_damage(before, piece), depth + 1)
                 self._end_of_packed()
                 return
             piece = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
@@ -295,6 +298,15 @@ def list_kind(body: bytes, content_type: str, essence: str) -> ListKind | None:
     if reader.kind is None:
         reader.close(cut=len(body) > PIECE)
     return None if reader.kind is ListKind.TEXT and reader.counts["malformed"] else reader.kind
+
+
+def _until_damage(unpacker: zlib._Decompress, piece: bytes) -> bytes:
+    """What comes before the byte that cannot be unpacked: of a piece with one in it zlib gives nothing at all."""
+    found = bytearray()
+    with suppress(zlib.error):
+        for at in range(len(piece)):
+            found += unpacker.decompress(piece[at : at + 1])
+    return bytes(found)
 
 
 def _charset(head: bytes, content_type: str) -> str:

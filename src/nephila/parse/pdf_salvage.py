@@ -19,6 +19,7 @@ _URI = re.compile(rb"/URI[ \t\r\n\f\0]{0,8}([(<])")
 _STREAM = re.compile(rb"stream\r?\n")
 _SPECIAL = re.compile(rb"\\.|[()]", re.DOTALL)
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|\r\n|.)", re.DOTALL)
+_OCTAL = frozenset(bytes((digit,)) for digit in b"01234567")
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f", b"\n": b"", b"\r": b"", b"\r\n": b""}
 
 _OBJECT_WITHIN = 8_192
@@ -118,7 +119,7 @@ def _literal(window: bytes) -> tuple[bytes, int]:
 
 def _unescaped(found: re.Match[bytes]) -> bytes:
     code = found[1]
-    if code[:1].isdigit():
+    if code[:1] in _OCTAL:
         return bytes((int(code, 8) & 255,))
     return _ESCAPED.get(code, code)
 

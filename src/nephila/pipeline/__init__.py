@@ -13,9 +13,11 @@ from .notfound import MissingPages
 from .parts import Conduct, CrawledPage, Stages
 from .rendering import NOTE_PUT_OFF, NOTE_RENDERED, WAIT_MS, RenderClause, rendered_view
 from .resources import ResourceNotes
+from .resting import ANOTHERS_CLOCK_MS
 from .sentence import Pipeline
 
 __all__ = [
+    "ANOTHERS_CLOCK_MS",
     "NOTE_LISTING",
     "NOTE_PUT_OFF",
     "NOTE_RENDERED",

@@ -97,7 +97,7 @@ class Holding:
         packed = await self._shelf.find(_name(task))
         try:
             held = None if packed is None else _decode(packed)
-        except msgspec.DecodeError:  # of another version
+        except (msgspec.DecodeError, UnicodeDecodeError):  # of another version
             return None
         return held if held is not None and held.cycle == task.cycle else None
 

@@ -27,6 +27,7 @@ from .learning import Learning
 from .listed import ListClause
 from .near import NOT_COMPARED, NearPages
 from .rendering import RenderClause
+from .resting import ANOTHERS_CLOCK_MS
 
 
 @noun
@@ -101,10 +102,8 @@ class Conduct:
     deliver: Callable[[CrawledPage], Awaitable[None]] | None = None
     fatal: Callable[[NephilaError], None] = lambda _: None
     """Our own failure, such as a full disk: ends the crawl."""
-    rounded_ms: int = 1
-    """What rounding may take off a rest that the frontier counts by a clock of its own. By ours it takes off nothing:
-    what was rounded down when the answer came is so by as much when its rest begins, and the frontier rounds up.
-    """
+    rounded_ms: int = ANOTHERS_CLOCK_MS
+    """What rests are lengthened by for the sake of rounding: 0 where the frontier counts them by our own clock."""
     rests_by_lease: bool = False
     """Nobody else knows what a visit has asked for: if we die, its lease must last until its host has rested (J3)."""
     is_blocked: Callable[[str, str], bool] = lambda _host, _url: False

@@ -98,7 +98,7 @@ class ResourceNotes:
         packed = await self._shelf.find(_name(url))
         try:
             return None if packed is None else _decode(packed)
-        except msgspec.DecodeError:  # of another version: as if it were lost
+        except (msgspec.DecodeError, UnicodeDecodeError):  # of another version: as if it were lost
             return None
 
     def answers(self, note: Note | None, since: int) -> bool:

@@ -171,7 +171,7 @@ class Child:
 def _told(answer: bytes) -> Plain:
     try:
         kind, value = msgspec.msgpack.decode(answer, type=tuple[str, Any])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadAnswerError("its process answers nonsense") from error
     match kind:
         case "ok":

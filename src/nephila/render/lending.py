@@ -92,7 +92,7 @@ class BorrowedBrowsers:
         self._at_work += 1
         try:
             return await self._render(order, supply)
-        except (NephilaError, zlib.error, msgspec.DecodeError) as error:
+        except (NephilaError, zlib.error, msgspec.DecodeError, UnicodeDecodeError) as error:
             return RenderFailed("lent", str(error)[:200])
         finally:
             self._at_work -= 1

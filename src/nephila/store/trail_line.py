@@ -77,7 +77,7 @@ def read_line(data: bytes) -> TrailLine | None:
         return None
     try:
         line = _decoder.decode(data)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return line if sha256(data[:-_HASH_BYTES] + b"}").hexdigest() == line.hash else None
 

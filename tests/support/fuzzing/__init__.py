@@ -5,11 +5,13 @@ kept (`tests/corpus`) and a fixed number of mutations. A target is one function:
 does not hold.
 """
 
-from . import addresses, given, loops, pages, rules, stored, wire
+from . import addresses, given, kept, lists, loops, pages, rules, stored, wire
 from .target import Target
 
 TARGETS: dict[str, Target] = {
-    target.name: target for part in (wire, rules, pages, addresses, stored, given, loops) for target in part.TARGETS
+    target.name: target
+    for part in (wire, rules, pages, lists, addresses, stored, kept, given, loops)
+    for target in part.TARGETS
 }
 
 __all__ = ["TARGETS", "Target"]

@@ -107,6 +107,22 @@ def test_compressed_documents() -> None:
     assert reader.counts["damaged"] == 1
 
 
+def test_what_comes_before_the_damage_is_read_and_nothing_behind_it() -> None:
+    """X3: however large the pieces are that it comes in; the damage is counted once."""
+    body = urlset(*(f"<url><loc>/{n}-{hash(n) * 7919 % 10_007}</loc></url>" for n in range(500)))
+    packed = bytearray(gzip.compress(body))
+    packed = packed[: len(packed) // 2] + b"\xff" * 40 + packed[len(packed) // 2 + 40 :]
+    found: list[list[str]] = []
+    for size in (1, 100, 65_536):
+        reader, entries = ListReader(HOME), list[Listed]()
+        for at in range(0, len(packed), size):
+            entries += chain.from_iterable(reader.feed(bytes(packed[at : at + size])))
+        found.append([entry.url for entry in entries + reader.close(cut=True)])
+        assert reader.counts["damaged"] == 1
+    assert len(found[0]) > 100
+    assert found[0] == found[1] == found[2]
+
+
 def test_the_limit_holds_after_unpacking() -> None:
     """X3, Q5: a few kilobytes that unpack to fifteen megabytes, read up to a limit, in little memory."""
     body = b"<urlset>" + b"<url><loc>/a</loc></url>" * 600_000

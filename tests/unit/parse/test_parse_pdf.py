@@ -181,3 +181,9 @@ def test_repairs_are_linear_in_what_they_look_at() -> None:
     hostile = b"%PDF-1.4\n" + b"1 0 obj << /Type /Catalog " * 20_000 + b"/Type /Page " * 50_000 + b"/URI (" * 50_000
     assert len(list(repairs(hostile))) == 2
     assert list(uris_lying_about(hostile, lambda: False)) == []
+
+
+def test_escapes_that_mean_nothing_stand_for_themselves() -> None:
+    """X4, Q5: of a broken file every byte is possible, digits that are not octal among them."""
+    broken = b"/URI (http://a.test/\\9\\101\\x\\)\\777)"
+    assert list(uris_lying_about(broken, lambda: False)) == ["http://a.test/9Ax)\ufffd"]

@@ -218,6 +218,15 @@ def test_what_may_work_later_is_told_from_what_will_not(given: Answer, kind: typ
     assert words in str(error)
 
 
+def test_what_a_store_says_is_fit_for_a_terminal() -> None:
+    """W2: control characters stay away, and a long word does not fill the screen."""
+    said = b"<Error><Code>Odd\x1b[31m</Code><Message>one\r\ntwo\x07 " + b"x" * 5000 + b"</Message></Error>"
+    error = refusal_of(Answer(418, {}, said), "b", "written")
+    assert str(error).isprintable()
+    assert "418 Odd [31m: one two xxx" in str(error)
+    assert len(str(error)) < 1000
+
+
 def test_a_store_with_a_certificate_of_its_own_is_trusted_when_told_to(tmp_path: Path) -> None:
     """W2: s3.authorities names who signed it; without, the sentence says what to do."""
     authority = trustme.CA()

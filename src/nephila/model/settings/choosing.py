@@ -13,7 +13,12 @@ class FrontierSettings:
 
     lease_s: float = setting(300.0, "seconds of a lease; renewed while its holder lives", low=1)
     urls_per_lease: int = setting(8, "URLs of one host in a lease where its delay is short", low=1, high=1000)
-    look_ahead_ms: int = setting(500, "hosts are claimed so long before they may be asked", low=0, high=10_000)
+    look_ahead_ms: int = setting(
+        500,
+        "hosts are claimed so long before they may be asked; where the delay is short, half of it or 100 ms",
+        low=0,
+        high=10_000,
+    )
     cooldown_s: float = setting(0.0, "seconds before a URL may be queued again", flag="cooldown", low=0)
     max_retries: int = setting(3, "tries after the first, then the URL is a dead letter", low=0, high=100)
     retry_waits_s: tuple[float, ...] = setting((5.0, 30.0, 180.0), "seconds before each retry, +-20 % (H5)")

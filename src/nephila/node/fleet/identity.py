@@ -52,7 +52,7 @@ class WorkerDirectory(CrawlDirectory):
             draft = self.identity_file.with_suffix(".new")
             draft.write_bytes(msgspec.json.encode(known))
             draft.replace(self.identity_file)
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise CrawlDirectoryError(
                 f"{self.identity_file} cannot be read: {error}", "mend it, or begin a new directory"
             ) from error

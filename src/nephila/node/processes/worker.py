@@ -25,6 +25,7 @@ from nephila.model.task import Candidate
 from nephila.node.clock import SystemClock
 from nephila.node.crew import Crew
 from nephila.node.directory import CrawlDirectory
+from nephila.node.engines import look_ahead_ms
 from nephila.node.frontiers import embedded_of
 from nephila.node.ground import Ground, Seat
 from nephila.node.machinery import Machinery
@@ -122,7 +123,7 @@ class Worker:
 
     def _is_entitled(self, known: FrontierSnapshot) -> bool:
         """Whether a claim would bring something, as far as is known. A host whose time has come is not ready yet."""
-        due = known.next_in_ms is not None and known.next_in_ms <= self._m.settings.frontier.look_ahead_ms
+        due = known.next_in_ms is not None and known.next_in_ms <= look_ahead_ms(self._m.settings)
         if not due or self._crew.places <= 0 or self._is_at_a_limit(known):
             return False
         self._sharing.held = len(self._crew)
@@ -140,7 +141,7 @@ class Worker:
         wait_s = None
         if self._crew.places > 0:
             next_in = self._m.frontier.snapshot().next_in_ms or 0
-            next_s = (next_in - self._m.settings.frontier.look_ahead_ms) / 1000
+            next_s = (next_in - look_ahead_ms(self._m.settings)) / 1000
             poll_s = self._rhythm.worker_s
             wait_s = min(poll_s, next_s) if next_s > 0 else poll_s
         try:

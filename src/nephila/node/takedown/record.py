@@ -88,7 +88,7 @@ def decoded(data: bytes, number: str) -> Takedown:
     """The same read. Raises `StorageError`."""
     try:
         return _decoder.decode(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise StorageError(f"the record of takedown {number} cannot be read: {error}") from error
 
 

@@ -20,6 +20,8 @@ _KEY_CODES = frozenset(
 )
 _SKEW_CODES = frozenset({"RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"})
 _EXISTS = 412
+LONGEST_WORD = 500
+"""Of a store's own words in a sentence of ours."""
 
 
 @noun
@@ -44,7 +46,7 @@ class Answer:
 
 def refusal_of(answer: Answer, bucket: str, doing: str) -> ObjectStoreError:
     """The error for an answer that is none of those that were hoped for. `doing` is a verb: written, read, listed."""
-    code, status = answer.field("Code"), answer.status
+    code, status = _shown(answer.field("Code")), answer.status
     if status == _EXISTS or code == "PreconditionFailed":
         return ObjectExistsError("there is an object under this key already")
     if status in _BUSY or code in _BUSY_CODES or (status == 409 and code != "BucketAlreadyExists"):
@@ -55,7 +57,7 @@ def refusal_of(answer: Answer, bucket: str, doing: str) -> ObjectStoreError:
 def _sentence(answer: Answer, code: str, bucket: str, doing: str) -> tuple[str, str]:
     """What is wrong, and what to do about it."""
     status, told = answer.status, f"{answer.status} {code}".strip()
-    region = answer.headers.get("x-amz-bucket-region") or answer.field("Region")
+    region = _shown(answer.headers.get("x-amz-bucket-region") or answer.field("Region"))
     keys = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE"
     match code:
         case "ExpiredToken":
@@ -65,7 +67,7 @@ def _sentence(answer: Answer, code: str, bucket: str, doing: str) -> tuple[str, 
         case _ if code in _KEY_CODES:
             said = f"the archive's store does not accept the secret key ({code})", keys
         case _ if code in _SKEW_CODES:
-            theirs = answer.headers.get("date") or answer.field("ServerTime")
+            theirs = _shown(answer.headers.get("date") or answer.field("ServerTime"))
             clock = f"this machine's clock differs too much from that of the archive's store, where it is {theirs}"
             said = clock, "set the clock (NTP)"
         case _ if code == "NoSuchBucket" or (status == 404 and not code):
@@ -78,7 +80,13 @@ def _sentence(answer: Answer, code: str, bucket: str, doing: str) -> tuple[str, 
                 "let these credentials read, write and list it (s3:GetObject, s3:PutObject, s3:ListBucket)",
             )
         case _:
-            detail = answer.field("Message")
+            detail = _shown(answer.field("Message"))
             refused = f"the archive's store refuses ({told}{': ' + detail if detail else ''})"
             said = refused, "check archive.url and s3.endpoint"
     return said
+
+
+def _shown(text: str) -> str:
+    """What a store says, fit for a sentence on a terminal."""
+    text = "".join(character if character.isprintable() else " " for character in text[:LONGEST_WORD])
+    return " ".join(text.split())
