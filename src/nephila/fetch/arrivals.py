@@ -30,7 +30,10 @@ _INFO_BYTES = 136
 
 def plain_received(number: int) -> int:
     """The bytes that have come in a socket so far; -1 where the kernel does not count them."""
-    found = socket.socket(fileno=number)
+    try:
+        found = socket.socket(fileno=number)
+    except OSError:
+        return -1
     try:
         told = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
     except OSError:
