@@ -29,7 +29,7 @@ KNOWN: dict[str, tuple[int, ...]] = {
     "addresses_not_counted": (),
     "a_counter_drifts": (),
     "confirmed_past_unsettled": (22, 81),
-    "listed_before_confirmed": (45, 118),
+    "listed_before_confirmed": (190, 1578),
     "dropped_bytes_believed": (168, 341),
     "journal_not_synced": (2,),
     "journal_not_read": (2,),
