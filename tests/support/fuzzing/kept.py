@@ -43,7 +43,10 @@ def check_journal(data: bytes) -> None:
     """Whatever lies there, what is appended comes back behind what was whole, and what was whole stays."""
     disk = ForgetfulDisk()
     disk.overwrite(_FRONTIER / FILE_NAME, data)
-    before = Journal(disk, _FRONTIER, 7).records(3)
+    try:
+        before = Journal(disk, _FRONTIER, 7).records(3)
+    except FrontierError:
+        return  # a whole record with its checksum, and what is in it is not ours: that is told
     journal = Journal(disk, _FRONTIER, 7)
     journal.append(3, len(before), [(1, {b"key": b"value", b"gone": None})])
     assert journal.records(3) == [*before, [(1, {b"key": b"value", b"gone": None})]]

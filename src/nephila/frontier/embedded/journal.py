@@ -28,6 +28,7 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from nephila.engines.disk import Disk, DiskFile
+from nephila.model.errors import FrontierError
 
 FILE_NAME = "journal"
 CUT_ABOVE_BYTES = 4 << 20
@@ -123,7 +124,13 @@ class Journal:
         found: list[list[Change]] = []
         for its, number, payload, _ in self._records(file):
             if its == transaction and number == len(found):
-                found.append(_decode(payload))
+                try:
+                    found.append(_decode(payload))
+                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                    raise FrontierError(
+                        "the frontier's journal holds what this version of nephila cannot read",
+                        hint="use the version that wrote it",
+                    ) from error
         return found
 
     def _records(self, file: DiskFile) -> Iterator[tuple[int, int, bytes, int]]:
