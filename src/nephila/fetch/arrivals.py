@@ -92,7 +92,7 @@ class Arrivals:
                 return
 
     def came_ms(self, number: int) -> int | None:
-        """When the last bytes came of what was read of a socket just now; None for now."""
+        """When the last bytes came of what was just read of a socket; None where that is all that is known."""
         seen = self._came.pop(number, None)
         if seen is None:
             return None
