@@ -127,7 +127,7 @@ def _read_base(found: Findings, base: Element) -> None:
 
 
 def _read_title(found: Findings, title: Element) -> None:
-    if found.title is None and title.namespace is Namespace.HTML:
+    if found.title is None:
         found.title = folded(title.text, MAX_TITLE)
 
 
@@ -163,6 +163,8 @@ def walk(elements: Iterable[Element]) -> Findings:
     budget = _TEXT_BUDGET
     for element in elements:
         tag = element.tag
+        if tag != "a" and element.namespace is not Namespace.HTML:
+            continue  # of all of these, SVG has links alone; a base in it says nothing
         if tag not in ANCHORS:
             _READERS[tag](found, element)
             if len(references) >= MAX_REFERENCES:

@@ -35,6 +35,18 @@ def test_links_of_every_kind_in_document_order(read: Reader) -> None:
     assert urls(read("<frameset><frame src=f></frameset>")) == [f"{SITE}/dir/f"]
 
 
+def test_what_stands_in_drawings_is_no_part_of_the_page_but_for_links(read: Reader) -> None:
+    """X1, X2: a base, link, frame, form or area in SVG or MathML is none; an anchor in SVG is one."""
+    page = read(
+        """<svg><base href=/elsewhere/><link rel=canonical href=c><link rel=alternate hreflang=de href=l>
+        <iframe src=i></iframe><form action=f></form><area href=x></area>
+        <title>drawing</title><a href=a>A</a></svg><math><link rel=canonical href=m></math><a href=b>B</a>""",
+        images=True,
+    )
+    assert page.links == (Link(f"{SITE}/dir/a", "a", "", "A"), Link(f"{SITE}/dir/b", "a", "", "B"))
+    assert (page.base, page.canonical, page.hreflang, page.title) == (page.url, "", (), "")
+
+
 def test_images_only_when_asked(read: Reader) -> None:
     """X1: img and srcset when asked."""
     html = '<img src=a.png srcset="b.png 2x" alt=A><picture><source srcset="c.png, d.png"></picture>'
