@@ -37,27 +37,47 @@ def _is_utf8(body: bytes) -> bool:
     return True
 
 
+def _declared_late(head: bytes) -> str | None:
+    return declared_encoding(head) if _LATE_META.search(head) else None
+
+
 def _undeclared(body: bytes) -> str:
     """The encoding of a page that does not say it where browsers look first."""
     ascii_only = body.isascii()
     if not ascii_only and _is_utf8(body):
         return "UTF-8"
     head = body[:_LOOK_BYTES]
-    if _LATE_META.search(head) and (late := declared_encoding(head)):
+    if late := _declared_late(head):
         return late
     if ascii_only and b"\x1b" not in body:  # an escape may switch to ISO-2022-JP
         return _FALLBACK
     return detect(head).encoding or _FALLBACK
 
 
-def decide_charset(body: bytes, content_type: str) -> str:
-    """The encoding of a page, by its WHATWG name; `content_type` is its header, empty when there is none."""
+def _stated(body: bytes, content_type: str) -> str | None:
+    """What a page says of its encoding where browsers look first."""
     if marked := byte_order_mark(body):
         return marked
     media = media_type_in(content_type)
     if media is not None and (name := encoding_of(media.parameters.get("charset", ""))):
         return name
-    return declared_encoding(body[:PRESCAN_BYTES]) or _undeclared(body)
+    return declared_encoding(body[:PRESCAN_BYTES])
+
+
+def decide_charset(body: bytes, content_type: str) -> str:
+    """The encoding of a page, by its WHATWG name; `content_type` is its header, empty when there is none."""
+    return _stated(body, content_type) or _undeclared(body)
+
+
+def query_charset(body: bytes, content_type: str, charset: str) -> str:
+    """The encoding that the queries of a page's links are written in: its own, if that was more than the fall-back.
+
+    Of a page in ASCII that names no encoding, a browser takes its user's; what stands there for want of one would make
+    numbers of all characters that its links write as references.
+    """
+    if charset != _FALLBACK or not body.isascii():
+        return charset
+    return _stated(body, content_type) or _declared_late(body[:_LOOK_BYTES]) or "UTF-8"
 
 
 def decode(body: bytes, charset: str) -> str:

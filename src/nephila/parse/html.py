@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 
 from nephila.model.page import Link, Page
@@ -18,8 +19,9 @@ from nephila.native import AVAILABLE, native
 from nephila.urls.parse import Base
 
 from .attributes import header_links
-from .charset import decide_charset, decode
+from .charset import decide_charset, decode, query_charset
 from .directives import directives_of
+from .queries import AS_UTF8, Queries
 from .scan import native_read, scan
 from .tree import elements
 from .walk import DOCUMENT_TAGS, IMAGE_TAGS, Findings, Reference, outranked, walk
@@ -47,7 +49,11 @@ def _base_of(found: Findings, document: Base) -> Base:
     joined = document.join(found.base)
     if joined is None or joined.startswith(("data:", "javascript:")):  # HTML standard, 4.2.3
         return document
-    return Base.parse(joined) or document
+    base = Base.parse(joined)
+    if base is None:
+        return document
+    base.spell = document.spell
+    return base
 
 
 def resolved_links(found: Findings, base: Base) -> tuple[Link, ...]:
@@ -109,6 +115,8 @@ def parse_html(  # noqa: PLR0913 - the headers are named one by one
     charset = decide_charset(body, content_type)
     document = Base.parse(url) or Base.parse(_NOWHERE)
     assert document is not None  # noqa: S101 - about:blank can be parsed
+    if charset not in AS_UTF8:
+        document.spell = Queries(partial(query_charset, body, content_type, charset))
     links: Sequence[Link] | None = None
     if AVAILABLE:
         scanned, links = native_read(_utf8(body, charset), document.url, document.join, images=images)

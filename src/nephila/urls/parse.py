@@ -14,7 +14,7 @@ standard says failure. Nothing here raises for any text, lone surrogates and NUL
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import ada_url
@@ -53,11 +53,13 @@ page with more of them is no honest one, and what the faster one says of the res
 class Base:
     """A document's base URL, parsed once, to which many links are joined."""
 
-    __slots__ = ("_arbitrated", "_found", "_looked", "url")
+    __slots__ = ("_arbitrated", "_found", "_looked", "spell", "url")
 
     def __init__(self, url: str, parsed: can_ada.URL | None = None) -> None:
         """Takes a serialisation, and what it was parsed to if that is at hand; other text goes through `parse`."""
         self.url = url
+        self.spell: Callable[[str], str] | None = None
+        """What links beyond ASCII go through before they are joined: documents that are not UTF-8 have such a step."""
         self._arbitrated = 0
         self._found = parsed
         self._looked = parsed is not None
@@ -88,6 +90,8 @@ class Base:
 
     def join(self, href: str) -> str | None:
         """The absolute URL of one link, or None when it cannot be parsed."""
+        if self.spell is not None and not href.isascii():
+            href = self.spell(href)
         parsed = self._parsed
         if parsed is None or _lags(href):
             return self._arbitrate(href)
@@ -110,7 +114,7 @@ class Base:
         """The absolute URLs of many links, each in the place of its link."""
         hrefs = list(hrefs)
         parsed = self._parsed
-        if parsed is None or _lags("".join(hrefs)):
+        if parsed is None or self.spell is not None or _lags("".join(hrefs)):
             return [self.join(href) for href in hrefs]
         joined: list[str | None] = []
         for href in hrefs:
