@@ -268,6 +268,32 @@ static void follow_start(scanner *self, uint64_t key, const struct tag_entry *ta
         doubt(self);
 }
 
+/* What may keep a marker in a template from being closed by its end tag. */
+#define HOLDS_MARKERS (MARKER | TABLE | PART | SELECT)
+
+static void start_in_template(scanner *self, const struct tag_entry *tag) {
+    if (self->marker && (tag->flags & HOLDS_MARKERS || tag->tag == TAG_SVG || tag->tag == TAG_MATH ||
+                         tag->tag == TAG_TEMPLATE))
+        self->marked = 1;
+    if (tag->flags & MARKER)
+        self->marker = tag->tag;
+}
+
+/* A template clears formatting up to the last marker alone: one that is open there leaves its own behind. */
+static void end_in_template(scanner *self, const struct tag_entry *tag) {
+    if (tag->tag == TAG_TEMPLATE) {
+        if (--self->templates)
+            return;
+        if (self->marker || self->marked)
+            doubt(self);
+        self->marker = self->marked = 0;
+    } else if (self->marker && tag->tag == self->marker) {
+        self->marker = 0;
+    } else if (tag->flags & HOLDS_MARKERS && self->marker) {
+        self->marked = 1;
+    }
+}
+
 static text read_start_tag(scanner *self, text bracket) {
     uint64_t key;
     attributes raw;
@@ -282,6 +308,8 @@ static text read_start_tag(scanner *self, text bracket) {
     prose_start(&self->prose, tag->tag, tag->flags, tag->tag == TAG_A && raw.values[HREF].at, raw.self_closing);
     nesting *open = &self->nesting;
     int foreign = !self->doubtful && !self->templates && open->open[open->depth - 1].foreign;
+    if (self->templates)
+        start_in_template(self, tag);
     if (tag->tag == TAG_TEMPLATE) {
         if (foreign || raw.values[SHADOW].at)
             doubt(self);
@@ -325,9 +353,9 @@ static text read_end_tag(scanner *self, text bracket) {
         return NULL;
     const struct tag_entry *tag = tag_of(key);
     prose_end(&self->prose, tag->tag, tag->flags);
-    if (tag->tag == TAG_TEMPLATE && self->templates) {
-        self->templates--;
-    } else if (!self->templates && !self->doubtful) {
+    if (self->templates) {
+        end_in_template(self, tag);
+    } else if (!self->doubtful) {
         nesting_end(&self->nesting, key, tag->tag, tag->flags);
         if (self->nesting.doubt)
             doubt(self);

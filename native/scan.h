@@ -171,6 +171,7 @@ typedef struct {
     text at, end;
     int images, doubtful, failed;
     uint32_t templates, tags;
+    int marker, marked; /* the marker that is open in a template, and whether one in it was not closed plainly */
     PyObject *refresh_url, *srcset_urls;
     arena_block *arena;
     reference *references;

@@ -29,13 +29,16 @@ from .gather import Gathering
 from .markup import COMMENT, TAG, attributes_of, raw_end
 from .nesting import Doubt
 from .prose import Prose, Signature
-from .tags import FLAGS, RAW, RCDATA, READ, lowered
+from .tags import FLAGS, MARKER, PART, RAW, RCDATA, READ, SELECT, TABLE, lowered
 from .walk import Findings, outranked
 
 MAX_TAGS = 290_000
 """Tags whose nesting is followed; a page with more is left to the tree, which reads but the first 300,000."""
 
 _ATTRIBUTES_READ = frozenset({"html", "template"})
+_HOLDS_MARKERS = MARKER | TABLE | PART | SELECT
+_HOLD_MARKERS = frozenset({"svg", "math", "template"})
+"""What may keep a marker in a template from being closed by its end tag (HTML standard 13.2.4.3 and 13.2.6)."""
 _NEVER_FOLLOWED = frozenset({"plaintext", "frameset"})
 _DROP_LINE_END = frozenset({"pre", "listing", "textarea"})
 """A line end right behind their start tag is not part of them."""
@@ -69,6 +72,10 @@ class _Scanner:
         self.gathering = Gathering(images=images)
         self.doubtful = not follow or "\0" in text
         self._templates = 0
+        self._marker = ""
+        """The marker that is open in the template that we are in."""
+        self._unmarked = True
+        """Whether every marker in it was closed plainly."""
 
     @property
     def findings(self) -> Findings:
@@ -134,14 +141,31 @@ class _Scanner:
         name = lowered(match[1])
         flags = FLAGS.get(name, 0)
         self.prose.end(name, flags)
-        if name == "template" and self._templates:
-            self._templates -= 1
-        elif not self._templates and not self.doubtful:
+        if self._templates:
+            self._end_in_template(name, flags)
+        elif not self.doubtful:
             try:
                 self.gathering.nesting.end(name, flags)
             except Doubt:
                 self.doubtful = True
         return match.end()
+
+    def _start_in_template(self, name: str, flags: int) -> None:
+        self._unmarked &= not self._marker or not (flags & _HOLDS_MARKERS or name in _HOLD_MARKERS)
+        if flags & MARKER:
+            self._marker = name
+
+    def _end_in_template(self, name: str, flags: int) -> None:
+        """A template clears formatting up to the last marker alone: one that is open there leaves its own behind."""
+        if name == "template":
+            self._templates -= 1
+            if not self._templates:
+                self.doubtful |= bool(self._marker) or not self._unmarked
+                self._marker, self._unmarked = "", True
+        elif name == self._marker:
+            self._marker = ""
+        elif flags & _HOLDS_MARKERS:
+            self._unmarked &= not self._marker
 
     def _start_tag(self, bracket: int) -> int:
         match = TAG.match(self.text, bracket)
@@ -162,6 +186,8 @@ class _Scanner:
         return self._raw(name, flags, end) if raw else end
 
     def _follow(self, name: str, flags: int, attributes: dict[str, str], *, self_closing: bool) -> None:
+        if self._templates:
+            self._start_in_template(name, flags)
         if name == "template":
             self.doubtful |= self._foreign or "shadowrootmode" in attributes
             self._templates += 1
