@@ -6,7 +6,7 @@ its links are joined to that (`Base`), because parsing the base again for every 
 
 Two bindings of the same library do the work. can_ada is three times faster and carries an older release of it; ada_url
 follows the standard to the letter. So can_ada is asked first, and ada_url decides where the older release is known to
-lag: links that it refuses (mostly rightly) and links that hold one of `_LAGGING`.
+lag: links that it refuses (mostly rightly), links that hold one of `_LAGGING`, and answers that look `_doubtful`.
 
 What must stay true: the answer is the standard's serialisation, fragment and userinfo included, or None where the
 standard says failure. Nothing here raises for any text, lone surrogates and NULs included.
@@ -14,6 +14,7 @@ standard says failure. Nothing here raises for any text, lone surrogates and NUL
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -21,6 +22,8 @@ import ada_url
 import can_ada
 
 from nephila.native import AVAILABLE, native
+
+from .address import origin_of
 
 _LAGGING = ("^", "\u1e9e")
 """Encoded in paths since 2024; the capital sharp s, which IDNA maps to another letter since 2023."""
@@ -43,6 +46,19 @@ def _exact(base: str | None, href: str) -> str | None:
 
 def _lags(text: str) -> bool:
     return _CARET in text or _SHARP_S in text
+
+
+_DOTS_LEFT = re.compile(r"[^?#]*?/\.\.?(?:[/?#]|$)")
+
+
+def _leaves_dots(url: str) -> bool:
+    """Whether there is a dot segment left in a path: the older release looks at the first ``/.`` only."""
+    return "/." in url and _DOTS_LEFT.match(url) is not None
+
+
+def _doubtful(url: str) -> bool:
+    """Whether the older release may have got it wrong: dot segments, and names that its IDNA lets pass."""
+    return "xn--" in url or _leaves_dots(url)
 
 
 ARBITRATED = 5_000
@@ -83,7 +99,8 @@ class Base:
                 parsed = can_ada.parse(url)
             except (ValueError, TypeError):
                 parsed = None
-            if parsed is not None and parsed.href == url:  # as nearly every page's own URL is: parsed once, not twice
+            # As nearly every page's own URL is: parsed once, not twice.
+            if parsed is not None and parsed.href == url and not _doubtful(url):
                 return cls(url, parsed)
         whole = resolve(None, url)
         return None if whole is None else cls(whole)
@@ -96,9 +113,16 @@ class Base:
         if parsed is None or _lags(href):
             return self._arbitrate(href)
         try:
-            return (parsed + href).href
+            url = (parsed + href).href
         except (ValueError, TypeError):  # TypeError: text that has no UTF-8 form
             return self._arbitrate(href)
+        return self._settled(href, url)
+
+    def _settled(self, href: str, url: str) -> str | None:
+        """The answer of the faster parser where nothing speaks against it; the base's own host was judged before."""
+        if _leaves_dots(url) or ("xn--" in url and not url.startswith(f"{origin_of(self.url)}/")):
+            return self._arbitrate(href)
+        return url
 
     def _arbitrate(self, href: str) -> str | None:
         """What the slower parser says, as long as it is not asked too often."""
@@ -106,9 +130,10 @@ class Base:
         if self._arbitrated <= ARBITRATED:
             return _exact(self.url, href)
         try:
-            return None if self._parsed is None else (self._parsed + href).href
+            url = None if self._parsed is None else (self._parsed + href).href
         except (ValueError, TypeError):
             return None
+        return None if url is None or _leaves_dots(url) else url
 
     def join_all(self, hrefs: Iterable[str]) -> list[str | None]:
         """The absolute URLs of many links, each in the place of its link."""
@@ -120,9 +145,11 @@ class Base:
         for href in hrefs:
             # `join` written out: the call and the look for lagging characters would cost a third of the work.
             try:
-                joined.append((parsed + href).href)
+                url = (parsed + href).href
             except (ValueError, TypeError):
                 joined.append(self._arbitrate(href))
+            else:
+                joined.append(self._settled(href, url) if "/." in url or "xn--" in url else url)
         return joined
 
 
@@ -134,9 +161,10 @@ def resolve(base: str | None, href: str) -> str | None:
     if _lags(href):
         return _exact(None, href)
     try:
-        return can_ada.parse(href).href
+        url = can_ada.parse(href).href
     except (ValueError, TypeError):
         return _exact(None, href)
+    return _exact(None, href) if _doubtful(url) else url
 
 
 def resolve_location(base: str, location: str) -> str | None:

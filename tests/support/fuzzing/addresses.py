@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ada_url
+
 from nephila.model.page import Link
 from nephila.native import AVAILABLE, native
 from nephila.parse.html import plainly_resolved
@@ -33,7 +35,7 @@ _kept = Identifier(SECRET, NormalRules(drop_trailing_slash=False, sort_query=Fal
 
 
 def check_url(data: bytes) -> None:
-    """A link has an address or a reason; the normal form is a fixed point; C and Python agree."""
+    """A link has an address or a reason, spelled as the standard has it; the normal form is a fixed point; C agrees."""
     text = text_of(data)
     for identifier in (_identifier, _kept):
         found = identifier.identify(text)
@@ -42,6 +44,8 @@ def check_url(data: bytes) -> None:
             assert isinstance(found, UrlRefused)
             continue
         assert resolve(None, whole) == whole
+        if whole.startswith(("http://", "https://")):
+            assert ada_url.normalize_url(whole) == whole
         plain = identifier.identify_plainly((whole,))[0]
         assert identifier.identify_new((whole,)) == [plain]
         assert found == plain

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nephila.urls import Base, resolve, resolve_location
+from nephila.urls.parse import ARBITRATED
 
 PAGE = "https://www.example.com/a/b/c.html?x=1#top"
 
@@ -68,6 +69,58 @@ def test_where_the_fast_parser_lags_behind_the_standard_the_exact_one_decides(hr
     assert resolve(None, href) == whole
     assert base.join(href) == whole
     assert base.join_all(["x", href]) == ["https://www.example.com/a/b/x", whole]
+
+
+@pytest.mark.parametrize(
+    ("href", "whole"),
+    [
+        ("/files/.cache/../private/x", "https://www.example.com/files/private/x"),
+        ("https://www.example.com/a/.b/./c", "https://www.example.com/a/.b/c"),
+        ("//other.example/a/.b/..", "https://other.example/a/"),
+        ("/a/.b/../c?d=/../e#/./f", "https://www.example.com/a/c?d=/../e#/./f"),
+        ("/a/\t.b/.\n./c", "https://www.example.com/a/c"),
+        ("/a/.b/c?d=/../e", "https://www.example.com/a/.b/c?d=/../e"),
+    ],
+)
+def test_no_dot_segment_is_left_behind_a_name_that_begins_with_a_dot(href: str, whole: str) -> None:
+    """U1, U2, P1: a path is what the server takes it for, or a rule of robots.txt could be walked around."""
+    base = Base.parse(PAGE)
+    assert base is not None
+    assert (base.join(href), base.join_all([href]), resolve(PAGE, href)) == (whole, [whole], whole)
+    assert resolve(None, whole) == whole
+
+
+def test_a_base_has_no_dot_segments_either() -> None:
+    """U1: a page's own URL is read as its links are."""
+    base = Base.parse("https://h.example/a/.b/../c")
+    assert base is not None
+    assert base.url == "https://h.example/a/c"
+
+
+def test_no_number_of_links_brings_dot_segments_through() -> None:
+    """U1, Q5: a page may have more of them than the exact parser is asked for; those are no addresses then."""
+    base = Base.parse(PAGE)
+    assert base is not None
+    answers = base.join_all([f"/{number}/.a/../b" for number in range(ARBITRATED + 10)])
+    assert answers[0] == "https://www.example.com/0/b"
+    assert answers[-10:] == [None] * 10
+
+
+@pytest.mark.parametrize("host", ["a\u0660.example", "\u03a3\u075a.example", "1\u06ef\u06ef.example"])
+def test_a_name_that_breaks_the_rule_for_directions_is_no_host(host: str) -> None:
+    """U1: letters of both directions in one label (RFC 5893), which the faster parser lets pass."""
+    base = Base.parse(PAGE)
+    assert base is not None
+    assert (resolve(None, f"http://{host}/"), base.join_all([f"//{host}/x"])) == (None, [None])
+
+
+def test_links_within_a_site_of_another_script_are_joined_by_the_faster_parser() -> None:
+    """U1: its host was judged with the base; links to others are judged one by one."""
+    base = Base.parse("https://b\u00fccher.example/a/")
+    assert base is not None
+    answers = base.join_all([f"{number}" for number in range(ARBITRATED + 10)])
+    assert answers[-1] == f"https://xn--bcher-kva.example/a/{ARBITRATED + 9}"
+    assert base.join("//m\u00fcnchen.example/x") == "https://xn--mnchen-3ya.example/x"
 
 
 def test_a_base_that_only_the_exact_parser_takes_joins_all_the_same() -> None:
