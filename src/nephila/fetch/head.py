@@ -169,19 +169,21 @@ def _unfolded(lines: list[str]) -> list[str]:
 
 def framing_of(head: Head) -> Framing | Malformed:
     """How the body of this answer to a GET is framed (RFC 9112 6.3, by libcurl's reading)."""
+    if head.status in {204, 304}:  # no body, whatever they say of its length
+        return Framing(length=0)
+    if head.status == 101:  # nobody asked for it: libcurl takes all that follows for the body
+        return Framing()
     lengths = head.noted.get("content-length")
     length = _agreed_length(",".join(lengths).split(",")) if lengths else None
     if isinstance(length, Malformed):
         return length
-    if head.status in {204, 304}:
-        return Framing(length=0)
-    if head.status == 101:  # nobody asked for it: libcurl takes all that follows for the body
-        return Framing()
     if "transfer-encoding" in head.noted:
-        chunked = _is_chunked(",".join(head.values("transfer-encoding")).lower().split(","))
-        if isinstance(chunked, Malformed):
-            return chunked
-        if chunked:
+        # Line by line: behind ``chunked`` there must not be a coding, but a line that says ``identity`` says nothing.
+        said = [_is_chunked(value.lower().split(",")) for value in head.values("transfer-encoding")]
+        odd = next((one for one in said if isinstance(one, Malformed)), None)
+        if odd is not None:
+            return odd
+        if True in said:
             return Framing(chunked=True)
     return Framing(length=length)
 
