@@ -3,12 +3,14 @@
 Servers lie about codings, cut streams short, append rubbish and send bombs. The rules here are those of browsers and
 libcurl where these agree: codings are undone from the last to the first; a stream that ends early or breaks in the
 middle gives what there was before; bytes after the end of a stream are ignored; checksums are not judged (the page is
-there, and browsers show it). Only where nothing at all can be read, or the coding is unknown, there is no body. What
-must stay true: no call allocates much more than `limit`, whatever the input says about itself.
+there, and browsers show it). What is no coding at all, but a charset, a media type or the like, is passed over, as
+browsers do. Only where nothing at all can be read, or the coding is unknown, there is no body. What must stay true: no
+call allocates much more than `limit`, whatever the input says about itself.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -29,6 +31,14 @@ MAX_MEMBERS = 10_000
 
 ZSTD_WINDOW_BYTES = 8 << 20
 """The largest window that a decoder must accept (RFC 9659 3); browsers refuse more."""
+
+_NO_CODING = re.compile(
+    r"identity|none|utf-?8|utf-16|(?:us-)?ascii|iso-?8859-\d{1,2}|windows-\d{3,4}"  # a charset in the wrong header
+    r"|7bit|8bit|binary"  # Content-Transfer-Encoding of mail
+    r"|aws-chunked"  # how a file was once uploaded to an object store, kept beside it and sent to all
+    r"|[a-z]+/[a-z0-9.+-]+"  # a media type
+)
+"""What servers write where codings belong, on bodies that have none."""
 
 _SALVAGE_STEP = 8192
 """Bytes per step when a broken stream is read again to keep what precedes the break."""
@@ -56,7 +66,7 @@ class _BrokenError(Exception):
 
 
 def codings_of(values: Sequence[str]) -> list[str]:
-    """The codings named by the Content-Encoding values, in the order they were applied, identity left out."""
+    """The codings named by the Content-Encoding values, in the order they were applied, left out what is none."""
     return list(_named(values[0] if len(values) == 1 else ",".join(values))) if values else []
 
 
@@ -64,7 +74,7 @@ def codings_of(values: Sequence[str]) -> list[str]:
 def _named(value: str) -> tuple[str, ...]:
     """Of all values in one: servers have a handful of them, and this is asked for every page."""
     names = (name.strip().lower() for name in value.split(","))
-    return tuple(name for name in names if name not in {"", "identity", "none"})
+    return tuple(name for name in names if name and not _NO_CODING.fullmatch(name))
 
 
 def decode(codings: list[str], data: bytes, limit: int) -> Decoded | Undecodable:

@@ -137,6 +137,16 @@ def test_an_unknown_coding_is_undecodable() -> None:
     assert "compress" in undecodable.detail
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["UTF-8", "utf8", "iso-8859-1", "Windows-1251", "us-ascii", "8bit", "binary", "aws-chunked", "text/html", ""],
+)
+def test_what_is_no_coding_is_passed_over(name: str) -> None:
+    """H1: a charset, a media type or an upload's framing in the wrong header: browsers show the page."""
+    assert codings_of([name]) == []
+    assert codings_of([f"{name},gzip"]) == codings_of(["gzip", name]) == ["gzip"]
+
+
 def test_more_codings_than_anybody_needs_are_refused() -> None:
     """Q5: a hundred codings are an attack."""
     assert isinstance(decode(["gzip"] * 6, gzip.compress(b""), ROOM), Undecodable)
