@@ -310,18 +310,24 @@ def _until_damage(unpacker: zlib._Decompress, piece: bytes) -> bytes:
 
 
 def _charset(head: bytes, content_type: str) -> str:
-    """By the byte order mark, the header, the XML declaration, in this order; else UTF-8 (RFC 7303, 3)."""
+    """By the byte order mark, the header, the XML declaration, in this order; else UTF-8 (RFC 7303, 3).
+
+    What says that it is UTF-16 and has no zero byte is none: so do programs that write a text as if to memory, and then
+    send it as UTF-8.
+    """
     for mark, name in _BOMS:
         if head.startswith(mark):
             return name
-    if head[:4] in {b"<\0?\0", b"<\0u\0"}:
+    if head[:2] == b"<\0" and head[3:4] == b"\0":
         return "utf-16-le"
-    if head[:4] in {b"\0<\0?", b"\0<\0u"}:
+    if head[:3] == b"\0<\0":
         return "utf-16-be"
     media = media_type_in(content_type) if content_type else None
     declared = _DECLARED.match(head)
     labels = [media.parameters.get("charset", "") if media else "", declared[1].decode() if declared else ""]
     name = next((known for label in labels if label and (known := encoding_of(label))), "utf-8")
+    if name.startswith("UTF-16") and b"\0" not in head:
+        return "utf-8"
     try:
         codecs.getincrementaldecoder(name)
     except LookupError:  # an encoding that only browsers know; addresses are ASCII in all of them

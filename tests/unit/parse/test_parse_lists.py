@@ -94,6 +94,21 @@ def test_any_encoding(encoding: str) -> None:
     assert found == read(f"<urlset><url><loc>/{word}</loc></url></urlset>".encode())[1]
 
 
+@pytest.mark.parametrize("content_type", ["", "text/xml; charset=utf-16", "text/xml; charset=utf-8"])
+def test_a_document_without_a_zero_byte_is_not_utf_16_whatever_it_declares(content_type: str) -> None:
+    """X3, S1: as programs on .NET write it, who declare what the text was in memory."""
+    body = '<?xml version="1.0" encoding="utf-16"?><urlset><url><loc>/\u4e2d</loc></url></urlset>'.encode()
+    assert [entry.url for entry in read(body, HOME, content_type)[1]] == ["https://www.example.org/%E4%B8%AD"]
+    assert list_kind(body, content_type, "text/xml") is ListKind.SITEMAP
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("start", ["<?xml version='1.0'?><urlset><url>", "<urlset><url>", "<sitemapindex><sitemap>"])
+def test_utf_16_is_known_without_its_mark(start: str, encoding: str) -> None:
+    """X3: by the zero bytes around its first bracket."""
+    assert urls(f"{start}<loc>/\u4e2d</loc>".encode(encoding)) == ["https://www.example.org/%E4%B8%AD"]
+
+
 def test_compressed_documents() -> None:
     """X3: once, twice, in several members, with padding, and damaged."""
     body = urlset(*(f"<url><loc>/{n}</loc></url>" for n in range(2000)))
