@@ -1,8 +1,9 @@
 """Sitemaps and their indexes, from the tokens of a `MarkupStream` (X3; sitemaps.org, 0.9).
 
 Read leniently, as sites are: whatever the namespace is called, with several locations in one entry or none but bare
-text, with fields in any order. What belongs to an extension (images, videos, news, alternates) is told by its prefix or
-by standing in an element that the protocol does not know; it is counted, and of news the date is kept.
+text, with fields in any order, with tags that are not closed. What belongs to an extension (images, videos, news,
+alternates) is told by its prefix or by standing in an element that the protocol does not know; it is counted, and of
+news the date is kept.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class SitemapReader:
         self._field = ""
         self._text: list[str] = []
         self._length = 0
+        self._within = 0
+        """Elements open in a location that are called like an entry."""
         self._foreign = ""
         self._values: dict[str, str] = {}
         self.found: list[Listed] = []
@@ -84,14 +87,20 @@ class SitemapReader:
     def close(self) -> None:
         """There is no more: what was begun is taken as it is."""
         if self._field:
-            self._end(f"{self._prefix}{self._field}")
+            self._close_field()
         self._finish()
 
     def _start(self, name: str) -> None:
-        own = name.startswith(self._prefix) and ":" not in name[len(self._prefix) :]
-        local = (name[len(self._prefix) :] if own else name.rpartition(":")[2]).lower()
+        prefix, colon, local = name.rpartition(":")
+        local = local.lower()
+        if not self._in_entry and local in _ENTRIES:
+            self._prefix = prefix + colon  # the root may be in another namespace, or in none
+        own = prefix + colon == self._prefix
         if self._field == "loc":
-            return  # an element in a location: its text is the location's
+            if not (own and (local in _ENTRIES or local in _FIELDS)) or self._is_blank():
+                self._within += local in _ENTRIES
+                return  # an element in a location: its text is the location's
+            self._close_field()  # which nobody has closed
         if own and local in _ENTRIES:
             self._finish()
             self._in_entry, self._is_list = True, _ENTRIES[local]
@@ -109,21 +118,37 @@ class SitemapReader:
 
     def _end(self, name: str) -> None:
         local = name.rpartition(":")[2].lower()
-        if self._field:
-            if local == self._field:
-                value = "".join(self._text).strip()
-                if value or local not in self._values:
-                    self._values[local] = value
-                self._begin("")
+        if self._field and local == self._field:
+            self._close_field()
+        elif self._field == "loc" and local in _ENTRIES:
+            self._within -= 1
+            if self._within < 0:  # the entry's own, and its location is not closed
+                self._close_field()
+                self._finish()
+        elif self._field:
+            return
         elif name == self._foreign:
             self._foreign = ""
         elif local in _ENTRIES and not self._foreign:
             self._finish()
 
+    def _is_blank(self) -> bool:
+        """Whether a field says nothing so far; its blanks are not looked at again."""
+        if "".join(self._text).strip():
+            return False
+        self._text, self._length = [], 0
+        return True
+
+    def _close_field(self) -> None:
+        value = "".join(self._text).strip()
+        if value or self._field not in self._values:
+            self._values[self._field] = value
+        self._begin("")
+
     def _begin(self, field: str) -> None:
         if field:  # bare text of an entry is kept until its end: it may be all the location that there is
             self._values.setdefault("", "".join(self._text).strip())
-        self._field, self._text, self._length = field, [], 0
+        self._field, self._text, self._length, self._within = field, [], 0, 0
 
     def _finish(self, *, again: bool = False) -> None:
         """The entry is over; with `again` another one begins inside the same element."""

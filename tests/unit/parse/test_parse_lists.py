@@ -76,6 +76,36 @@ def test_broken_documents_give_what_is_whole() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "entries",
+    [
+        "<url><loc>/1</url><url><loc>/2</loc></url>",
+        "<url><loc>/1<loc></url><url><loc>/2</loc></url>",
+        "<url><loc>/1<url><loc>/2</url>",
+        "<url><loc>/1<lastmod>2026-01-01</lastmod></url><url><loc>/2</loc></url>",
+        "<url><loc>/1<loc>/2</url>",
+        "<url><loc><b>/1</b></loc></url><url><loc><loc>/2</loc></loc></url>",
+        "<url><loc><url>/1</url></loc></url><url><loc><url>/2</url></url>",
+    ],
+)
+def test_a_location_that_is_not_closed_does_not_swallow_the_next(entries: str) -> None:
+    """X3, Q5: what begins or ends an entry ends its location, too."""
+    assert urls(urlset(entries)) == ["https://www.example.org/1", "https://www.example.org/2"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<s:urlset xmlns:s='x'><url><loc>/1</loc></url><url><loc>/2</loc></url></s:urlset>",
+        "<urlset><s:url xmlns:s='x'><s:loc>/1</s:loc></s:url><url><loc>/2</loc></url></urlset>",
+        "<a:urlset><b:url><b:loc>/1</b:loc><a:loc>/x.png</a:loc></b:url><b:url><b:loc>/2</b:loc></b:url></a:urlset>",
+    ],
+)
+def test_entries_may_be_in_another_namespace_than_the_root(body: str) -> None:
+    """X3: what stands directly in the root is an entry, whatever its prefix; its fields share it."""
+    assert urls(body.encode()) == ["https://www.example.org/1", "https://www.example.org/2"]
+
+
 def test_a_location_that_is_none_of_the_web_is_counted() -> None:
     """X3: other schemes and empty ones."""
     reader, found = read(urlset("<url><loc>ftp://a/b</loc></url>", "<url><loc/></url>", "<url><loc>/c</loc></url>"))
@@ -179,6 +209,7 @@ def test_a_document_type_expands_and_loads_nothing() -> None:
         b"&#",
         b"<url>",
         b"<url><loc>",
+        b"<url><loc> ",
         b"<loc>",
         b"</",
         b"<url ",
