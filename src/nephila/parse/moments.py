@@ -10,6 +10,8 @@ from functools import lru_cache
 
 _TIME = r"[Tt ]+(\d\d):?(\d\d)(?::?(\d\d)(?:[.,]\d+)?)?\s*([Zz]|[+-]\d\d:?(?:\d\d)?)?"
 _W3C = re.compile(rf"(\d{{4}})(?:-?(\d\d)(?:-?(\d\d)(?:{_TIME})?)?)?", re.ASCII)
+_LOOSE = re.compile(r"(\d{4})([-/.])(\d\d?)\2(\d\d?)(?!\d)", re.ASCII)
+"""The same order with single digits or other separators: it must not be taken for a year alone."""
 _EARLIEST_S = 631_152_000
 """1990: there was no page before, so such a date is a mistake."""
 _LATEST_S = 4_102_444_800
@@ -22,6 +24,8 @@ def moment_s(text: str) -> int:
     text = text.strip()
     if not text or len(text) > 100:
         return 0
+    if loose := _LOOSE.match(text):
+        text = f"{loose[1]}-{loose[3]:0>2}-{loose[4]:0>2}{text[loose.end() :]}"
     match = _W3C.match(text)
     found = _w3c(match) if match else 0
     found = found or _rfc822(text)

@@ -44,6 +44,15 @@ def test_the_fields_of_a_sitemap() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "written", ["2026-3-4", "2026/03/04", "2026/3/4", "2026.03.04", "2026-3-4T00:00:00Z", "2026/03/04 01:00+01:00"]
+)
+def test_a_date_in_another_spelling_is_not_taken_for_its_year(written: str) -> None:
+    """X3: single digits and other separators, year first."""
+    body = urlset(f"<url><loc>/a</loc><lastmod>{written}</lastmod></url>")
+    assert [entry.lastmod_s for entry in read(body)[1]] == [1_772_582_400]
+
+
 def test_extensions_are_counted_and_news_have_a_date() -> None:
     """X3: an image's location is no page; the date of news is kept."""
     body = urlset(
