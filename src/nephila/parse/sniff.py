@@ -134,10 +134,13 @@ def document_type(url: str, content_type_header: str, body_start: bytes) -> str:
 
     Many servers send PDFs and office documents as ``application/octet-stream``, as a download, or as plain text. Where
     the URL ends like one and the first bytes are those of one, it is one, whatever the header says. Without bytes, and
-    where the header says otherwise than the URL, nothing is said: an empty text, and the bytes will tell.
+    where the header says nothing or otherwise than the URL, nothing is said: an empty text, and the bytes will tell.
     """
     promised = promised_type(url)
-    if promised is None or media_type_of_header(content_type_header) == promised:
+    said = media_type_of_header(content_type_header)
+    if not body_start and (not said or said in _UNKNOWN):
+        return ""
+    if promised is None or said == promised:
         return media_type(content_type_header, body_start)
     if not body_start:
         return ""

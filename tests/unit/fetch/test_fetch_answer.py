@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from nephila.fetch.answer import AnswerReader, Limits, Wanted
 from nephila.fetch.replay import decode_payload
 from nephila.model.exchange import FailureKind, Truncation
+from nephila.parse import document_type
 
 LIMITS = Limits(header_bytes=65_536, body_bytes=10_000_000)
 
@@ -173,6 +175,17 @@ def test_a_missing_type_is_sniffed_from_the_first_bytes() -> None:
     assert reader.feed(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(5000))
     assert (reader.unwanted, reader.payload()) == (True, b"")
     assert read(b"HTTP/1.1 200 OK\r\n\r\nshort", wanted=WANTED).unwanted
+
+
+@pytest.mark.parametrize("header", ["html", "text/html charset=utf-8", "*/*", "unknown/unknown"])
+def test_a_type_that_says_nothing_is_sniffed_like_a_missing_one(header: str) -> None:
+    """H7: as the crawl has its types told, a page is read and an image dropped."""
+    wanted = Wanted(("text/html",), partial(document_type, "https://e.example/"))
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {header}\r\nContent-Length: 5000\r\n\r\n".encode()
+    page = b"<!doctype html>".ljust(5000, b"x")
+    reader = read(head + page, wanted=wanted)
+    assert (reader.unwanted, reader.payload()) == (False, page)
+    assert read(head + b"\x89PNG\r\n\x1a\n".ljust(5000, b"x"), wanted=wanted).unwanted
 
 
 def test_other_answers_than_2xx_are_read_whatever_their_type() -> None:

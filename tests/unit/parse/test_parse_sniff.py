@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nephila.parse import media_type, media_type_of_header
+from nephila.parse import document_type, media_type, media_type_of_header
 from nephila.parse.media import media_type_in
 
 PNG = b"\x89PNG\r\n\x1a\n...."
@@ -70,6 +70,15 @@ def test_missing_type_is_sniffed(body: bytes, essence: str) -> None:
     """H7: sniffed when missing, unusable, or one of the types that say nothing."""
     for header in ("", "nonsense", "unknown/unknown", "application/unknown", "*/*"):
         assert media_type(header, body) == essence
+
+
+@pytest.mark.parametrize("header", ["html", "text/html charset=utf-8", "text", "unknown/unknown", "*/*", ""])
+def test_before_there_are_bytes_a_type_that_says_nothing_is_left_open(header: str) -> None:
+    """H7: or pages of careless servers would be dropped unread, as if they were plain text."""
+    for url in ("https://e.example/", "https://e.example/a.pdf"):
+        assert document_type(url, header, b"") == ""
+        assert document_type(url, header, b"<!doctype html><p>") == "text/html"
+    assert document_type("https://e.example/", "text/plain", b"") == "text/plain"
 
 
 def test_given_type_is_believed() -> None:
