@@ -49,7 +49,7 @@ _ROOTS = {
     "opml": ListKind.OUTLINE,
 }
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-_LIST_STARTS = (b"<?xml", b"<urlset", b"<sitemapindex", b"<rss", b"<feed", b"<rdf:RDF", b"<opml")
+_LIST_STARTS = (b"<?xml", b"<urlset", b"<sitemapindex", b"<rss", b"<feed", b"<rdf:RDF", b"<opml", b"\x1f\x8b")
 _NEVER = ("image/", "audio/", "video/", "font/", "text/css", "text/javascript", "application/pdf")
 _BARE = re.compile(r"www\.[^\s/]+\.", re.IGNORECASE)
 _LINE = re.compile(r"(?:https?://|www\.)\S+$", re.IGNORECASE)
@@ -285,8 +285,8 @@ def read_list(
 def list_kind(body: bytes, content_type: str, essence: str) -> ListKind | None:
     """What a body is a list of, by its content; `essence` is its media type. Most bodies are not looked into.
 
-    A page is taken for a list only where it says so itself: it begins as XML, and its root is that of a list. A text is
-    one only where each of its first lines is an address.
+    A page is taken for a list only where it says so itself: it begins as XML, packed or not, and its root is that of a
+    list. A text is one only where each of its first lines is an address.
     """
     if essence in _HTML_TYPES and not body[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_LIST_STARTS):
         return None

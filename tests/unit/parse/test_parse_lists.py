@@ -304,6 +304,8 @@ def test_pages_are_not_taken_for_lists() -> None:
     assert list_kind(b"<svg><a/></svg>", "", "image/svg+xml") is None
     assert list_kind(b"<note><to/></note>", "", "application/xml") is None
     assert list_kind(b'<?xml version="1.0"?><urlset></urlset>', "text/html", "text/html") is ListKind.SITEMAP
+    assert list_kind(gzip.compress(html), "text/html", "text/html") is None
+    assert list_kind(gzip.compress(b"<urlset></urlset>"), "text/html", "text/html") is ListKind.SITEMAP
 
 
 ENTRY = st.sampled_from(
