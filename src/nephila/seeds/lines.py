@@ -1,10 +1,10 @@
 """Numbered lines of text out of bytes that somebody else wrote, in bounded memory.
 
-Lists of seeds come from editors, spreadsheets and shells: with a byte order mark or without, CRLF or LF, UTF-8 or
-latin-1, and sometimes what was named is a directory, a picture or a compressed file. Each line is decoded by itself,
-as UTF-8 and else as latin-1 (which never fails), so that one bad byte spoils one line at most. What cannot be a list at
-all is a `UsageError` that says what it is; for a regular file that is found out at construction, before anything is
-read.
+Lists of seeds come from editors, spreadsheets and shells: with a byte order mark or without, CRLF, LF or a lone CR
+(spreadsheets on a Mac), UTF-8 or latin-1, and sometimes what was named is a directory, a picture or a compressed file.
+Each line is decoded by itself, as UTF-8 and else as latin-1 (which never fails), so that one bad byte spoils one line
+at most. What cannot be a list at all is a `UsageError` that says what it is; for a regular file that is found out at
+construction, before anything is read.
 
 No line longer than `MAX_LINE_BYTES` is ever held: its end is passed over, and its beginning, being longer than any
 allowed URL, is refused as too long further on.
@@ -23,6 +23,7 @@ from nephila.model.errors import UsageError
 MAX_LINE_BYTES = 131_072
 """Twice the highest limit that a URL may be given (65,536 characters)."""
 
+_PIECE = 65_536
 _SNIFFED_BYTES = 8192
 _UTF8_MARK = b"\xef\xbb\xbf"
 _SIGNATURES = (
@@ -93,15 +94,28 @@ class FileLines:
 
 
 def _numbered(stream: io.BufferedReader) -> Iterator[tuple[int, str]]:
-    number = 0
-    while line := stream.readline(MAX_LINE_BYTES):
-        number += 1
-        tail = line
-        while len(tail) == MAX_LINE_BYTES and not tail.endswith(b"\n"):
-            tail = stream.readline(MAX_LINE_BYTES)
-        if number == 1:
-            line = line.removeprefix(_UTF8_MARK)
-        yield number, _decoded(line)
+    for number, line in enumerate(_bounded(stream), start=1):
+        yield number, _decoded(line.removeprefix(_UTF8_MARK) if number == 1 else line)
+
+
+def _bounded(stream: io.BufferedReader) -> Iterator[bytes]:
+    """Lines with their ends, as soon as they have come; of one that is too long, its beginning."""
+    rest, too_long, going = b"", False, True
+    while going:
+        piece = stream.read1(_PIECE)
+        going = bool(piece)
+        lines = (rest + piece).splitlines(keepends=True)
+        # What has no end yet; and a CR at the end may be half of a CRLF.
+        rest = lines.pop() if going and lines and not lines[-1].endswith(b"\n") else b""
+        for line in lines:
+            if not too_long:
+                yield line[:MAX_LINE_BYTES]
+            too_long = False
+        if len(rest) > MAX_LINE_BYTES or too_long:
+            if not too_long:
+                yield rest[:MAX_LINE_BYTES]
+            too_long = True
+            rest = rest[-1:] if rest.endswith(b"\r") else b""
 
 
 def _decoded(line: bytes) -> str:

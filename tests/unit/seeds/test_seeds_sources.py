@@ -57,11 +57,12 @@ class TestText:
             "bücher.org\na.org\n".encode(),
             b"\xef\xbb\xbf" + "bücher.org\r\na.org\r\n".encode(),
             "bücher.org\na.org".encode("latin-1"),
+            "bücher.org\ra.org\r".encode(),
         ],
-        ids=["utf-8", "BOM and CRLF", "latin-1"],
+        ids=["utf-8", "BOM and CRLF", "latin-1", "CR"],
     )
     def test_any_usual_spelling_of_a_text_is_read(self, data: bytes) -> None:
-        """S1: UTF-8 or latin-1, byte order mark, CRLF."""
+        """S1: UTF-8 or latin-1, byte order mark, CRLF, or CR as spreadsheets on a Mac write it."""
         assert text_seeds(data) == ["bücher.org", "a.org"]
 
     def test_a_line_without_end_is_cut_and_the_next_one_is_whole(self) -> None:
@@ -69,6 +70,26 @@ class TestText:
         found = text_seeds(b"a.org/" + b"x" * (3 * MAX_LINE_BYTES) + b"\nb.org\n")
         assert [len(found[0]), found[1]] == [MAX_LINE_BYTES, "b.org"]
         assert text_seeds(b"y" * (MAX_LINE_BYTES - 1) + b"\nb.org")[1:] == ["b.org"]
+        assert text_seeds(b"y" * (2 * MAX_LINE_BYTES) + b"\r\nb.org\rc.org")[1:] == ["b.org", "c.org"]
+
+    @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+    @pytest.mark.parametrize("size", [1, 2, 7])
+    def test_it_does_not_matter_how_lines_arrive(self, end: bytes, size: int) -> None:
+        """S1: a line is one line, and has its number, wherever a pipe cuts it."""
+        data = end.join([b"a.org", b"", b"b.org", b"c.org"]) + end
+
+        class Dripping(io.RawIOBase):
+            def readable(self) -> bool:
+                return True
+
+            def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # io calls it with a memoryview
+                nonlocal data
+                piece, data = data[:size], data[size:]
+                buffer[: len(piece)] = piece
+                return len(piece)
+
+        seeds = list(TextSeeds(StreamLines(io.BufferedReader(Dripping()))))
+        assert [(seed.text, seed.origin[-2:]) for seed in seeds] == [("a.org", ":1"), ("b.org", ":3"), ("c.org", ":4")]
 
     def test_a_long_list_is_streamed(self) -> None:
         """S1, F8: bounded memory, the first seed before the last line is there."""
@@ -92,7 +113,10 @@ class TestText:
             tracemalloc.stop()
 
     @quick
-    @given(st.lists(st.from_regex(r"[a-z]{1,9}\.org(/[a-z#]{0,4})?", fullmatch=True)), st.sampled_from(["\n", "\r\n"]))
+    @given(
+        st.lists(st.from_regex(r"[a-z]{1,9}\.org(/[a-z#]{0,4})?", fullmatch=True)),
+        st.sampled_from(["\n", "\r\n", "\r"]),
+    )
     def test_every_line_is_found(self, lines: list[str], end: str) -> None:
         """S1: none lost, none made up."""
         assert text_seeds(end.join(lines).encode()) == lines
@@ -165,6 +189,7 @@ class TestDomains:
         [
             "a.org\nb.co.uk\n",
             "1,a.org\n2,b.co.uk\n",
+            "1,a.org\r2,b.co.uk\r",
             "rank,domain\n1,a.org\n2,b.co.uk\n",
             "domain;visits\na.org;1.5\nb.co.uk;2,7\n",
             "Rank\tSite\n1\ta.org\n2\tb.co.uk\n",
