@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from nephila.model.errors import UsageError
 from nephila.model.policy import Block
+from nephila.urls import resolve
 
 EXACTLY = "$"
 """At the end of a URL: this one and no other. Where a URL really ends so, write %24."""
@@ -53,22 +54,27 @@ class Blocklist:
 
 
 def check_pattern(pattern: str) -> str:
-    """A pattern in the form in which it is kept; UsageError where it means nothing."""
-    if "://" in pattern:
-        scheme, _, rest = pattern.partition("://")
-        if scheme.lower() not in {"http", "https"} or not rest.partition("/")[0]:
-            raise UsageError(
-                f"{pattern!r} is no URL that could be blocked", hint="give http(s)://HOST/PATH or a domain"
-            )
-        host, slash, path = rest.partition("/")
-        return f"{scheme.lower()}://{host.lower()}{slash or '/'}{path}"
-    name = pattern.strip().strip(".").lower()
-    if not name or any(mark in name for mark in "/?# *"):
+    """A pattern in the form in which it is kept, spelled as URLs and hosts are; UsageError where it means nothing."""
+    if "://" not in pattern:
+        return _name(pattern)
+    url = resolve(None, pattern.strip())
+    if url is None or not url.startswith(("http://", "https://")):
+        raise UsageError(f"{pattern!r} is no URL that could be blocked", hint="give http(s)://HOST/PATH or a domain")
+    return url.partition("#")[0]
+
+
+def _name(pattern: str) -> str:
+    name = pattern.strip().strip(".")
+    if not name or any(mark in name for mark in "/?#@ *"):
         raise UsageError(f"{pattern!r} is neither a domain nor a URL", hint="give example.org or https://example.org/x")
-    try:
-        return name.encode("ascii").decode()
-    except UnicodeEncodeError:
-        try:
-            return name.encode("idna").decode()
-        except UnicodeError as error:
-            raise UsageError(f"{pattern!r} is no domain name") from error
+    if name.count(":") > 1 and "[" not in name:
+        name = f"[{name}]"
+    if ":" in name.rpartition("]")[2]:
+        raise UsageError(
+            f"{pattern!r} has a port, but a host is meant with all of its ports",
+            hint="leave it out, or give http(s)://HOST:PORT/PATH",
+        )
+    url = resolve(None, f"http://{name}/")
+    if url is None:
+        raise UsageError(f"{pattern!r} is no domain name")
+    return url.removeprefix("http://").removesuffix("/").strip(".")

@@ -82,10 +82,7 @@ class Target:
         """Whether a URL, perhaps with its secrets masked, is one of those that go."""
         if not url:
             return False
-        try:
-            host = urlsplit(url).hostname or ""
-        except ValueError:
-            return False
+        host = _host_of(url)
         if self.is_host(host) or url in self._masked:
             return True
         if host not in self._hosts:
@@ -96,3 +93,12 @@ class Target:
     def may_be_in(self, line: bytes) -> bool:
         """Whether a line could name it: all others need not be taken apart."""
         return any(name.encode() in line for name in (*self._hosts, *self.order.domains))
+
+
+def _host_of(url: str) -> str:
+    """The host of a URL as captures are listed under it: an IPv6 address in brackets, no dot at the end of a name."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+    return f"[{host}]" if ":" in host else host.rstrip(".")
