@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nephila.model.errors import UsageError
 from nephila.model.terms import Terms
 from nephila.node.audit import Audit, FindingKind, audit
 from nephila.node.directory import FORMAT
@@ -154,3 +155,41 @@ def test_whatever_is_written_there_nothing_is_thrown(tmp_path: Path, seed: int) 
     ]
     found = judged(tmp_path, *records, events=events)
     assert found.requests + found.counts[FindingKind.UNDATED] > 0
+
+
+def test_a_name_with_a_dot_at_its_end_is_the_same_host(tmp_path: Path) -> None:
+    """P2, K1: two spellings of one server do not hide that it was asked twice at once."""
+    rules = robots("", "", fetchTimeMs="1")
+    dotted = "http://a.test./robots.txt"
+    others = {**TIMES, "sent-steady-ms": "1500", "robots-origin": "http://a.test."}
+    first = capture({**TIMES, "sent-steady-ms": "5000"})
+    second = capture({**TIMES, "sent-steady-ms": "5005"}, url="http://a.test./y")
+    found = judged(tmp_path, INFO, rules, capture(others, url=dotted), first, second)
+    assert found.hosts == 1
+    assert FindingKind.OVERLAP in {finding.kind for finding in found.findings}
+
+
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        ("bücher.test", "http://xn--bcher-kva.test/x"),
+        ("https://Bücher.test/shop", "http://xn--bcher-kva.test/x"),
+        ("A.test.", "http://a.test/x"),
+        ("a.test:8080", "http://a.test:8080/x"),
+        ("[::1]", "http://[::1]:8080/x"),
+        ("::1", "http://[::1]:8080/x"),
+    ],
+)
+def test_a_host_is_found_however_it_is_written(tmp_path: Path, written: str, url: str) -> None:
+    """K1: whoever asks for a site by its name must not be told that nothing was sent to it."""
+    judged(tmp_path, INFO, capture(TIMES, url=url))
+    assert audit(tmp_path, host=written).requests == 1
+    assert audit(tmp_path, host="other.test").requests == 0
+
+
+@pytest.mark.parametrize("written", ["a b", "http://", "exa%2Fmple", "."])
+def test_what_is_no_host_is_refused(tmp_path: Path, written: str) -> None:
+    """K1, C4: a clean verdict on nothing at all would mislead."""
+    judged(tmp_path, INFO, capture(TIMES))
+    with pytest.raises(UsageError, match="is no host"):
+        audit(tmp_path, host=written)

@@ -317,8 +317,9 @@ def _number(text: str) -> int | None:
 
 
 def _host(url: str) -> str:
+    """Whom politeness is owed to: `example.org.` is the same server as `example.org`."""
     try:
-        return urlsplit(url).hostname or ""
+        return (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
         return ""
 

@@ -15,9 +15,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from nephila.model.errors import UsageError
 from nephila.model.terms import Terms
 from nephila.store.trail import ARCHIVES
-from nephila.urls import is_taken_down
+from nephila.urls import is_taken_down, resolve
 
 from .destinations import limit_of, refusal
 from .findings import Audit, Finding, FindingKind
@@ -377,5 +378,12 @@ def _token(user_agent: str) -> str:
 
 
 def host_of(text: str) -> str:
-    """The host that somebody names, as a URL or bare."""
-    return (urlsplit(text).hostname or "") if "://" in text else text.lower().rstrip(".")
+    """The host that somebody names, as a URL or bare, spelled as in requests; `UsageError` where it is none."""
+    if not text:
+        return ""
+    bare = f"[{text}]" if text.count(":") > 1 and "[" not in text else text
+    url = resolve(None, text if "://" in text else f"http://{bare}/")
+    host = (urlsplit(url).hostname or "").rstrip(".") if url is not None else ""
+    if not host:
+        raise UsageError(f"{text!r} is no host", hint="give example.org, or a URL of it")
+    return host
