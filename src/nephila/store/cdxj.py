@@ -83,7 +83,7 @@ def _timestamp(second: int) -> str:
 def index_lines(file: DiskFile, segment: SegmentId, rows: Iterable[CaptureRow]) -> Iterator[str]:
     """The lines of all captures that can be shown, unsorted."""
     for row in rows:
-        if row.kind == "revisit" and row.status == _NOT_MODIFIED:
+        if row.status == _NOT_MODIFIED:  # a revisit, or whole where nothing was known any more of what it refers to
             continue
         yield cdxj_line(row)
         if row.robots:

@@ -49,3 +49,17 @@ def test_lines_are_sorted_and_only_of_settled_captures(world: ArchiveWorld) -> N
         "example,spiders)/web/9?q=%20b",
         "example,spiders:8443)/robots.txt",
     ]
+
+
+def test_a_304_has_no_line_even_where_it_could_not_become_a_revisit(world: ArchiveWorld) -> None:
+    """H3, W1: what it refers to is not known any more, and a reader still finds the page and not a bare 304."""
+    archive = world.open()
+    page = page_capture(1)
+    head = b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"
+    answer = replace(page.fetched, head=head, payload=b"", body=b"", status=304, headers=(("etag", "x"),))
+    unchanged = replace(page_capture(2, answer), not_modified=True, outlinks=(), notes=())
+    segment = archive.append(page).ref.segment
+    assert archive.append(unchanged).kind == "response"
+    archive.write_index(segment, [row_of(*one) for one in archive.tail(segment, 0)])
+    (line,) = world.disk.contents(world.path(index_name(segment))).decode().splitlines()
+    assert '"status": "200"' in line

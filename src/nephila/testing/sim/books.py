@@ -24,6 +24,7 @@ WARC, INDEX, DRAFT = ".warc.gz", ".cdxj", ".part"
 """After a power loss the name of a draft may be there beside that of the index which it became."""
 FOREIGN_EVERY = 10
 """Of so many seeds one has its archive read by another program, too."""
+_NOT_MODIFIED = 304
 _GZIP = 31
 """What zlib calls it."""
 
@@ -97,7 +98,7 @@ class Books:
                 self.answers.add(place)
                 if capture.fetched.truncated is not None:
                     self.cut.add(place)
-                if capture.not_modified:
+                if capture.fetched.status == _NOT_MODIFIED:
                     self._unlisted.add(place)
                 if capture.revisit_of is not None:
                     referred.append((place, capture.revisit_of.record_id))
