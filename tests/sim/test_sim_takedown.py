@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,11 +22,15 @@ from nephila.store.readback import units
 from nephila.store.reader import WarcReader, WarcRecord
 from nephila.store.rewriting import Rewriting, write_draft
 from nephila.store.tombstone import is_tombstone
+from nephila.store.warc import PROFILE_NOT_MODIFIED
 from nephila.testing.clock import VirtualClock
 from nephila.testing.disk import ForgetfulDisk
 from nephila.testing.renderer import SimulatedRenderer
 from nephila.testing.web import ScriptSite, SimulatedWeb, WebSpec
+from nephila.testing.web.atlas import Spot
+from nephila.testing.web.roles import Role
 from nephila.testing.web.spec import PageMix, WireMix
+from nephila.testing.web.wire import ServedAnswer, write_answer
 
 SMALL = replace(WebSpec.standard(5), hosts=8, pages=60, page_bytes=1500, links_per_page=10)
 COPIES = replace(
@@ -39,6 +43,20 @@ COPIES = replace(
     wire=WireMix(0, 0, 0, 0, 0, 0, 0, 0),
 )
 """Much is said twice, in the same bytes."""
+
+
+class AskedConditionally(SimulatedWeb):
+    """Every page has a validator of its own, and is answered with 304 by it; pages that say the same, too."""
+
+    def _content(self, spot: Spot, role: Role, headers: Mapping[str, str], now: int) -> ServedAnswer:
+        etag = f'"{spot.host}-{spot.page}"'
+        if headers.get("if-none-match") == etag:
+            return write_answer(304, [("ETag", etag)], b"")
+        answer = super()._content(spot, role, headers, now)
+        head = answer.head.replace(b"\r\nETag:", b"\r\nX-Was:").replace(b"\r\nLast-Modified:", b"\r\nX-Then:")
+        return replace(answer, head=head.removesuffix(b"\r\n") + f"ETag: {etag}\r\n\r\n".encode())
+
+
 ROLLING = replace(PATIENT, archive=replace(PATIENT.archive, max_bytes=30_000))
 
 
@@ -145,6 +163,26 @@ def test_a_page_is_gone_from_everything_and_all_else_lies_where_it_lay(crawled: 
         assert f'"url":"{original}"'.encode() not in path.read_bytes()
     check_archives(out)
     assert rows(out, "SELECT 1 FROM captures WHERE url = ?", copy)
+
+
+def test_a_page_that_has_not_changed_does_not_name_what_it_was_a_copy_of(tmp_path: Path) -> None:
+    """K2, H3: a 304 refers to whoever had its content first; nothing in the catalogue says so."""
+    clock, web = VirtualClock(), AskedConditionally(COPIES)
+    simulate(web, tmp_path / "crawl", ROLLING, clock=clock)
+    ended = simulate(web, tmp_path / "crawl", ROLLING, clock=clock, new_cycle=True)
+    out = ended.out
+    unchanged = [one for _, one in records(out) if one.get("warc-profile") == PROFILE_NOT_MODIFIED]
+    original = next(one for each in unchanged if (one := each.get("warc-refers-to-target-uri")) != each.target)
+    done = carried_out(Crawled(ended, clock), urls=(original,))
+    assert done.state is TakedownState.DONE
+    assert original not in {one.get("warc-refers-to-target-uri") for _, one in records(out)}
+    kept = [one for _, one in records(out) if one.get("warc-profile") == PROFILE_NOT_MODIFIED]
+    assert {one.target for one in kept} == {one.target for one in unchanged} - {original}
+    copies = rows(out, "SELECT count(*) FROM captures WHERE kind = 'revisit' AND duplicate_of = '' AND status = 200")
+    assert done.emptied == copies[0][0], "a 304 had no payload to lose"
+    check_archives(out)
+    found = audit(out)
+    assert found.is_clean, (found.findings[:3], found.trail.breaches[:3])
 
 
 def test_what_a_browser_was_given_for_a_page_goes_with_it(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from .metadata import NOTE, MetadataFields
 from .readback import units
 from .reader import WarcReader, WarcRecord
 from .tombstone import in_as_many_bytes, is_tombstone, tombstone, without_notes, without_original
+from .warc import PROFILE_NOT_MODIFIED
 
 DRAFT_SUFFIX = ".purge"
 _PIECE_BYTES = 1 << 20
@@ -101,7 +102,7 @@ def _patches(source: DiskFile, work: Rewriting, takedown: str, at: int, mentions
             anew = _spelled_anew(unit, mentions)
             if anew:
                 work.cleared.append(offset)
-                work.emptied += anew[0][0] == offset
+                work.emptied += anew[0][0] == offset and unit[0].get("warc-profile") != PROFILE_NOT_MODIFIED
             patches += anew
             continue
         was = source.read_at(offset, unit[-1].end - offset)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +47,8 @@ from .target import Target
 
 AT_ONCE = 500
 """URLs in one transaction of the frontier, and rows in one of the catalogue."""
+
+_NOT_MODIFIED = 304
 
 T = TypeVar("T")
 
@@ -127,6 +129,8 @@ class Plan:
     """Captures that stay, and whether they name what goes as their original, or as nearly the same."""
     unfinished: int = 0
     """Captures in files that are still open."""
+    told_of: set[bytes] = field(default_factory=set)
+    """Contents that go, of which a file that is still open says that they have not changed."""
 
     @property
     def emptied(self) -> list[ListedCapture]:
@@ -166,6 +170,8 @@ class Takedowns:
     def __init__(self, parts: Parts) -> None:
         self._p = parts
         self._one = asyncio.Lock()
+        self._contents: dict[str, set[bytes]] = {}
+        """What the captures said that a takedown under way has taken out: they are not listed any more."""
 
     async def block(self, takedown: Takedown) -> None:
         """Let it not be fetched any more."""
@@ -176,7 +182,8 @@ class Takedowns:
         """One pass over all finished files; how many captures lie in files that are still open."""
         async with self._one:
             target = self._target(takedown)
-            plan = await self._in_thread(lambda: self._plan(target))
+            contents = self._contents.setdefault(takedown.id, set())
+            plan = await self._in_thread(lambda: self._plan(target, contents))
             await self._in_thread(lambda: self._p.contents.forget(plan.gone, target.names))
             await self._in_thread(lambda: self._rewrite(plan, target, takedown))
             await self._forget_in_frontier(plan)
@@ -192,6 +199,7 @@ class Takedowns:
             await self._in_thread(lambda: self._p.premises.mask_events(target, takedown))
             done = await self._in_thread(lambda: self._proven(takedown))
             await self._in_thread(lambda: self._p.save(done))
+            self._contents.pop(takedown.id, None)
             return done
 
     def _target(self, takedown: Takedown) -> Target:
@@ -209,11 +217,14 @@ class Takedowns:
 
     # What is to be done
 
-    def _plan(self, target: Target) -> Plan:
+    def _plan(self, target: Target, contents: set[bytes]) -> Plan:
         finished, unfinished = self._p.premises.finished(), self._p.premises.unfinished()
         plan = plan_of(target, self._p.catalogue.removal().rows(), lambda segment: segment not in unfinished)
         if any(_is_moved(row) for row in plan.gone):
             self._add_moved_rules(plan, target, finished)
+        contents.update(row.content_hash for row in plan.gone if row.content_hash)
+        if contents:
+            self._add_unchanged(plan, target, contents, unfinished)
         for segment, offsets in self._p.orphans().items():
             if segment in finished and (found := self._that_go(segment, offsets, lambda it: target.names(_asked(it)))):
                 plan.files.setdefault(segment, Rewriting(segment)).gone |= found
@@ -229,6 +240,21 @@ class Takedowns:
             ):
                 plan.gone.append(row)
                 plan.files.setdefault(row.segment, Rewriting(row.segment)).gone.add(row.offset)
+
+    def _add_unchanged(
+        self, plan: Plan, target: Target, contents: set[bytes], unfinished: Container[SegmentId]
+    ) -> None:
+        """A 304 is a revisit of whatever had the content first, which may be a page that goes; no row names it."""
+        for row in self._p.catalogue.removal().rows():
+            if row.status != _NOT_MODIFIED or row.content_hash not in contents:
+                continue
+            if target.is_page(row.host, row.fingerprint):
+                continue
+            if row.segment in unfinished:
+                plan.unfinished += 1
+                plan.told_of.add(row.content_hash)
+            else:
+                plan.files.setdefault(row.segment, Rewriting(row.segment)).mentioning.add(row.offset)
 
     def _that_go(self, segment: SegmentId, offsets: set[int], goes: Callable[[list[WarcRecord]], bool]) -> set[int]:
         """Captures of which the file alone knows what they are."""
@@ -271,7 +297,8 @@ class Takedowns:
             self._p.premises.write_index(segment, kept)
         for first in range(0, len(plan.unnamed), AT_ONCE):
             removal.unname(plan.unnamed[first : first + AT_ONCE])
-        gone = sorted(plan.gone, key=_is_moved)  # the last of all: what they say must be known when it is repeated
+        # The last of all, and not before their contents are told of nowhere: that must be known when it is repeated.
+        gone = sorted((row for row in plan.gone if row.content_hash not in plan.told_of), key=_is_moved)
         for first in range(0, len(gone), AT_ONCE):
             removal.remove(gone[first : first + AT_ONCE])
         removal.forget_failures(list(target.pages))
