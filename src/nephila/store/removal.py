@@ -1,14 +1,15 @@
 """Taking captures out of the catalogue (K2): the rows, and what was counted of them.
 
 Whoever takes down reads all rows once (`rows`), decides, and removes a batch in one transaction. What is removed a
-second time is not there any more and changes nothing.
+second time is not there any more and changes nothing. What is removed is overwritten in the file, too: by default
+SQLite only forgets where it was, unless the system's build of it says otherwise.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from nephila.interfaces.removal import ListedCapture
@@ -56,7 +57,7 @@ class Removal:
 
     def remove(self, captures: Sequence[ListedCapture]) -> None:
         """Take out captures, and the standing of their pages: all captures of a page go, or none."""
-        with self._writing():
+        with self._erasing():
             for row in captures:
                 place = (row.number, row.offset)
                 found = self._connection.execute(_FIGURES, place).fetchone()
@@ -73,7 +74,7 @@ class Removal:
 
     def unname(self, captures: Sequence[tuple[ListedCapture, bool, bool]]) -> None:
         """Let captures not name their original any more, nor what they are nearly the same as."""
-        with self._writing():
+        with self._erasing():
             for row, same, near in captures:
                 place = (row.number, row.offset)
                 for column, wanted in (("duplicate_of", same), ("near_duplicate_of", near)):
@@ -95,7 +96,7 @@ class Removal:
 
     def forget_failures(self, fingerprints: Sequence[bytes], name: str = "") -> None:
         """Take out errors and dead letters of URLs, and those of a host with all below it; with it its figures."""
-        with self._writing():
+        with self._erasing():
             for table in ("errors", "dead_letters"):
                 self._connection.executemany(
                     f"DELETE FROM {table} WHERE url_hash = ?",  # noqa: S608 - our own names
@@ -111,3 +112,10 @@ class Removal:
                     "DELETE FROM domains WHERE domain = ? OR substr(domain, -length(?)) = ?",
                     (name, f".{name}", f".{name}"),
                 )
+
+    @contextmanager
+    def _erasing(self) -> Iterator[None]:
+        """A transaction after which nothing of what it deletes can be read from the file."""
+        self._read("PRAGMA secure_delete = ON", ())
+        with self._writing():
+            yield

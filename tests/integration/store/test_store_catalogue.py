@@ -207,3 +207,29 @@ def test_segments_are_known_for_a_batch_only(catalogue: SqliteCatalogue) -> None
     assert len(catalogue._segments) == 1
     assert catalogue.capture_count() == 20
     assert [len(list(catalogue.captures(SegmentId(f"s{number}.warc.gz")))) for number in range(10)] == [2] * 10
+
+
+def test_what_is_taken_out_cannot_be_read_from_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """K2: also where SQLite was built to leave deleted rows in its free pages, which is its default."""
+
+    def careless(*given: object, **named: object) -> sqlite3.Connection:
+        connection = connect(*given, **named)  # type: ignore[call-overload]
+        connection.execute("PRAGMA secure_delete = OFF")
+        return connection  # type: ignore[no-any-return]
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", careless)
+    catalogue = SqliteCatalogue(path)
+    text = "what must not be kept " * 300
+    url = "https://gone.example/jane"
+    rows = [replace(sample_row(number), host="gone.example", title=text) for number in range(1, 9)]
+    failed = replace(sample_error(2), url=url, host="gone.example", detail=text)
+    catalogue.record([sample_row(0), *rows, sample_row(20)], [failed])
+    removal = catalogue.removal()
+    removal.remove([row for row in removal.rows() if row.host == "gone.example"])
+    removal.forget_failures((), "gone.example")
+    removal.make_durable()
+    catalogue.close()
+    left = b"".join(one.read_bytes() for one in path.parent.iterdir())
+    assert b"what must not be kept" not in left
+    assert len(_query(path, "SELECT 1 FROM captures")) == 2
