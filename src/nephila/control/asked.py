@@ -15,6 +15,8 @@ Url = Annotated[str, Meta(min_length=1, max_length=4096, description="A URL, or 
 Count = Annotated[int, Meta(ge=0)]
 Priority = Literal["immediate", "high", "medium", "low"] | Annotated[int, Meta(ge=0, le=100)]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
+LONGEST_DELAY_S = 86_400
+MOST_QPS = 1000
 
 
 class Asked(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -58,8 +60,8 @@ class SeriesAsked(Asked):
 class PolicyOrder(Asked):
     """What is to hold for a registrable domain; what is left out follows the settings of the crawl."""
 
-    max_qps: Annotated[float, Meta(gt=0, le=1000)] | None = None
-    delay_s: Annotated[float, Meta(ge=0, le=86_400)] | None = None
+    max_qps: Annotated[float, Meta(ge=1 / LONGEST_DELAY_S, le=MOST_QPS)] | None = None
+    delay_s: Annotated[float, Meta(ge=0, le=LONGEST_DELAY_S)] | None = None
     """The same the other way round; where both are given they must agree."""
     crawl_depth: Annotated[int, Meta(ge=0, le=250)] | None = None
     tier: Literal["news", "high", "normal", "low"] = "normal"

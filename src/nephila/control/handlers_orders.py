@@ -58,7 +58,7 @@ def policy_given(domain: str, policy: DomainPolicy | None) -> given.PolicyGiven:
     known = policy or ORDINARY
     return given.PolicyGiven(
         domain=domain,
-        max_qps=1 / known.delay_s if known.delay_s else None,
+        max_qps=1 / known.delay_s if known.delay_s and known.delay_s * asked.MOST_QPS >= 1 else None,
         delay_s=known.delay_s,
         crawl_depth=known.max_depth,
         tier=str(known.tier),

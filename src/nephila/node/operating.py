@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from nephila.config.values import LONGEST_S
 from nephila.dedup import LearnedAliases, LearnedEnvironment
 from nephila.frontier.blocklist import check_pattern
 from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
@@ -195,6 +196,9 @@ def check_policy(policy: DomainPolicy) -> None:
     """UsageError for a policy that cannot be kept."""
     if policy.user_agent:
         check_user_agent(policy.user_agent)
+    for name, span_s in (("delay", policy.delay_s), ("re-crawl interval", policy.recrawl_s)):
+        if span_s is not None and not 0 <= span_s <= LONGEST_S:  # nor what is no number
+            raise UsageError(f"a {name} of {span_s:g} s cannot be kept", "write it in seconds, 0 or more")
     for first, last in policy.hours:
         if not (0 <= first < DAY_HOURS and 0 < last <= DAY_HOURS) or first == last:
             raise UsageError(

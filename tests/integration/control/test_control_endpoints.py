@@ -92,6 +92,26 @@ def test_a_policy_is_set_shown_listed_and_taken_back(api: InProcess) -> None:
     assert api.ask("GET", f"{API}/policies").json()["total"] == 0
 
 
+@pytest.mark.parametrize("rate", [5e-324, 1e-300, 1e-6])
+def test_a_rate_that_no_delay_stands_for_is_refused(api: InProcess, rate: float) -> None:
+    """C1, R4: one over five quintillionths is no number, and ended the crawl with its next claim."""
+    assert api.ask("PUT", f"{API}/policies/site1.test", {"max_qps": rate}).status == 422
+    assert api.ask("GET", f"{API}/policies").json()["total"] == 0
+
+
+@pytest.mark.parametrize(
+    "order", [{"delay_s": 86_400}, {"max_qps": 1 / 86_400}, {"delay_s": 0.0004}, {"delay_s": 5e-324}]
+)
+def test_the_longest_and_the_shortest_delay_may_be_sent_back_as_they_are_shown(
+    api: InProcess, order: dict[str, float]
+) -> None:
+    """C1: what a GET shows may be PUT again."""
+    told = api.ask("PUT", f"{API}/policies/site1.test", order)
+    assert told.status == 200
+    again = {name: value for name, value in told.json().items() if name != "domain"}
+    assert api.ask("PUT", f"{API}/policies/site1.test", again).json() == told.json()
+
+
 def test_pause_and_feedback_leave_the_rest_of_a_policy(api: InProcess) -> None:
     """C1, R4, F5: a pause keeps the pace that was set; quality as well."""
     api.ask("PUT", f"{API}/policies/site1.test", {"delay_s": 3})

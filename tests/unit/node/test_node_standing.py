@@ -60,6 +60,14 @@ def test_what_are_no_hours_is_refused(hours: tuple[tuple[int, int], ...]) -> Non
         check_policy(DomainPolicy(hours=hours))
 
 
+@pytest.mark.parametrize("seconds", [-1.0, 1e300, float("inf"), float("nan")])
+def test_a_time_that_no_record_holds_is_refused(seconds: float) -> None:
+    """R4: a crawl would break on it at its next claim, and at every start."""
+    for policy in (DomainPolicy(delay_s=seconds), DomainPolicy(recrawl_s=seconds)):
+        with pytest.raises(UsageError, match="cannot be kept"):
+            check_policy(policy)
+
+
 @pytest.mark.parametrize(
     ("seconds", "said"), [(0.25, "0.25 s"), (119, "119 s"), (600, "10 min"), (9000, "2.5 h"), (604_800, "7 days")]
 )
