@@ -24,6 +24,9 @@ class Bounds:
     stream_s: float = 3600.0
     """A stream of events ends after so long; who wants more asks again, from where it ended."""
     connections: int = 200
+    head_s: float = 10.0
+    body_s: float = 60.0
+    """How long the head of a request may take, from connecting or from the answer before, and then its body."""
 
 
 class Bucket:

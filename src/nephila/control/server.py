@@ -20,6 +20,7 @@ from nephila.node.watching import Watch
 from .access import Gate, Token, check_binding
 from .app import Control
 from .bounds import Bounds
+from .connections import connections_within
 
 DEFAULT_PORT = 8470
 END_S = 2
@@ -82,7 +83,7 @@ async def serve_desk(desk: Desk, listener: socket.socket, binding: Binding, boun
     config = uvicorn.Config(
         control.application(),
         loop="none",
-        http="h11",
+        http=connections_within(bounds),
         ws="none",
         lifespan="off",
         interface="asgi3",
