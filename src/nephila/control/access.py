@@ -22,7 +22,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from nephila.model.errors import UsageError
 
@@ -31,6 +30,7 @@ from .problems import ProblemError
 WRITE_TOKEN, READ_TOKEN = "NEPHILA_API_TOKEN", "NEPHILA_API_READ_TOKEN"
 LEAST_LENGTH = 16
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@/]+)(?::[0-9]{0,5})?")
 _LOCAL_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
 
@@ -167,16 +167,16 @@ class Gate:
     def _check_origin(self, headers: Mapping[str, str]) -> None:
         """Nothing is done for the page of another site."""
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        if origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower():
             raise ProblemError(403, "requests from pages of another site are refused")
         if headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}:
             raise ProblemError(403, "requests from pages of another site are refused")
 
 
 def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    """The name or address in a Host header; empty where that is no such header."""
+    found = _HOST.fullmatch(host)
+    return found[1] if found else ""
 
 
 def tokens_of(file: Path | None) -> tuple[Token, ...]:

@@ -11,6 +11,7 @@ from .endpoint import Call, Endpoint
 from .problems import ProblemError
 
 LARGEST_TOKEN = (1 << 63) - 1
+MOST_DIGITS = len(str(LARGEST_TOKEN))
 
 
 async def lease(call: Call[asked.LeaseOrder, None]) -> given.LeaseAnswer:
@@ -75,7 +76,7 @@ async def fail(call: Call[asked.FailOrder, None]) -> given.FailAnswer:
 
 def _token(path: dict[str, str]) -> Token:
     text = path["task_id"]
-    if not (text.isascii() and text.isdigit()) or int(text) > LARGEST_TOKEN:
+    if not (text.isascii() and text.isdigit()) or len(text) > MOST_DIGITS or int(text) > LARGEST_TOKEN:
         raise ProblemError(404, f"there is no task {text!r}", "task_id is what tasks/lease gave")
     return Token(int(text))
 

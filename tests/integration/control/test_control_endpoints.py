@@ -112,6 +112,16 @@ def test_the_longest_and_the_shortest_delay_may_be_sent_back_as_they_are_shown(
     assert api.ask("PUT", f"{API}/policies/site1.test", again).json() == told.json()
 
 
+@pytest.mark.parametrize("digits", [19, 21, 300, 5000])
+def test_a_number_that_is_too_long_names_nothing(api: InProcess, digits: int) -> None:
+    """C1: neither a task nor a takedown, however long it is: not found, and no bug."""
+    number = "9" * digits
+    assert api.ask("GET", f"{API}/takedowns/{number}").status == 404
+    assert api.ask("POST", f"{API}/tasks/{number}/heartbeat", {}).status == 404
+    assert api.ask("POST", f"{API}/takedowns", {"domains": ["gone.test"], "reason": "x"}).status == 202
+    assert api.ask("GET", f"{API}/takedowns/{number}").status == 404
+
+
 def test_pause_and_feedback_leave_the_rest_of_a_policy(api: InProcess) -> None:
     """C1, R4, F5: a pause keeps the pace that was set; quality as well."""
     api.ask("PUT", f"{API}/policies/site1.test", {"delay_s": 3})

@@ -40,7 +40,13 @@ def test_without_a_token_nothing_else_may_be_bound(host: str) -> None:
     check_binding(host, TOKENS)
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8470", "10.0.0.1", "", "localhost.evil.example"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("evil.example", "evil.example:8470", "10.0.0.1", "", "localhost.evil.example", "[::1].evil.example"),
+        *("[::1", "127.0.0.1:@evil.example", "127.0.0.1:80:80", "[127.0.0.1", "localhost/evil.example"),
+    ],
+)
 def test_a_name_that_was_made_to_lead_here_is_refused(host: str) -> None:
     """C2: DNS rebinding."""
     assert refused(Gate(()), {"host": host}) == 421
@@ -57,6 +63,9 @@ def test_names_of_this_machine_are_answered(host: str) -> None:
     [
         {"origin": "https://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
+        {"origin": "http://127.0.0.1:8470@evil.example"},
+        {"origin": ""},
         {"origin": "http://127.0.0.1:9999"},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},

@@ -16,7 +16,7 @@ from hashlib import sha256
 from nephila.interfaces.objects import ObjectBody, ObjectStore
 from nephila.model.errors import ObjectExistsError, StorageError
 from nephila.node.takedown import Order, Takedown
-from nephila.node.takedown.record import decoded, encoded
+from nephila.node.takedown.record import decoded, encoded, is_number
 from nephila.store import ArchivePlace
 
 FOLDER = "takedowns"
@@ -47,7 +47,7 @@ class TakedownObjects:
 
     def get(self, number: str) -> Takedown | None:
         """As the protocol."""
-        if not number.isascii() or not number.isdigit():
+        if not is_number(number):
             return None
         for done in (True, False):
             if (data := self._read(self._key(number, done=done))) is not None:

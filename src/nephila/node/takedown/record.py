@@ -19,6 +19,7 @@ from nephila.model.errors import StorageError
 
 _NAME = re.compile(r"([0-9]{6,})\.json")
 _LISTED_AT_ONCE = 1000
+MOST_DIGITS = 20
 
 
 class TakedownState(StrEnum):
@@ -77,6 +78,11 @@ class Takedown(msgspec.Struct, frozen=True):
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Takedown)
+
+
+def is_number(text: str) -> bool:
+    """Whether a takedown could be called so."""
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
 
 
 def encoded(takedown: Takedown) -> bytes:
@@ -152,7 +158,7 @@ class TakedownFolder:
 
     def get(self, number: str) -> Takedown | None:
         """One by its id; None where there is none."""
-        if not number.isascii() or not number.isdigit():
+        if not is_number(number):
             return None
         try:
             return decoded(self._file(number).read_bytes(), number)
