@@ -48,11 +48,21 @@ def start(web: ServedWeb, out: Path, env: dict[str, str] | None = None) -> tuple
     """A crawl with a dashboard; where that is."""
     flags = ("--scope", "all", "--delay", "0.1", "--forever", "--quiet", "--serve", "0")
     words = nephila("crawl", *web.seeds[:1], "--out", out, *web.flags, *flags)
-    with (out.parent / "log").open("w") as log:
+    return started(words, out.parent / "log", env)
+
+
+def serve(out: Path) -> tuple[subprocess.Popen[str], str]:
+    """The dashboard of a crawl that does not run; where that is."""
+    return started(nephila("serve", "--out", out, "--port", "0"), out.parent / "served.log")
+
+
+def started(words: list[str], told: Path, env: dict[str, str] | None = None) -> tuple[subprocess.Popen[str], str]:
+    """A command, and where it says that its dashboard is."""
+    with told.open("w") as log:
         process = subprocess.Popen(words, stderr=log, stdout=log, text=True, env={**os.environ, **(env or {})})
     deadline = time.monotonic() + 120
-    while not (found := re.search(r"http://127\.0\.0\.1:\d+", (out.parent / "log").read_text())):
-        assert process.poll() is None, (out.parent / "log").read_text()
+    while not (found := re.search(r"http://127\.0\.0\.1:\d+", told.read_text())):
+        assert process.poll() is None, told.read_text()
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return process, found[0]
@@ -267,6 +277,144 @@ def test_a_url_that_was_never_met_says_so(page: Page) -> None:
     expect(page.locator("main")).to_contain_text("It was never fetched.")
 
 
+@pytest.mark.parametrize("part", ["", "domains", "orders", "traps", "dead", "changes", "alerts"])
+def test_every_part_has_something_to_say(page: Page, part: str) -> None:
+    """C3: what a part asks for is given; the console holds no complaint, and times say whose they are."""
+    page.locator(f"nav a[href='#/{part}']").click()
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("main section").first).to_be_visible()
+    expect(page.locator("main")).not_to_contain_text("makes no sense")
+    expect(page.locator("footer")).to_have_text("All times are UTC.")
+
+
+def test_a_question_is_answered_by_enter_and_left_by_cancel(page: Page, watched: Watched) -> None:
+    """C3, C4: whatever stands in its field."""
+    domain = watched.api("domains?limit=1&sort=domain&order=desc")["domains"][0]["domain"]
+    page.goto(f"{watched.url}/#/domain/{domain}")
+    for answer in ("Cancel", "Escape"):
+        page.get_by_role("button", name="Block").click()
+        expect(page.get_by_role("dialog")).to_contain_text(f"Block {domain}?")
+        if answer == "Cancel":
+            page.get_by_role("button", name="Cancel").click()
+        else:
+            page.keyboard.press(answer)
+        expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Block").click()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.type("they asked us")
+    page.keyboard.press("Enter")
+    expect(page.locator("#notices")).to_contain_text(f"{domain} is blocked.")
+    expect(page.locator("main")).to_contain_text(f"Blocked by {domain}: they asked us")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("main")).not_to_contain_text("Blocked by", timeout=15_000)
+
+
+def test_whoever_uses_the_keyboard_is_not_sent_away_by_new_figures(page: Page, watched: Watched) -> None:
+    """C3: what has the focus keeps it when a part is drawn anew, also when it has changed its name by being used."""
+    domain = watched.api("domains?limit=1&sort=domain&order=desc")["domains"][0]["domain"]
+    page.goto(f"{watched.url}/#/domain/{domain}")
+    focused = "[document.activeElement.name, document.activeElement.textContent].join(' ').trim()"
+    drawn = re.compile(r"/api/v1/domains/")
+    page.get_by_role("button", name="Take down").focus()
+    for _ in range(2):
+        page.wait_for_event("response", lambda told: drawn.search(told.url) is not None)
+    assert page.evaluate(focused) == "Take down"
+    page.get_by_label("depth at most").focus()
+    for _ in range(2):
+        page.wait_for_event("response", lambda told: drawn.search(told.url) is not None)
+    assert page.evaluate(focused) == "crawl_depth"
+    page.get_by_role("button", name="Pause").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Resume")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Pause")).to_be_focused()
+
+
+def test_the_way_past_the_menu_stays_on_the_same_part(page: Page) -> None:
+    """C3: for the keyboard and for screen readers."""
+    page.get_by_role("link", name="Domains").click()
+    expect(page.locator("main")).to_contain_text("errors of 100")
+    page.get_by_role("link", name="Skip to the content").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    expect(page.locator("main h2")).to_have_text("Domains")
+
+
+def test_what_fails_is_told_as_what_it_is_and_comes_back_by_itself(browser: Browser, watched: Watched) -> None:
+    """C3: a crawl that cannot answer for a moment is no page that is not found, nor one that is lost."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{watched.url}/#/domains")
+    expect(page.locator("main")).to_contain_text("errors of 100")
+    told = {"title": "This cannot be done now", "status": 503, "detail": "the engine is away", "hint": "wait"}
+    page.route("**/api/v1/domains?*", lambda route: route.fulfill(status=503, json=told))
+    expect(page.locator("main")).to_contain_text("the engine is away: wait", timeout=15_000)
+    expect(page.locator("main h2")).to_have_text("This cannot be done now")
+    page.unroute("**/api/v1/domains?*")
+    expect(page.locator("main")).to_contain_text("errors of 100", timeout=15_000)
+    expect(page.locator("main")).not_to_contain_text("the engine is away")
+    page.route("**/api/v1/**", lambda route: route.abort())
+    expect(page.locator("#state")).to_have_text("no answer", timeout=15_000)
+    page.unroute("**/api/v1/**")
+    expect(page.locator("#state")).to_contain_text("running", timeout=15_000)
+    context.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [("url/https://nowhere.example/100%", "It was never fetched."), ("constructor", "pages a second")],
+)
+def test_an_address_that_somebody_has_typed_is_shown(page: Page, watched: Watched, address: str, told: str) -> None:
+    """C3: a bare per cent sign, and a part that there is not."""
+    page.goto(f"{watched.url}/#/{address}")
+    expect(page.locator("main")).to_contain_text(told)
+
+
+def test_why_something_is_no_url_is_told_as_a_story(page: Page) -> None:
+    """C3, T8: that it was refused, and by which rule."""
+    page.locator("#wanted").fill("ftp://example.org/x")
+    page.locator("#wanted").press("Enter")
+    expect(page.locator("main")).to_contain_text("refused: neither http nor https")
+
+
+def test_a_url_leads_to_its_own_story(page: Page) -> None:
+    """C3: with commas and quotes in it, and without what ends the sentence that it stands in."""
+    texts = {
+        "on http://a.test/x,y;z='1'": ["http://a.test/x,y;z='1'"],
+        "it forbids it (line 3 of http://a.test:1/robots.txt: Disallow: /p/)": ["http://a.test:1/robots.txt"],
+        "'http://a.test/q' is none, http://a.test/r.": ["http://a.test/q", "http://a.test/r"],
+        "see http://a.test/Name_(thing).": ["http://a.test/Name_(thing)"],
+        "`dead DIR --retry http://a.test/d`": ["http://a.test/d"],
+    }
+    found = page.evaluate(
+        """async (texts) => {
+          const { linked } = await import("/dom.js");
+          return texts.map((text) => {
+            const parts = linked(text);
+            const links = parts.filter((part) => part instanceof Element);
+            const leads = links.map((link) => decodeURIComponent(link.getAttribute("href").slice(6)));
+            return [parts.map((part) => part.textContent ?? part).join(""), leads];
+          });
+        }""",
+        list(texts),
+    )
+    assert found == [[text, urls] for text, urls in texts.items()]
+
+
+def test_what_strangers_write_does_not_turn_the_text_round(page: Page) -> None:
+    """C3: marks of direction and control characters are seen as such, as on the command line; lines stay lines."""
+    told = page.evaluate(
+        """async (texts) => {
+          const { h, plain } = await import("/dom.js");
+          return texts.flatMap((text) => [h("p", {}, text).textContent, plain(text)]);
+        }""",
+        ["a\u202egpj.exe\u0007", "one\n\ttwo\u2066"],
+    )
+    assert told == ["a\ufffdgpj.exe\ufffd"] * 2 + ["one\n\ttwo\ufffd"] * 2
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_part_fits_the_screen(browser: Browser, watched: Watched, width: int, scheme: Any) -> None:
@@ -302,7 +450,7 @@ def test_on_a_phone_a_domain_is_paused_without_looking_for_the_button(browser: B
 
 
 def test_where_a_token_is_wanted_the_page_asks_for_it(browser: Browser, tmp_path: Path) -> None:
-    """C2, C3: without it nothing is shown; it is kept for the tab alone."""
+    """C2, C3: without it nothing is shown; a wrong one is told, who has none is left alone; it is kept for the tab."""
     token = "0123456789abcdef" * 2
     spec, arguments = plain_web(4, hosts=2, pages=200)
     with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "100") as web:
@@ -313,11 +461,41 @@ def test_where_a_token_is_wanted_the_page_asks_for_it(browser: Browser, tmp_path
             page.goto(url + "/")
             expect(page.get_by_role("dialog")).to_contain_text("wants a token")
             expect(page.locator("#crawl")).to_have_text("Nephila")
+            page.get_by_role("button", name="Cancel").click()
+            expect(page.locator("main")).to_contain_text("a token is missing or wrong")
+            page.wait_for_event("response")
+            expect(page.get_by_role("dialog")).to_have_count(0)
+            page.get_by_role("button", name="Give a token").click()
+            for wrong in ("0123456789abcdef", "\u0437\u043d\u0430\u043a-0123456789"):
+                page.get_by_label("Token", exact=True).fill(wrong)
+                page.get_by_role("button", name="Use it").click()
+                expect(page.get_by_role("dialog")).to_contain_text("is not known here")
+                expect(page.get_by_label("Token", exact=True)).to_have_value("")
             page.get_by_label("Token", exact=True).fill(token)
-            page.get_by_role("button", name="Use it").click()
+            page.keyboard.press("Enter")
             expect(page.locator("#crawl")).to_have_text("crawl")
             assert page.evaluate("Object.keys(localStorage).length") == 0
             context.close()
+        finally:
+            end(process)
+
+
+def test_a_takedown_promises_what_will_be_done(browser: Browser, tmp_path: Path) -> None:
+    """C3, K2: where no crawl runs, nobody takes anything out until one does, or somebody purges."""
+    spec, arguments = plain_web(4, hosts=2, pages=200)
+    with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "100") as web:
+        process, _ = start(web, tmp_path / "crawl")
+        end(process)
+        process, url = serve(tmp_path / "crawl")
+        try:
+            with shown(browser, url) as page:
+                page.goto(f"{url}/#/url/{quote(web.seeds[0], safe='')}")
+                page.get_by_role("button", name="Take down").click()
+                page.keyboard.type("they asked us")
+                page.keyboard.press("Enter")
+                expect(page.locator("#notices")).to_contain_text(
+                    "when a crawl runs here again, or at once by nephila purge"
+                )
         finally:
             end(process)
 

@@ -9,6 +9,7 @@ export class Problem extends Error {
   constructor(status, body) {
     super([body.detail || body.title || `HTTP ${status}`, body.hint].filter(Boolean).join(": "));
     this.status = status;
+    this.title = body.title || "It was refused";
   }
 }
 
@@ -16,8 +17,8 @@ async function send(method, path, { query = {}, body } = {}) {
   const url = new URL(path, base);
   for (const [name, value] of Object.entries(query)) if (value !== "") url.searchParams.set(name, value);
   const headers = {};
-  const token = sessionStorage.getItem(KEPT);
-  if (token) headers.Authorization = `Bearer ${token}`;
+  const token = sessionStorage.getItem(KEPT) || "";
+  if (/^[!-~]+$/.test(token)) headers.Authorization = `Bearer ${token}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const answer = await fetch(url, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" });
   const told = await answer.json().catch(() => ({}));
@@ -25,14 +26,14 @@ async function send(method, path, { query = {}, body } = {}) {
   return told;
 }
 
-let asking = null;
+let asking = null, declined = false;
 
 async function withToken(method, path, more) {
   for (;;) {
     try {
       return await send(method, path, more);
     } catch (problem) {
-      if (problem.status !== 401) throw problem;
+      if (problem.status !== 401 || declined) throw problem;
       asking ??= askForToken().finally(() => { asking = null; });
       if (!await asking) throw problem;
     }
@@ -40,13 +41,20 @@ async function withToken(method, path, more) {
 }
 
 async function askForToken() {
+  const wrong = sessionStorage.getItem(KEPT);
   const given = await ask("This crawl wants a token", {
-    text: "Whoever started it has one: it stands in the file that was given with --token-file.",
+    text: `${wrong ? "The one that was given is not known here. " : ""}Whoever started it has one: it stands in the file that was given with --token-file.`,
     field: { label: "Token", type: "password" },
     go: "Use it",
   });
   if (given) sessionStorage.setItem(KEPT, given);
-  return Boolean(given);
+  declined = !given;
+  return !declined;
+}
+
+// Who has said no is asked again only when he says so.
+export function askAgain() {
+  declined = false;
 }
 
 export const get = (path, query) => withToken("GET", path, { query });

@@ -1,7 +1,7 @@
 // One registrable domain: its figures, its hosts, its robots.txt, and what holds for it by a person's word.
 
 import { get } from "./api.js";
-import { figure, h, section, table } from "./dom.js";
+import { figure, h, plain, renew, section, table } from "./dom.js";
 import { stateChip } from "./domains.js";
 import { count, moment, span } from "./format.js";
 import { block, dropPolicy, pause, resume, setPolicy, takeDown } from "./orders.js";
@@ -30,14 +30,15 @@ export class Domain {
       h("section", {}, h("h2", {}, "Hosts"), this.hosts));
   }
 
-  async refresh() {
+  // The form is left alone while somebody is at it, unless it is to be read anew.
+  async refresh(_status, anew = false) {
     const found = await get(`domains/${encodeURIComponent(this.name)}`);
     const { domain, policy } = found;
-    const act = (label, go, kind = "quiet") => h("button", { type: "button", class: kind, onclick: async () => { if (await go()) this.refresh(); } }, label);
-    this.top.replaceChildren(
+    const act = (label, go, kind = "quiet", keep = "") => h("button", { type: "button", class: kind, "data-keep": keep || label, onclick: async () => { if (await go()) this.refresh(); } }, label);
+    renew(this.top,
       h("div", { class: "head" }, h("h1", {}, domain.domain), stateChip(domain),
         h("span", { class: "spring" },
-          domain.paused ? act("Resume", () => resume(domain.domain)) : act("Pause", () => pause(domain.domain)), " ",
+          domain.paused ? act("Resume", () => resume(domain.domain), "quiet", "pause") : act("Pause", () => pause(domain.domain), "quiet", "pause"), " ",
           act("Block", () => block(domain.domain), "danger"), " ",
           act("Take down", () => takeDown(domain.domain, true), "danger"))),
       found.blocked_by ? h("p", { class: "note bad-text" }, `Blocked by ${found.blocked_by}`) : "",
@@ -48,7 +49,7 @@ export class Domain {
         figure("delay", domain.delay_ms < 0 ? "–" : span(domain.delay_ms / 1000), "between two requests to a host"),
         figure("mean answer", found.avg_response_ms ? span(found.avg_response_ms / 1000) : "–", "over the whole crawl"),
         figure("hosts", count(domain.hosts), `last asked ${moment(found.last_crawled_at)}`)));
-    this.robots.textContent = found.robots_txt || "There is none, or it was not read yet: everything is allowed by it.";
+    this.robots.textContent = plain(found.robots_txt) || "There is none, or it was not read yet: everything is allowed by it.";
     this.hosts.replaceChildren(table([
       { head: "host", cell: (row) => row.host },
       { head: "state", cell: (row) => (row.reason ? `${row.state}: ${row.reason}` : row.state) },
@@ -58,13 +59,13 @@ export class Domain {
       { head: "delay", number: true, cell: (row) => (row.delay_ms < 0 ? "–" : span(row.delay_ms / 1000)) },
       { head: "mean answer", number: true, cell: (row) => (row.mean_ms ? span(row.mean_ms / 1000) : "–") },
       { head: "next at", number: true, cell: (row) => (row.next_at ? moment(row.next_at) : "–") },
-    ], found.hosts));
-    if (!this.edited) this.edit(policy, domain.policy);
+    ], found.hosts), domain.hosts > found.hosts.length ? h("p", { class: "note" }, `The first ${count(found.hosts.length)} of ${count(domain.hosts)}.`) : "");
+    if (anew || !(this.edited || this.form.contains(document.activeElement))) this.edit(policy, domain.policy);
   }
 
   edit(policy, exists) {
     const field = (label, name, value, more = {}) => h("label", {}, label, h("input", { name, value: value ?? "", ...more }));
-    this.form.replaceChildren(
+    renew(this.form,
       field("delay, seconds", "delay_s", policy.delay_s, { type: "number", min: 0, step: "any", placeholder: "as the crawl" }),
       field("depth at most", "crawl_depth", policy.crawl_depth, { type: "number", min: 0, placeholder: "as the crawl" }),
       h("label", {}, "tier", h("select", { name: "tier" }, TIERS.map((tier) => h("option", { selected: tier === policy.tier }, tier)))),
@@ -73,7 +74,7 @@ export class Domain {
       h("label", {}, "through a browser", h("select", { name: "render" }, RENDERING.map((mode) => h("option", { selected: mode === policy.render }, mode)))),
       field("user agent", "user_agent", policy.user_agent, { placeholder: "as the crawl" }),
       h("div", { class: "wide" }, h("button", {}, "Change"), " ",
-        exists ? h("button", { type: "button", class: "quiet", onclick: async () => { if (await dropPolicy(policy)) { this.edited = false; this.refresh(); } } }, "Take it back") : ""));
+        exists ? h("button", { type: "button", class: "quiet", onclick: async () => { if (await dropPolicy(policy)) { this.edited = false; this.refresh(null, true); } } }, "Take it back") : ""));
     this.form.oninput = () => { this.edited = true; };
     this.form.onsubmit = async (event) => {
       event.preventDefault();
@@ -84,7 +85,7 @@ export class Domain {
         user_agent: given.get("user_agent").trim(), paused: policy.paused, quality: policy.quality,
         render: given.get("render"),
       };
-      if (await setPolicy(this.name, wanted, policy)) { this.edited = false; this.refresh(); }
+      if (await setPolicy(this.name, wanted, policy)) { this.edited = false; this.refresh(null, true); }
     };
   }
 }

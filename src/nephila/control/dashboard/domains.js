@@ -1,7 +1,7 @@
 // The table of domains: searched and sorted by the crawl, a page at a time, so that 100,000 hosts are no matter.
 
 import { get } from "./api.js";
-import { h } from "./dom.js";
+import { h, renew } from "./dom.js";
 import { count, span } from "./format.js";
 import { pause, resume } from "./orders.js";
 
@@ -57,9 +57,7 @@ export class Domains {
       if (column.sort === asked.sort) this.heads[place].setAttribute("aria-sort", asked.order === "desc" ? "descending" : "ascending");
       else this.heads[place].removeAttribute("aria-sort");
     });
-    const keep = document.activeElement?.dataset?.domain;
-    this.body.replaceChildren(...domains.map((row) => this.row(row)));
-    if (keep) this.body.querySelector(`button[data-domain="${CSS.escape(keep)}"]`)?.focus();
+    renew(this.body, ...domains.map((row) => this.row(row)));
     const last = offset + domains.length;
     this.told.textContent = total ? `${count(offset + 1)} to ${count(last)} of ${count(total)}${complete ? "" : "; the list is still being read"}.`
       : complete ? "No domain fits." : "The list is being read.";
@@ -76,7 +74,7 @@ export class Domains {
       h("td", { class: "number" }, row.delay_ms < 0 ? "–" : span(row.delay_ms / 1000)),
       h("td", { class: "number" }, row.mean_ms ? span(row.mean_ms / 1000) : "–"),
       h("td", { class: "number" }, count(row.hosts)),
-      h("td", { class: "act" }, h("button", { type: "button", class: "small", "data-domain": row.domain, "aria-label": `${row.paused ? "Resume" : "Pause"} ${row.domain}`, onclick: async () => { if (await act()) this.refresh(); } },
+      h("td", { class: "act" }, h("button", { type: "button", class: "small", "data-keep": row.domain, "aria-label": `${row.paused ? "Resume" : "Pause"} ${row.domain}`, onclick: async () => { if (await act()) this.refresh(); } },
         row.paused ? "Resume" : "Pause")));
   }
 }

@@ -1,12 +1,12 @@
 // Seeds and blocks; and the lists of traps, dead letters, changes and alerts.
 
 import { get, post } from "./api.js";
-import { h, linked, section, table } from "./dom.js";
+import { h, renew, section, story, table } from "./dom.js";
 import { count, moment } from "./format.js";
 import { block, revive, unblock } from "./orders.js";
 import { attempt, notice } from "./talk.js";
 
-const button = (label, go, again) => h("button", { type: "button", class: "small", onclick: async () => { if (await go()) again(); } }, label);
+const button = (label, what, go, again) => h("button", { type: "button", class: "small", "aria-label": `${label} ${what}`.trim(), onclick: async () => { if (await go()) again(); } }, label);
 
 export class Orders {
   constructor() {
@@ -39,10 +39,10 @@ export class Orders {
 
   async refresh() {
     const { blocks, total } = await get("blocklist", { limit: 200 });
-    this.blocks.replaceChildren(
+    renew(this.blocks,
       table([
         { head: "blocked", cell: (row) => row.pattern }, { head: "why", cell: (row) => row.reason }, { head: "since", cell: (row) => moment(row.blocked_at) },
-        { head: "", act: true, cell: (row) => button("Lift", () => unblock(row), () => this.refresh()) },
+        { head: "", act: true, cell: (row) => button("Lift", row.pattern, () => unblock(row), () => this.refresh()) },
       ], blocks, "Nothing is blocked."),
       total > blocks.length ? h("p", { class: "note" }, `${count(total)} in all.`) : "");
   }
@@ -57,14 +57,14 @@ export class List {
 
   async refresh() {
     const shown = await this.load(() => this.refresh());
-    this.body.replaceChildren(...[shown].flat());
+    renew(this.body, ...[shown].flat());
   }
 }
 
 export const traps = () => new List("Traps", "Shapes of URLs that stopped bringing anything new. They are tried again from time to time; `nephila traps DIR HOST --release` lets one start anew.", async () => {
-  const { traps: found, total } = await get("traps", { limit: 200 });
+  const { traps: found, total } = await get("traps", { limit: 100 });
   return [table([
-    { head: "host", cell: (row) => linked(row.example).length > 1 ? [row.host, " (", h("a", { href: `#/url/${encodeURIComponent(row.example)}` }, "one"), ")"] : row.host }, { head: "pattern", cell: (row) => row.pattern }, { head: "state", cell: (row) => row.state },
+    { head: "host", cell: (row) => (row.example ? [row.host, " (", story(row.example, "one"), ")"] : row.host) }, { head: "pattern", cell: (row) => row.pattern }, { head: "state", cell: (row) => row.state },
     { head: "fetched", number: true, cell: (row) => count(row.fetched) }, { head: "held back", number: true, cell: (row) => count(row.parked) },
     { head: "next try", cell: (row) => moment(row.next_try_at) }, { head: "evidence", cell: (row) => row.evidence },
   ], found, "None: every shape of URL still brings something new."), h("p", { class: "note" }, `${count(total)} in all.`)];
@@ -73,10 +73,10 @@ export const traps = () => new List("Traps", "Shapes of URLs that stopped bringi
 export const dead = () => new List("Dead letters", "URLs that were given up after all their retries.", async (again) => {
   const { dead_letters: found, total } = await get("dead-letters", { limit: 200 });
   return [
-    total ? h("p", {}, button(`Put back all ${count(total)}`, () => revive(null), again)) : "",
+    total ? h("p", {}, button(`Put back all ${count(total)}`, "", () => revive(null), again)) : "",
     table([
-      { head: "URL", cell: (row) => linked(row.url) }, { head: "kind", cell: (row) => row.kind }, { head: "detail", cell: (row) => row.detail },
-      { head: "given up", cell: (row) => moment(row.at) }, { head: "", act: true, cell: (row) => button("Put back", () => revive([row.url]), again) },
+      { head: "URL", cell: (row) => story(row.url) }, { head: "kind", cell: (row) => row.kind }, { head: "detail", cell: (row) => row.detail },
+      { head: "given up", cell: (row) => moment(row.at) }, { head: "", act: true, cell: (row) => button("Put back", row.url, () => revive([row.url]), again) },
     ], found, "Nothing was given up."),
   ].filter(Boolean);
 });

@@ -1,9 +1,9 @@
 // Routes and the rhythm: which part is shown, and how often it is asked for anew.
 
-import { get } from "./api.js";
+import { askAgain, get } from "./api.js";
 import { Domain } from "./domain.js";
 import { Domains } from "./domains.js";
-import { byId, h } from "./dom.js";
+import { byId, h, renew } from "./dom.js";
 import { span } from "./format.js";
 import { alerts, changes, dead, Orders, traps } from "./lists.js";
 import { Overview } from "./overview.js";
@@ -17,18 +17,32 @@ const PARTS = {
   orders: () => new Orders(), traps, dead, changes, alerts,
 };
 
-let shown = null, name = "", timer = 0, failing = false;
+let shown = null, name = "", timer = 0;
+
+// What somebody has typed there himself may hold a bare per cent sign.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function show(element) {
+  const content = byId("content");
+  if (content.firstChild !== element) renew(content, element);
+}
 
 function route() {
   const [, wanted = "", ...rest] = location.hash.split("/");
-  const [given, argument] = wanted in PARTS ? [wanted, decodeURIComponent(rest.join("/"))] : ["", ""];
+  const [given, argument] = Object.hasOwn(PARTS, wanted) ? [wanted, decoded(rest.join("/"))] : ["", ""];
   name = given;
   shown = PARTS[given](argument);
   for (const link of document.querySelectorAll("nav a")) {
     if (link.getAttribute("href") === `#/${given}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  byId("content").replaceChildren(shown.element);
+  show(shown.element);
   beat();
 }
 
@@ -39,7 +53,7 @@ async function beat() {
     const status = await get("status");
     header(status);
     if (!document.hidden) await current.refresh(status);
-    failing = false;
+    if (current === shown) show(current.element);
   } catch (error) {
     if (current === shown) failed(error);
   }
@@ -63,10 +77,10 @@ function failed(error) {
   if (error.status === undefined) {
     state.textContent = "no answer";
     state.className = "chip bad";
-    failing = true;
-  } else if (!failing || error.status === 404) {
-    byId("content").replaceChildren(h("section", {}, h("h2", {}, "Not found"), h("p", {}, error.message)));
+    return;
   }
+  const again = h("button", { type: "button", onclick: () => { askAgain(); beat(); } }, "Give a token");
+  show(h("section", {}, h("h2", {}, error.status === 404 ? "Not found" : error.title), h("p", {}, error.message), error.status === 401 ? again : ""));
 }
 
 // A bare name is a domain; whatever has a path or a scheme is a URL.
@@ -77,6 +91,8 @@ function find(text) {
   location.hash = `#/${bare ? "domain" : "url"}/${encodeURIComponent(wanted)}`;
 }
 
+// Not as a link: what stands behind the number sign is the part that is shown.
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); byId("content").focus(); });
 byId("find").addEventListener("submit", (event) => { event.preventDefault(); find(byId("wanted").value); });
 document.addEventListener("keydown", (event) => {
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName || "");

@@ -1,6 +1,6 @@
 // What a person changes. Each asks before, tells after, and offers the way back where there is one.
 
-import { post, put, remove } from "./api.js";
+import { get, post, put, remove } from "./api.js";
 import { ask, attempt, notice } from "./talk.js";
 
 const named = (domain) => `domains/${encodeURIComponent(domain)}`;
@@ -37,7 +37,9 @@ export const takeDown = (what, isDomain) => attempt(async () => {
   });
   if (!reason) return false;
   const made = await post("takedowns", isDomain ? { domains: [what], reason } : { urls: [what], reason });
-  notice(`Takedown ${made.id} is on record: ${what} is blocked, and what was stored is being taken out.`);
+  const { running } = await get("status");
+  const when = running ? "is being taken out" : "is taken out when a crawl runs here again, or at once by nephila purge";
+  notice(`Takedown ${made.id} is on record: ${what} is blocked, and what was stored ${when}.`);
   return true;
 });
 

@@ -1,7 +1,7 @@
 // The whole story of a URL: where it was found, what was decided, by which rule, and every capture of it.
 
 import { get } from "./api.js";
-import { h, linked, section, table } from "./dom.js";
+import { h, linked, renew, section, story, table } from "./dom.js";
 import { moment, size } from "./format.js";
 import { again, block, takeDown } from "./orders.js";
 
@@ -19,15 +19,16 @@ export class Story {
   }
 
   async refresh() {
-    const [{ lines }, { pages }] = await Promise.all([get("why", { url: this.url }), get("pages", { url: this.url })]);
-    this.told.replaceChildren(...lines.flatMap((line) => [h("dt", {}, line.label), h("dd", {}, line.label === "URL" ? line.text : linked(line.text))]));
-    this.captures.replaceChildren(table([
+    const { lines, data } = await get("why", { url: this.url });
+    const { pages } = data.captures?.length ? await get("pages", { url: this.url }) : { pages: [] };
+    renew(this.told, ...lines.flatMap((line) => [h("dt", {}, line.label), h("dd", {}, line.label === "URL" ? line.text : linked(line.text))]));
+    renew(this.captures, table([
       { head: "when", cell: (row) => moment(row.crawled_at) },
       { head: "status", number: true, cell: (row) => String(row.status) },
       { head: "type", cell: (row) => row.content_type },
       { head: "size", number: true, cell: (row) => size(row.length) },
       { head: "title", cell: (row) => row.title },
-      { head: "same as", cell: (row) => linked(row.duplicate_of || row.near_duplicate_of) },
+      { head: "same as", cell: (row) => story(row.duplicate_of || row.near_duplicate_of) },
       { head: "stored as", cell: (row) => row.storage_key },
     ], pages, "It was never fetched."));
   }

@@ -1,13 +1,22 @@
 // Questions before something is changed, notices after it, with a way back where there is one.
 
-import { byId, h } from "./dom.js";
+import { byId, h, plain } from "./dom.js";
 
 const NOTICE_MS = 10000;
 
-// Resolves to true (or to what was typed) when the person agrees, to false otherwise.
-export function ask(title, { text = "", field = null, go = "Go ahead", danger = false } = {}) {
+let before = Promise.resolve();
+
+// Resolves to true (or to what was typed) when the person agrees, to false otherwise. One question at a time.
+export function ask(title, more) {
+  const answer = before.then(() => pose(title, more));
+  before = answer.catch(() => {});
+  return answer;
+}
+
+function pose(title, { text = "", field = null, go = "Go ahead", danger = false } = {}) {
   const dialog = byId("question"), agreed = byId("agreed");
-  byId("asked").textContent = title;
+  byId("asked").textContent = plain(title);
+  byId("cancelled").onclick = () => dialog.close("");
   const input = field && h("input", { type: field.type || "text", required: true, autocomplete: "off", id: "typed" });
   byId("more").replaceChildren(
     ...(text ? [h("p", { class: "note" }, text)] : []),
