@@ -196,7 +196,7 @@ async def remove_block(call: Call[None, asked.UnblockAsked]) -> given.BlockGiven
         raise ProblemError(404, f"there is no block on {call.query.pattern!r}", "GET /api/v1/blocklist lists them")
     shown = _block_given(before)
     async with call.changing("unblock", before.pattern, shown):
-        await ordering.unblock(call.desk, call.query.pattern)
+        await ordering.unblock(call.desk, before)
     return shown
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from urllib.parse import urlsplit, urlunsplit
 
 from nephila.model.errors import UsageError
 from nephila.model.policy import Block
@@ -10,6 +12,12 @@ from nephila.urls import resolve
 
 EXACTLY = "$"
 """At the end of a URL: this one and no other. Where a URL really ends so, write %24."""
+
+_AFTER_HOST = re.compile(r"[/\\?]")
+_NO_NAME = re.compile(r"[/\\?#@:* ]")
+_PORT = re.compile(r"([^:\[\]]+|\[[^\]]*\]):\d*")
+_MORE = "x"
+"""URLs go on behind their beginning: with that in its place, a dot at its end is no segment that leads elsewhere."""
 
 
 class Blocklist:
@@ -54,27 +62,41 @@ class Blocklist:
 
 
 def check_pattern(pattern: str) -> str:
-    """A pattern in the form in which it is kept, spelled as URLs and hosts are; UsageError where it means nothing."""
-    if "://" not in pattern:
-        return _name(pattern)
-    url = resolve(None, pattern.strip())
-    if url is None or not url.startswith(("http://", "https://")):
+    """A pattern in the form in which it is kept; UsageError where it means nothing.
+
+    That is the spelling that URLs and hosts have here: what is written otherwise would be kept and never match.
+    """
+    wanted = pattern.strip()
+    if not wanted.isprintable():
+        raise UsageError(f"{pattern!r} holds control characters", hint="give example.org or https://example.org/x")
+    return _beginning(wanted) if "://" in wanted else _name(wanted)
+
+
+def _beginning(pattern: str) -> str:
+    """How URLs begin. What stands for a user, or behind a number sign, is in none of them."""
+    exactly = EXACTLY if pattern.endswith(EXACTLY) else ""
+    scheme, _, rest = pattern.removesuffix(EXACTLY).partition("#")[0].partition("://")
+    if _AFTER_HOST.search(rest) is None:
+        rest += "/"
+    resolved = None if rest[0] in "/\\?" else resolve(None, f"{scheme}://{rest}{_MORE}")
+    parsed = urlsplit(resolved or "")
+    if parsed.scheme not in {"http", "https"}:
         raise UsageError(f"{pattern!r} is no URL that could be blocked", hint="give http(s)://HOST/PATH or a domain")
-    return url.partition("#")[0]
+    begun = urlunsplit((parsed.scheme, parsed.netloc.rpartition("@")[2], parsed.path, parsed.query, ""))
+    return begun.removesuffix(_MORE) + exactly
 
 
 def _name(pattern: str) -> str:
-    name = pattern.strip().strip(".")
-    if not name or any(mark in name for mark in "/?#@ *"):
-        raise UsageError(f"{pattern!r} is neither a domain nor a URL", hint="give example.org or https://example.org/x")
-    if name.count(":") > 1 and "[" not in name:
+    """A host, and all below it."""
+    name = pattern.strip(".")
+    if name.count(":") > 1 and not name.startswith("["):
         name = f"[{name}]"
-    if ":" in name.rpartition("]")[2]:
+    if _PORT.fullmatch(name):
         raise UsageError(
             f"{pattern!r} has a port, but a host is meant with all of its ports",
             hint="leave it out, or give http(s)://HOST:PORT/PATH",
         )
-    url = resolve(None, f"http://{name}/")
-    if url is None:
-        raise UsageError(f"{pattern!r} is no domain name")
-    return url.removeprefix("http://").removesuffix("/").strip(".")
+    parsed = urlsplit(resolve(None, f"http://{name}/") or "")
+    if not parsed.hostname or _NO_NAME.search(name.rpartition("]")[2]):
+        raise UsageError(f"{pattern!r} is neither a domain nor a URL", hint="give example.org or https://example.org/x")
+    return parsed.netloc.strip(".")

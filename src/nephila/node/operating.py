@@ -107,7 +107,7 @@ class Operator(ABC):
 
     def unblock(self, pattern: str) -> bool:
         """Take a block back; False when there was none."""
-        kept = check_pattern(pattern)
+        kept = pattern if any(block.pattern == pattern for block in self.blocks()) else check_pattern(pattern)
         return self._change(lambda frontier: frontier.unblock(kept))
 
     # Traps

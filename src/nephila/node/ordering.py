@@ -114,10 +114,9 @@ async def set_policy(desk: Desk, domain: str, policy: DomainPolicy | None) -> No
 
 
 async def block_on(desk: Desk, pattern: str) -> Block | None:
-    """The block with exactly that pattern."""
-    kept = check_pattern(pattern)
-    known = await desk.look(lambda view: view.blocks())
-    return next((block for block in known if block.pattern == kept), None)
+    """The block with exactly that pattern, as it is kept or as it was written."""
+    known = {block.pattern: block for block in await desk.look(lambda view: view.blocks())}
+    return known.get(pattern) or known.get(check_pattern(pattern))
 
 
 def block_of(desk: Desk, pattern: str, reason: str) -> Block:
@@ -128,9 +127,9 @@ def block_of(desk: Desk, pattern: str, reason: str) -> Block:
     return Block(kept, told, desk.clock.wall_ms())
 
 
-async def unblock(desk: Desk, pattern: str) -> bool:
+async def unblock(desk: Desk, block: Block) -> bool:
     """Take a block back; False when there was none."""
-    removed = await desk.frontier.unblock(check_pattern(pattern))
+    removed = await desk.frontier.unblock(block.pattern)
     desk.nudge()
     return removed
 

@@ -112,6 +112,13 @@ def test_the_longest_and_the_shortest_delay_may_be_sent_back_as_they_are_shown(
     assert api.ask("PUT", f"{API}/policies/site1.test", again).json() == told.json()
 
 
+def test_a_block_that_was_kept_as_it_was_written_can_be_taken_back(api: InProcess) -> None:
+    """C1, T7: one that an earlier version took, and that could never match."""
+    api.run(api.desk.frontier.block(Block("http://A.test:80/x", "x", 1)))
+    assert api.ask("DELETE", f"{API}/blocklist?pattern={quote('http://A.test:80/x', safe='')}").status == 200
+    assert api.ask("GET", f"{API}/blocklist").json()["total"] == 0
+
+
 @pytest.mark.parametrize("digits", [19, 21, 300, 5000])
 def test_a_number_that_is_too_long_names_nothing(api: InProcess, digits: int) -> None:
     """C1: neither a task nor a takedown, however long it is: not found, and no bug."""
