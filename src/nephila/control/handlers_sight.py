@@ -208,13 +208,19 @@ async def pages(call: Call[None, asked.PagesAsked]) -> given.PagesAnswer:
     if query.url and query.host:
         raise ProblemError(422, "give either url or host")
     if not query.url:
-        rows = await desk.pages(query.host, query.limit)
+        rows = await desk.pages(_host_named(desk, query.host), query.limit)
         return given.PagesAnswer(pages=[_page(row) for row in rows])
     address = desk.identify(query.url)
     if not isinstance(address, Address):
         raise ProblemError(422, f"{query.url!r} is no URL: {address[1]}")
     captures = await desk.captures(address)
     return given.PagesAnswer(pages=[_capture(row, len(captures)) for row in captures[: query.limit]])
+
+
+def _host_named(desk: Desk, text: str) -> str:
+    """A host in the spelling that hosts have; what is none stays as it is, and nothing is found of it."""
+    address = desk.identify(text) if text else None
+    return address.host if isinstance(address, Address) else text
 
 
 def _page(row: PageRow) -> given.PageGiven:
@@ -261,6 +267,7 @@ async def why(call: Call[None, asked.WhyAsked]) -> given.WhyAnswer:
 
 async def traps(call: Call[None, asked.TrapsAsked]) -> given.TrapsAnswer:
     """URLs of endless kinds that are held back."""
+    host = _host_named(call.desk, call.query.host)
     found = [
         given.TrapGiven(
             host=one.host,
@@ -273,7 +280,7 @@ async def traps(call: Call[None, asked.TrapsAsked]) -> given.TrapsAnswer:
             evidence=one.evidence,
             example=one.example,
         )
-        for one in await call.desk.look(lambda view: view.traps(call.query.limit, call.query.host))
+        for one in await call.desk.look(lambda view: view.traps(call.query.limit, host))
     ]
     return given.TrapsAnswer(traps=found, total=(await call.desk.counters()).traps)
 

@@ -137,9 +137,24 @@ def _chosen(entries: Entries, search: str, sort: str, descending: bool, offset: 
     names = entries.names
     places: Sequence[int] = _ordered(entries, sort, descending=descending)
     if search:
-        places = [place for place in places if search in names[place]]
+        fits = _holding(search)
+        places = [place for place in places if fits(names[place])]
     complete = bool(entries.at) and not entries.truncated
     return Listed([names[place] for place in places[offset : offset + limit]], len(places), complete)
+
+
+def _holding(search: str) -> Callable[[str], bool]:
+    """Whether a name holds a text: as it is kept, or as people write it where that is not ASCII."""
+    if search.isascii():
+        return lambda name: search in name
+    return lambda name: "xn--" in name and search in ".".join(map(_written, name.split(".")))
+
+
+def _written(label: str) -> str:
+    try:
+        return label[4:].encode("ascii").decode("punycode") if label.startswith("xn--") else label
+    except UnicodeError:
+        return label
 
 
 def _ordered(entries: Entries, sort: str, *, descending: bool) -> Sequence[int]:

@@ -201,6 +201,8 @@ def test_pages_and_why_tell_of_a_url(api: InProcess, finished: Simulated) -> Non
     assert story["found"]
     assert story["data"]["captures"][0]["storage_key"].replace(":", "#") == page["storage_key"]
     assert api.ask("GET", f"{API}/why?url=").status == 422
+    shouted = api.ask("GET", f"{API}/pages?host={host.upper()}:8080&limit=1000").json()["pages"]
+    assert url in [one["url"] for one in shouted], "in whatever spelling"
     assert api.ask("GET", f"{API}/pages?url={quote(url)}&host={host}").status == 422
 
 

@@ -60,6 +60,24 @@ def test_domains_are_searched_sorted_and_paged(monkeypatch: pytest.MonkeyPatch) 
     asyncio.run(main())
 
 
+def test_a_domain_is_found_by_the_letters_that_people_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C3: names are kept in ASCII, and searched in either spelling; what only looks like one does no harm."""
+    monkeypatch.setattr(roster, "PATIENCE_S", 60.0)
+    names = ["xn--bcher-kva.test", "xn--strae-oqa.test", "xn--\u00fc.test", "xn--99999999.test", "bucher.test"]
+    figures = [_figures(0)._replace(domain=name) for name in names]
+    census = Domains(0)
+    monkeypatch.setattr(census, "domains", lambda _after, _limit: (figures, b""))
+
+    async def main() -> None:
+        one = Roster(census)  # type: ignore[arg-type]
+        assert (await listed(one, search="B\u00dcCH")).names == ["xn--bcher-kva.test"]
+        assert (await listed(one, search="\u00dfe.te")).names == ["xn--strae-oqa.test"]
+        assert (await listed(one, search="xn--b")).names == ["xn--bcher-kva.test"]
+        assert (await listed(one, search="\u00f6")).total == 0
+
+    asyncio.run(main())
+
+
 def test_a_list_is_walked_again_only_when_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
     """C3, O2: never more often than a hundred times as long as a walk takes."""
     monkeypatch.setattr(roster, "PATIENCE_S", 60.0)
