@@ -31,6 +31,7 @@ WRITE_TOKEN, READ_TOKEN = "NEPHILA_API_TOKEN", "NEPHILA_API_READ_TOKEN"
 LEAST_LENGTH = 16
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@/]+)(?::[0-9]{0,5})?")
+_PROXY_HINT = "a proxy in front of the API must pass the Host header on"
 _LOCAL_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
 
@@ -168,7 +169,7 @@ class Gate:
         """Nothing is done for the page of another site."""
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower():
-            raise ProblemError(403, "requests from pages of another site are refused")
+            raise ProblemError(403, "requests from pages of another site are refused", _PROXY_HINT)
         if headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}:
             raise ProblemError(403, "requests from pages of another site are refused")
 

@@ -78,6 +78,14 @@ def test_nothing_is_done_for_a_page_of_another_site(headers: dict[str, str]) -> 
     assert refused(Gate(TOKENS), {"host": "127.0.0.1:8470", **token, **headers}) == 403
 
 
+def test_who_is_behind_a_proxy_that_changes_the_name_is_told_so() -> None:
+    """C2, C3: the dashboard's own changes look like another site's there."""
+    headers = {"host": "127.0.0.1:8470", "origin": "https://crawler.example", "authorization": f"Bearer {WRITER}"}
+    with pytest.raises(ProblemError) as caught:
+        Gate(TOKENS).admit({**headers, "sec-fetch-site": "same-origin"}, Role.WRITE)
+    assert "Host header" in caught.value.hint
+
+
 def test_a_page_of_our_own_may_ask() -> None:
     """C3: the dashboard's own requests."""
     headers = {"host": "127.0.0.1:8470", "origin": "http://127.0.0.1:8470", "sec-fetch-site": "same-origin"}
