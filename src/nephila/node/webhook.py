@@ -17,6 +17,7 @@ import msgspec
 from nephila import VERSION
 from nephila.fetch import AddressGuard
 from nephila.model.errors import UsageError
+from nephila.urls import resolve
 
 TIMEOUT_S = 10.0
 _READ_BYTES = 4096
@@ -26,7 +27,7 @@ class Webhook:
     """Posts JSON to one URL. Blocking: to be called in a thread."""
 
     def __init__(self, url: str, guard: AddressGuard) -> None:
-        parts = urlsplit(url)
+        parts = urlsplit(resolve(None, url) or "")  # as browsers write it: what is not ASCII is encoded
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.password:
             raise UsageError(f"alerts.webhook: {url!r} is no URL to post to", "write it like https://example.org/hook")
         self._parts = parts
@@ -41,7 +42,7 @@ class Webhook:
             if isinstance(address, str):
                 return address
             return self._post(address, msgspec.json.encode(document))
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:  # the last: no name that could be looked up
             return f"{self._host} did not take it: {error}"
 
     def _address(self) -> tuple[int, tuple[str, int]] | str:

@@ -297,3 +297,14 @@ def test_alerts_are_posted_to_an_allowed_address_only(hook: Any) -> None:
     for wrong in ("ftp://a.test/", "http://", "https://user:pass@a.test/"):
         with pytest.raises(UsageError, match="no URL to post to"):
             Webhook(wrong, opened)
+
+
+def test_an_address_for_alerts_may_be_written_as_in_a_browser(hook: Any) -> None:
+    """O2: what is not ASCII is encoded; what is none is refused at the start, a name that nobody can have is told."""
+    opened = AddressGuard(("127.0.0.0/8",))
+    assert Webhook(f"http://127.0.0.1:{hook.server_port}/h\u00f6k?\u00fc= 1", opened).post({}) == ""
+    assert hook.seen == [("/h%C3%B6k?%C3%BC=%201", {})]
+    for wrong in ("http://[/x", "http://a.test:99999/", "http://a.test:x/"):
+        with pytest.raises(UsageError, match="no URL to post to"):
+            Webhook(wrong, opened)
+    assert "did not take it" in Webhook(f"http://{'a' * 70}.test/", opened).post({})
