@@ -208,7 +208,8 @@ async def pages(call: Call[None, asked.PagesAsked]) -> given.PagesAnswer:
     if query.url and query.host:
         raise ProblemError(422, "give either url or host")
     if not query.url:
-        rows = await desk.pages(_host_named(desk, query.host), query.limit)
+        host = _host_named(desk, query.host)
+        rows = [] if host is None else await desk.pages(host, query.limit)
         return given.PagesAnswer(pages=[_page(row) for row in rows])
     address = desk.identify(query.url)
     if not isinstance(address, Address):
@@ -217,10 +218,10 @@ async def pages(call: Call[None, asked.PagesAsked]) -> given.PagesAnswer:
     return given.PagesAnswer(pages=[_capture(row, len(captures)) for row in captures[: query.limit]])
 
 
-def _host_named(desk: Desk, text: str) -> str:
-    """A host in the spelling that hosts have; what is none stays as it is, and nothing is found of it."""
+def _host_named(desk: Desk, text: str) -> str | None:
+    """A host in the spelling that hosts have, empty where none was named; None for what can be no host."""
     address = desk.identify(text) if text else None
-    return address.host if isinstance(address, Address) else text
+    return address.host if isinstance(address, Address) else None if text else ""
 
 
 def _page(row: PageRow) -> given.PageGiven:
@@ -280,7 +281,7 @@ async def traps(call: Call[None, asked.TrapsAsked]) -> given.TrapsAnswer:
             evidence=one.evidence,
             example=one.example,
         )
-        for one in await call.desk.look(lambda view: view.traps(call.query.limit, host))
+        for one in ([] if host is None else await call.desk.look(lambda view: view.traps(call.query.limit, host)))
     ]
     return given.TrapsAnswer(traps=found, total=(await call.desk.counters()).traps)
 

@@ -100,3 +100,26 @@ def test_there_is_something_to_tell(served: InProcess) -> None:
 def test_no_answer_departs_from_the_description(description: Any, method: str, path: str, mode: GenerationMode) -> None:
     """C1, N2: no server error; no status, type or shape that is not described; what does not fit is refused."""
     hold_to_description(description, method, path, mode, EXAMPLES)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *("pages?host=%00", "traps?host=%00", "policies?after=%00", "blocklist?after=%00", "domains?search=%00"),
+        *("domains/site0.test?after=%00", "why?url=%00", "pages?host=%F0%9F%A6%80", "why?url=http://a.test/%2500"),
+    ],
+)
+def test_characters_that_an_engine_does_not_keep_are_no_reason_to_break(served: InProcess, asked: str) -> None:
+    """C1, N2: PostgreSQL takes no NUL; who asks for one is told that there is nothing."""
+    assert served.ask("GET", f"/api/v1/{asked}").status == 200
+
+
+def test_words_that_an_engine_does_not_keep_are_taken(served: InProcess) -> None:
+    """C1, N2: in reasons and in what workers report."""
+    assert served.ask("POST", "/api/v1/blocklist", {"pattern": "odd.test", "reason": "a\0b"}).status == 201
+    assert served.ask("DELETE", "/api/v1/blocklist?pattern=odd.test").status == 200
+    lent = served.ask("POST", "/api/v1/tasks/lease", {"worker_id": "w", "batch_size": 2}).json()["tasks"]
+    found = {"http_status": 200, "content_type": "\0", "storage_path": "x", "worker_id": "\0", "extracted_urls": ["\0"]}
+    assert served.ask("POST", f"/api/v1/tasks/{lent[0]['task_id']}/result", found).status == 200
+    failed = {"error": "a\0b", "worker_id": "\0"}
+    assert served.ask("POST", f"/api/v1/tasks/{lent[1]['task_id']}/fail", failed).status == 200
