@@ -193,3 +193,22 @@ def test_a_fleet_that_is_at_work_is_not_accused_of_what_has_not_arrived(tmp_path
         stays.process.wait()
         found = crawl.audit()
         assert found.is_clean, (found.trail.breaches, found.findings[:3])
+
+
+def test_a_worker_that_ended_well_is_started_again_on_its_directory(tmp_path: Path, engines: Engines) -> None:
+    """K1, N3, W2: all that it wrote has left its disk; what it writes now lies beside that, and the trail is whole."""
+    with ExitStack() as hold:
+        web = web_of(hold, tmp_path, 80, seed=83, hosts=8)
+        fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, DELAY_S))
+        fleet.seed()
+        worker = fleet.start("again", "--set", "limits.max_pages=10")
+        worker.end(60, code=3)
+        worker.more = ()
+        for _ in range(2):
+            assert list((tmp_path / "fleet" / "again" / "events").iterdir()) == []
+            worker.begin()
+            worker.end(90)
+        found = json.loads(fleet.say("audit", "--json"))
+        assert found["clean"], (found["trail"]["breaches"], found["findings"][:3])
+        assert (found["trail"]["ended"], found["trail"]["under_way"]) == (True, 0)
+        assert max(fleet.stored().values()) == 1

@@ -13,6 +13,7 @@ from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
 from nephila.model.terms import Terms
 from nephila.observe import JsonlEventSink
+from nephila.observe.eventfile import number_of
 from nephila.store import Disk, LocalDisk, Trail
 
 from .directory import CrawlDirectory
@@ -49,8 +50,8 @@ def evidence_of(
     """Open the evidence of one process, by its number; closed by `stack`.
 
     In a fleet the time by the shared clock is noted in every event file, beside this machine's own, so that requests of
-    different machines can be put on one line. A worker never goes on in an event file that it finds: it may have been
-    carried away.
+    different machines can be put on one line. A worker never goes on in an event file that it finds, nor under the name
+    of one that its chain knows: it may have been carried away.
     """
 
     def tell(sentence: str) -> None:
@@ -68,9 +69,8 @@ def evidence_of(
     stack.callback(_close_trail, trail, heard, clock)  # the last of all: after the events
     if afar is not None:
         stack.push_async_callback(afar.carry_events)
-    sink = JsonlEventSink(
-        directory.events, settings.observe, clock.wall_ms(), str(number), tell, terms, afresh=afar is not None
-    )
+    after = max(map(number_of, trail.event_files()), default=0) if afar is not None else None
+    sink = JsonlEventSink(directory.events, settings.observe, clock.wall_ms(), str(number), tell, terms, after=after)
     trail.event_marks = sink.marks
     stack.callback(sink.close)
     return Evidence(sink, trail)

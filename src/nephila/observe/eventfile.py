@@ -29,17 +29,24 @@ def event_files(directory: Path) -> list[Path]:
     return [path for _, path in sorted(numbered)]
 
 
+def number_of(name: str) -> int:
+    """The number of an event file; 0 for what is none."""
+    found = _NAME.fullmatch(name)
+    return int(found[1]) if found else 0
+
+
 class EventFile:
     """The file that is being written. Every method may raise OSError, after which it can be called again."""
 
     def __init__(
-        self, directory: Path, max_bytes: int, opening: Callable[[], bytes] = bytes, *, afresh: bool = False
+        self, directory: Path, max_bytes: int, opening: Callable[[], bytes] = bytes, *, after: int | None = None
     ) -> None:
         """`opening` gives the line with which this process begins in a file.
 
-        `afresh`: files that are there are left as they are, because they may lie elsewhere already.
+        `after`: files that are there, and numbers up to this one, are left as they are, because they may lie elsewhere
+        already.
         """
-        self._afresh = afresh
+        self._after = after
         self._opening = opening
         self._begun = False
         self._grown: dict[str, int] = {}
@@ -105,12 +112,9 @@ class EventFile:
 
     def _open_last(self) -> None:
         files = event_files(self._directory)
-        if not files:
-            self._open_next(1)
-            return
-        number = int(_NAME.fullmatch(files[-1].name)[1])  # type: ignore[index] # event_files gave the name
-        if self._afresh:
-            self._open_next(number + 1)
+        number = number_of(files[-1].name) if files else 0
+        if self._after is not None or not files:
+            self._open_next(max(number, self._after or 0) + 1)
             return
         descriptor = os.open(files[-1], os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         try:

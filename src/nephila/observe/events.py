@@ -35,12 +35,12 @@ class JsonlEventSink:
         tell: Callable[[str], None],
         opening: Callable[[], Event] | None = None,
         *,
-        afresh: bool = False,
+        after: int | None = None,
     ) -> None:
         """`started_at` is in UTC milliseconds. `tell` is given one sentence, once, should the disk refuse later.
 
-        `opening` makes the line that stands before the first line of this process in every file. `afresh`: no file of
-        an earlier process is gone on with.
+        `opening` makes the line that stands before the first line of this process in every file. `after`: no file of
+        an earlier process is gone on with, nor is a number up to this one used again; None: the last file is.
         StorageError when there cannot be events in that directory at all.
         """
         self.lost = 0
@@ -56,7 +56,7 @@ class JsonlEventSink:
         self._closed = False
         self._opening = opening
         try:
-            self._file = EventFile(directory, settings.event_max_bytes, self._first_line, afresh=afresh)
+            self._file = EventFile(directory, settings.event_max_bytes, self._first_line, after=after)
             if opening is not None:
                 # At once: since when a process runs is known even if it dies in its first second.
                 self._file.append(b"")

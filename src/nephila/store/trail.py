@@ -108,6 +108,12 @@ class Trail:
             with self._one_seal:
                 self._append_or_refuse(heads=heads)
 
+    def event_files(self) -> list[str]:
+        """Names of the event files that the chains know, wherever they lie by now."""
+        with self._one_seal:
+            known = {*self._sealed, *self._closed}
+        return [file.removeprefix(f"{EVENTS}/") for file in known if file.startswith(f"{EVENTS}/")]
+
     def mark(self) -> tuple[int, int, str]:
         """How many bytes the chain has, the number of its last line, and its hash."""
         with self._one_seal:

@@ -346,3 +346,15 @@ def test_files_that_have_grown_are_told_once(tmp_path: Path) -> None:
     assert len(marks) > 1
     assert sink.marks() == []
     sink.close()
+
+
+def test_a_number_whose_file_has_left_the_directory_is_not_used_again(tmp_path: Path) -> None:
+    """O1, K1: where files are carried away, numbers go on after the last that was used and after all that lie there."""
+    for after, there, wanted in ((0, 0, 1), (7, 0, 8), (7, 9, 10), (7, 3, 8)):
+        directory = tmp_path / f"{after}-{there}"
+        directory.mkdir()
+        if there:
+            (directory / f"events-{there:06d}.jsonl").touch()
+        sink = JsonlEventSink(directory, ObserveSettings(), STARTED_AT, "w1", print, after=after)
+        assert sink.writing[0] == f"events-{wanted:06d}.jsonl"
+        sink.close()
