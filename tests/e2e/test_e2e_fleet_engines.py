@@ -105,6 +105,11 @@ def test_a_fleet_that_has_lost_its_engine_is_rebuilt_onto_a_new_one(
     assert told == ""
     lost.server.ask("FLUSHALL")
     lost.server.ask("FUNCTION", "FLUSH")
+    fleet.say("fleet", "status", code=1)
+    assert fleet.say("block") == "", "whoever comes by finds an empty crawl"
+    first.begin()
+    assert first.process.wait(60) == 1
+    assert "frontier rebuild" in first.told()
     rebuilt = json.loads(fleet.say("frontier", "rebuild", "--work", tmp_path / "work", "--json"))
     assert rebuilt["pages"] >= len(before)
     assert fleet.stored() == before, "the catalogue is there again"

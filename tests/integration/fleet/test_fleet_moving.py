@@ -169,3 +169,99 @@ def test_either_a_directory_or_a_fleet_must_be_named(tmp_path: Path, capsys: pyt
     config = tmp_path / "fleet.toml"
     config.write_text('[fleet]\ncrawl = "none"\nservers = ["redis://127.0.0.1:1"]\n')
     assert run(["frontier", "export", "--config", str(config), "--to", str(tmp_path / "file")]) == 2
+
+
+def scope_on(valkey: ValkeySingle, crawl: str) -> bytes:
+    return b"".join(valkey.server.ask("LRANGE", f"nephila:{{{crawl}}}:fleet:scope", 0, -1))
+
+
+async def opened(valkey: ValkeySingle, crawl: str, config: Path) -> RedisFrontier:
+    """A frontier as a worker opens it; a crawl is made where there is none."""
+    policy = policy_of(load(file=config).settings)
+    return await RedisFrontier.open(
+        servers_of(valkey.names), crawl, policy, worker="w", clock=SystemClock(), options=Opening(shards=3)
+    )
+
+
+def test_whoever_looks_at_a_crawl_that_is_not_there_makes_none(
+    exported: Path, valkey: ValkeySingle, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N7, F9, C4: a name that is misspelled, or a crawl that the engine has lost, is told as that."""
+    config = fleet(tmp_path, valkey, "nowhere")
+    for command in (["fleet", "status"], ["status"], ["dead"], ["dead", "--retry-all"], ["why", "http://a.test/"]):
+        assert run([*command, "--config", str(config)]) == 1
+        told = capsys.readouterr().err
+        assert "there is no crawl called nowhere on the engine" in told
+        assert "frontier rebuild" in told
+    assert valkey.server.ask("KEYS", "nephila:{nowhere*") == []
+    assert run(["frontier", "import", str(exported), "--config", str(config)]) == 0
+    before = valkey.server.ask("HGETALL", "nephila:{nowhere:0}:meta")
+    config.write_text(config.read_text() + "\n[politeness]\ndelay_s = 77\n")
+    assert run(["fleet", "status", "--config", str(config)]) == 0
+    assert valkey.server.ask("HGETALL", "nephila:{nowhere:0}:meta") == before, "whoever looks changes no rule"
+
+
+def test_a_crawl_that_knows_no_url_gives_way_to_an_import_unless_somebody_works_on_it(
+    exported: Path, valkey: ValkeySingle, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N2, N8: whoever came by before (a worker, a dashboard) has made one, and that is no obstacle."""
+    config = fleet(tmp_path, valkey, "empty")
+
+    async def come_by(*, stay: bool) -> None:
+        await (await opened(valkey, "empty", config)).close()
+        client = Valkey(servers_of(valkey.names))
+        await client.start()
+        presence = Presence(client, "empty", "w")
+        await (presence.tell() if stay else presence.leave())
+        await client.close()
+
+    asyncio.run(come_by(stay=True))
+    assert run(["frontier", "import", str(exported), "--config", str(config)]) == 1
+    assert "1 workers are at work on the crawl empty" in capsys.readouterr().err
+    asyncio.run(come_by(stay=False))
+    assert run(["frontier", "import", str(exported), "--config", str(config)]) == 0
+    back = tmp_path / "back.gz"
+    assert run(["frontier", "export", "--config", str(config), "--to", str(back)]) == 0
+    assert check_stream(back)[1].rows == check_stream(exported)[1].rows
+
+
+def test_the_scope_is_that_of_the_import_that_came_to_its_end(
+    exported: Path, valkey: ValkeySingle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N2, S2: one that is refused changes no scope, and what one that was cut off has left of it does not count."""
+    config = fleet(tmp_path, valkey, "scoped")
+    settings = load(file=config).settings
+
+    def dying(_file: Path) -> Iterator[bytes]:
+        yield b"a part of it\n"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nephila.node.fleet.moving._scope_in", dying)
+    with pytest.raises(KeyboardInterrupt):
+        import_fleet(exported, settings, SystemClock())
+    monkeypatch.undo()
+    import_fleet(exported, settings, SystemClock())
+    scope = CrawlDirectory(exported.parent / "site").saved_scope()
+    assert scope_on(valkey, "scoped") == scope
+    valkey.server.ask("DEL", "nephila:{scoped}:fleet:scope")  # as that of a crawl whose scope is everything
+    with pytest.raises(FrontierError, match="there is a crawl called scoped"):
+        import_fleet(exported, settings, SystemClock())
+    assert scope_on(valkey, "scoped") == b""
+
+
+def test_a_worker_whose_engine_was_emptied_is_told_what_to_do(tmp_path: Path) -> None:
+    """N8: not in the words of a function."""
+    with ValkeySingle() as emptied:
+        config = fleet(tmp_path, emptied, "lost")
+
+        async def work() -> None:
+            frontier = await opened(emptied, "lost", config)
+            try:
+                emptied.server.ask("FLUSHALL")
+                with pytest.raises(FrontierError, match="the engine has lost the crawl lost") as told:
+                    await frontier.claim(1, 60)
+                assert "frontier rebuild" in told.value.hint
+            finally:
+                await frontier.close()
+
+        asyncio.run(work())

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from nephila.engines.valkey import Valkey
-from nephila.engines.valkey_wire import Reply, Word
+from nephila.engines.valkey_wire import EngineError, Reply, Word
 from nephila.model.errors import FrontierError
 
 from .asking import Args, patterns_of
@@ -16,6 +16,8 @@ from .clocks import EngineTimeline
 from .library import library
 from .shards import Shards
 
+NO_CRAWL = "NOCRAWL"
+"""What a shard says that was never opened (`lua/shard.lua`)."""
 MOST_ROUNDS = 1000
 """A function asks for patterns as long as it meets new ones; more rounds than this are a fault."""
 
@@ -49,7 +51,15 @@ class Caller:
         def command(again: bool) -> tuple[Any, ...]:
             return ("FCALL", name, 1, key, self.timeline.argument(), *make(again))
 
-        return await self.valkey.call(key, command, replicas)
+        try:
+            return await self.valkey.call(key, command, replicas)
+        except EngineError as error:
+            if NO_CRAWL in str(error):
+                raise FrontierError(
+                    f"the engine has lost the crawl {self.shards.crawl}, or a part of it",
+                    "bring its data back, or build it anew from the archive: `nephila frontier rebuild --config FILE`",
+                ) from error
+            raise
 
     async def with_patterns(
         self,

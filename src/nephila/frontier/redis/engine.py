@@ -71,9 +71,8 @@ class RedisFrontier(Claiming):
             await valkey.start(options.patience_s)
             made = await found_or_made(valkey, crawl, options)
             divided = Shards(crawl, made.shards)
-            anchors = await asyncio.gather(
-                *(_open_shard(valkey, divided, shard, policy, made) for shard in range(made.shards))
-            )
+            opened = () if options.looking else range(made.shards)
+            anchors = await asyncio.gather(*(_open_shard(valkey, divided, shard, policy, made) for shard in opened))
             timeline: EngineTimeline = VirtualTimeline(clock, anchors) if virtual else RemoteTimeline(clock)
             plain = PlainValkey(known, library().text, options.patience_s)
             view = RedisFrontierView(plain, divided, timeline, made.secret, options.chunks)
@@ -89,7 +88,7 @@ class RedisFrontier(Claiming):
         return frontier
 
     async def _begin(self, options: Opening) -> None:
-        if options.visiting:
+        if options.visiting or options.looking:
             await self.look()
             return
         if not options.joining:

@@ -47,6 +47,7 @@ from .calling import Caller
 from .clocks import EngineTimeline, RemoteTimeline, VirtualTimeline
 from .library import library
 from .opening import FORMAT, IMPORTING, ORDINARILY, Opening
+from .presence import ALIVE_S
 from .rules import pack_policy, packed
 from .shards import Shards, check_name, crawl_key, domain_of
 
@@ -65,7 +66,7 @@ async def import_into(
     clock: Clock,
     options: Opening = ORDINARILY,
 ) -> None:
-    """Write a whole frontier under a name that no crawl has; `rows` may begin with `crawl`."""
+    """Write a whole frontier under a name that no crawl has which knows a URL; `rows` may begin with `crawl`."""
     check_name(name)
     valkey = Valkey(servers, library().text)
     try:
@@ -88,15 +89,44 @@ async def import_into(
         await valkey.close()
 
 
-async def _begin(valkey: Valkey, name: str, crawl: CrawlRow, options: Opening) -> None:
-    """Mark the crawl; what another import has left unfinished is removed."""
+async def check_free(servers: ValkeyServers, name: str, options: Opening = ORDINARILY) -> None:
+    """FrontierError where a crawl of that name could not be imported."""
+    valkey = Valkey(servers)
+    try:
+        await valkey.start(options.patience_s)
+        await _refuse_a_crawl(valkey, name)
+    finally:
+        await valkey.close()
+
+
+async def _refuse_a_crawl(valkey: Valkey, name: str) -> None:
+    """Nothing is overwritten: a crawl that knows a URL is refused, and so is one that somebody works on.
+
+    One that knows none was made by whoever came by after the engine had lost it, or before an import; what an import
+    has left unfinished is nobody's.
+    """
     key = crawl_key(name, "crawl")
-    found = await valkey.do(key, "HGET", key, "format")
-    if found not in (None, IMPORTING):
+    found, shards = await valkey.do(key, "HMGET", key, "format", "shards")
+    if found in (None, IMPORTING):
+        return
+    keys = Shards(name, int(shards or 0)).keys
+    if found != FORMAT or any(await asyncio.gather(*(valkey.do(one, "EXISTS", f"{one}:hosts") for one in keys))):
         raise FrontierError(
             f"there is a crawl called {name} on the engine already",
             "choose another fleet.crawl: nothing is overwritten",
         )
+    workers = crawl_key(name, "workers")
+    now = int((await valkey.do(workers, "TIME"))[0])
+    if alive := await valkey.do(workers, "ZRANGEBYSCORE", workers, now - ALIVE_S, "+inf"):
+        raise FrontierError(
+            f"{len(alive)} workers are at work on the crawl {name}", f"stop them, and wait for {ALIVE_S} s"
+        )
+
+
+async def _begin(valkey: Valkey, name: str, crawl: CrawlRow, options: Opening) -> None:
+    """Mark the crawl; what another import has left unfinished is removed."""
+    key = crawl_key(name, "crawl")
+    await _refuse_a_crawl(valkey, name)
     made = {
         "format": IMPORTING,
         "shards": options.shards,

@@ -33,6 +33,8 @@ class Opening:
     """Others look after it as a whole."""
     visiting: bool = False
     """It claims nothing, and is not counted among the workers: somebody who looks, or who brings URLs."""
+    looking: bool = False
+    """Only to see what is there: nothing is made or changed, and there must be a crawl."""
     patience_s: float = 30.0
     """How long an engine is waited for at the start, and by a reader; a verb waits as long as it takes."""
     chunks: ChunkStore | None = None
@@ -59,6 +61,11 @@ async def found_or_made(valkey: Valkey, name: str, options: Opening) -> Crawl:
     if not 1 <= shards <= MOST_SHARDS:
         raise FrontierError(f"a crawl cannot have {shards} shards", hint=f"1 to {MOST_SHARDS}")
     key = crawl_key(name, "crawl")
+    if options.looking and await valkey.do(key, "HGET", key, "format") is None:
+        raise FrontierError(
+            f"there is no crawl called {name} on the engine",
+            hint="`nephila seed` begins one; one that the engine has lost is built anew by `nephila frontier rebuild`",
+        )
     wanted = {
         "format": FORMAT,
         "shards": str(shards).encode(),
@@ -68,7 +75,7 @@ async def found_or_made(valkey: Valkey, name: str, options: Opening) -> Crawl:
         "cycle": b"1",
         "open": b"0",
     }
-    for field, value in wanted.items():
+    for field, value in () if options.looking else wanted.items():
         await valkey.do(key, "HSETNX", key, field, value)
     known = dict(zip(wanted, await valkey.do(key, "HMGET", key, *wanted), strict=True))
     if known["format"] == IMPORTING:
@@ -83,5 +90,6 @@ async def found_or_made(valkey: Valkey, name: str, options: Opening) -> Crawl:
         )
     if known["clock"] != wanted["clock"]:
         raise FrontierError(f"the crawl {name} was made for another clock ({known['clock'].decode()})")
-    await valkey.do(key, "HSET", key, "functions", library().name)  # for workers that are not ours
+    if not options.looking:
+        await valkey.do(key, "HSET", key, "functions", library().name)  # for workers that are not ours
     return Crawl(int(known["shards"]), known["compact"] == b"1", int(known["secret"], 16), virtual, int(known["cycle"]))

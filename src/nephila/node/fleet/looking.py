@@ -155,7 +155,7 @@ class FleetView:
     def _with(self, settings: Settings, act: Callable[[RedisFrontier, SharedState], Awaitable[T]]) -> T:
         async def run() -> T:
             async with AsyncExitStack() as stack:
-                state, frontier = await open_frontier(settings, SystemClock(), "visitor", stack, visiting=True)
+                state, frontier = await open_frontier(settings, SystemClock(), "visitor", stack, looking=True)
                 return await act(frontier, state)
 
         return asyncio.run(run())

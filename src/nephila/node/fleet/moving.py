@@ -14,7 +14,7 @@ from pathlib import Path
 from nephila.engines.valkey_state import ValkeyState
 from nephila.frontier.moving import DomainRow, HostRow, ScopeRow, check_stream, read_stream, write_stream
 from nephila.frontier.redis.exporting import RedisExport
-from nephila.frontier.redis.importing import import_into
+from nephila.frontier.redis.importing import check_free, import_into
 from nephila.frontier.redis.opening import Opening
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import FrontierError
@@ -69,14 +69,15 @@ def import_fleet(file: Path, settings: Settings, clock: Clock) -> Moved:
     check_normal_form(head, settings, f"the crawl {crawl}")
 
     async def put() -> None:
-        # The scope first: whoever claims a URL must find what let it in.
+        await check_free(servers, crawl)
+        # The scope first: whoever claims a URL must find what let it in. What is there is left of an import.
         state = await ValkeyState.open(servers)
         try:
             registry = Registry(state, crawl)
             await agree(registry, settings)
-            if not await registry.scope(0, 1):
-                for lines in _scope_in(file):
-                    await registry.add_to_scope(lines)
+            await registry.clear_scope()
+            for lines in _scope_in(file):
+                await registry.add_to_scope(lines)
         finally:
             await state.close()
         options = Opening(shards=settings.fleet.shards, compact=settings.fleet.compact)

@@ -17,9 +17,8 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from nephila.engines.valkey_state import ValkeyState
 from nephila.frontier.moving import check_stream
-from nephila.frontier.redis.shards import crawl_key
+from nephila.frontier.redis.importing import check_free
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.objects import ObjectStore
 from nephila.model.errors import DatabaseRefusedError, FrontierError
@@ -46,7 +45,7 @@ PIECE_BYTES = 8_000_000
 def rebuild_fleet(settings: Settings, file: Path, folder: Path, clock: Clock) -> Rebuilt:
     """Build the frontier of the crawl that the settings (of `file`) name; `folder` holds the archive meanwhile."""
     crawl = check_fleet(settings)
-    asyncio.run(_refuse_a_frontier(settings, crawl))
+    asyncio.run(check_free(valkey_servers(settings, os.environ), crawl))
     name = settings.catalogue.name or crawl
     directory = CrawlDirectory(folder)
     directory.warc.mkdir(parents=True, exist_ok=True)
@@ -83,20 +82,6 @@ async def _forget_owner(store: ObjectStore, place: ArchivePlace) -> None:
         raise FrontierError(
             f"the mark of the lost crawl in {place} may not be removed with these credentials",
             f"remove the object {key}, and repeat this: nothing is copied twice",
-        )
-
-
-async def _refuse_a_frontier(settings: Settings, crawl: str) -> None:
-    """Nothing is overwritten; what an import has left unfinished does not count."""
-    state = await ValkeyState.open(valkey_servers(settings, os.environ))
-    try:
-        key = crawl_key(crawl, "crawl")
-        found = await state.call("HGET", key, "format")
-    finally:
-        await state.close()
-    if found is not None and b"in part" not in bytes(found):
-        raise FrontierError(
-            f"there is a crawl called {crawl} on the engine", "nothing is overwritten: rebuild is for one that was lost"
         )
 
 

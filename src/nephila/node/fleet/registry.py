@@ -302,6 +302,10 @@ class Registry:
         """What seeds let in, for all workers; before they are admitted."""
         await self._state.call("RPUSH", self._scope, lines)
 
+    async def clear_scope(self) -> None:
+        """Nothing is let in: there is no crawl yet."""
+        await self._state.call("DEL", self._scope)
+
     async def scope(self, start: int, count: int) -> list[bytes]:
         """What was let in, from that entry on."""
         return list(await self._state.call("LRANGE", self._scope, start, start + count - 1))

@@ -41,7 +41,7 @@ def report_on_fleet(configured: Configured) -> CrawlReport:
 
 async def _workers(settings: Settings) -> list[WorkerSeen]:
     async with AsyncExitStack() as stack:
-        state, _ = await open_frontier(settings, SystemClock(), "visitor", stack, visiting=True)
+        state, _ = await open_frontier(settings, SystemClock(), "visitor", stack, looking=True)
         sight = FleetSight(state, settings.fleet.crawl, settings.fleet.silent_s)
         await sight.look()
         return sight.workers()

@@ -120,7 +120,7 @@ def fleet_standing(configured: Configured) -> tuple[Roll, FrontierSnapshot]:
     async def look() -> tuple[Roll, FrontierSnapshot]:
         async with AsyncExitStack() as stack:
             settings = regional(configured.settings)
-            state, frontier = await open_frontier(settings, SystemClock(), "status", stack, visiting=True)
+            state, frontier = await open_frontier(settings, SystemClock(), "status", stack, looking=True)
             roll = await Registry(state, check_fleet(settings)).roll()
             return roll, await frontier.look()
 

@@ -37,11 +37,18 @@ OpenServers = Callable[[Settings, Clock, str, AsyncExitStack, Tell], Awaitable[S
 
 
 async def open_frontier(
-    settings: Settings, clock: Clock, worker: str, stack: AsyncExitStack, *, visiting: bool = False
+    settings: Settings,
+    clock: Clock,
+    worker: str,
+    stack: AsyncExitStack,
+    *,
+    visiting: bool = False,
+    looking: bool = False,
 ) -> tuple[ValkeyState, RedisFrontier]:
     """What workers share, and the frontier, for a worker of this id; closed by `stack`.
 
-    `visiting`: for somebody who looks, or who brings URLs, and does not work.
+    `visiting`: for somebody who brings URLs or orders, and does not work. `looking`: for somebody who looks at a crawl
+    that is there.
     """
     where = valkey_servers(settings, os.environ)
     state = await ValkeyState.open(where)
@@ -60,6 +67,7 @@ async def open_frontier(
             replicas=settings.fleet.wait_replicas,
             joining=True,
             visiting=visiting,
+            looking=looking,
             chunks=chunks,
         ),
     )

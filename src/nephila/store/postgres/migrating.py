@@ -117,6 +117,8 @@ async def _claim(session: Session, schema: str, identity: str) -> None:
     elif known != identity:
         if await session.value("SELECT EXISTS (SELECT 1 FROM segments) OR EXISTS (SELECT 1 FROM errors)"):
             raise DatabaseRefusedError(
-                f"the schema {schema} holds the catalogue of another crawl", hint="choose another catalogue.name"
+                f"the schema {schema} holds the catalogue of another crawl",
+                hint="choose another catalogue.name; a crawl whose frontier was lost is built anew by"
+                " `nephila frontier rebuild`",
             )
         await session.rows("UPDATE crawl SET identity = $1", identity)
