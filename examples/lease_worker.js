@@ -23,8 +23,7 @@ function parse(at) { // RESP: the value at a place, and where the next one begin
 }
 link.on('data', (more) => {
   data += more;
-  for (let found; data && (found = parse(0));) {
-    data = data.slice(found[1]);
+  for (let found; data && (found = parse(0)); data = data.slice(found[1])) {
     waiting.shift()[found[0] instanceof Error ? 1 : 0](found[0]);
   }
 });
@@ -34,23 +33,25 @@ function ask(...words) {
 }
 
 async function main() {
-  const holder = `js-${process.pid}`, out = fs.openSync('bodies', 'w');
+  const holder = `js-${process.pid}`, out = fs.openSync('bodies', 'w'), longest = 30000;
   const [shards, library] = await ask('HMGET', `nephila:{${crawl}}:crawl`, 'shards', 'functions');
   const call = (shard, name, ...args) => ask('FCALL', `${library}_${name}`, 1, `nephila:{${crawl}:${shard}}`, '', ...args);
   for (let shard = 0, pages = 0, idle = 0, offset = 0; pages < wanted && idle < 50 * shards; shard = (shard + 1) % shards) {
     const answer = await call(shard, 'claim', 1, 60000, holder, random(), 0, holder, '{"quota":1}'), lease = answer[3][0];
     if (!lease) { idle++; await pause(20); continue; }
-    const task = lease[15][0], url = task[2];
-    const release = { wait_ms: lease[5], delay_ms: lease[5], crawl_delay_ms: lease[6], elapsed_ms: 0 };
+    const task = lease[15][0], url = task[2], until = lease[3] - answer[1], since = Date.now();
+    const rest = Math.max(lease[5], lease[6], lease[7], until); // its delay, Crawl-delay, the policy's
+    const release = { wait_ms: rest, delay_ms: lease[5], crawl_delay_ms: lease[6], elapsed_ms: 0 };
     const settle = (settlements, ...more) =>
       call(shard, 'settle', lease[0], lease[1], random(), 0, JSON.stringify({ settlements, release }), ...more);
-    const rules = task[0] === 'p' ? await call(shard, 'rules', new URL(url).origin) : [];
-    if (task[0] === 'r' || (rules.length && rules[0] !== 'allow_all')) { // it reads no robots.txt: left to others
+    const rules = task[0] === 'r' ? [] : await call(shard, 'rules', new URL(url).origin);
+    await pause(Math.max(0, until)); // the host may not be asked before
+    const late = Date.now() - since > lease[4] - answer[1] - longest; // the lease could end before the answer has come
+    if (late || task[0] === 'r' || (rules.length && rules[0] !== 'allow_all')) { // it reads no robots.txt: left to others
       await settle([]); idle++; continue;
     }
-    await pause(Math.max(0, lease[3] - answer[1])); // the host may not be asked before
-    const response = await fetch(url, { redirect: 'manual' }), body = Buffer.from(await response.arrayBuffer());
-    fs.writeSync(out, body); fs.fsyncSync(out);
+    const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(longest) });
+    const body = Buffer.from(await response.arrayBuffer()); fs.writeSync(out, body); fs.fsyncSync(out);
     const outcome = { kind: 'done', status: response.status, segment: holder, offset, finish: offset += body.length };
     const page = { ...outcome, changed: true, page: response.status === 200 };
     const digest = crypto.createHash('sha256').update(body).digest('latin1');

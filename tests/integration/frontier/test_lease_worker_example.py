@@ -15,7 +15,8 @@ from valkey_servers import ValkeySingle
 
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
-from nephila.model.task import Candidate
+from nephila.model.outcome import OriginRules, Pace, Release, RulesKind, RulesLearned, Settlement
+from nephila.model.task import Candidate, RobotsTask
 from nephila.node.clock import SystemClock
 from nephila.testing.contracts.frontier import addresses
 from nephila.testing.contracts.frontier_policy import Options
@@ -82,6 +83,54 @@ def test_a_worker_in_javascript_leases_fetches_and_settles(tmp_path: Path) -> No
         site.shutdown()
         site.server_close()
         thread.join()
+
+
+def test_a_worker_in_javascript_obeys_robots_txt_and_rests(tmp_path: Path) -> None:
+    """N2, P1, P2: it asks for no page of an origin whose rules it cannot read, whether it was ever asked for or not."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("no node on this machine")
+    sites = [ThreadingHTTPServer((f"127.0.0.{number}", 0), Site) for number in (1, 2)]
+    threads = [threading.Thread(target=site.serve_forever) for site in sites]
+    for thread in threads:
+        thread.start()
+    urls = [f"http://127.0.0.{number}:{site.server_port}/page" for number, site in enumerate(sites, 1)]
+    free, ruled = (url.removesuffix("/page") for url in urls)
+
+    async def run(server: str) -> None:
+        policy = policy_for(Options(), robots=True)
+        frontier = await RedisFrontier.open(
+            [server], "ruled", policy, worker="ours", clock=SystemClock(), options=Opening(shards=1)
+        )
+        await frontier.admit([Candidate(address, 0) for address in addresses(*urls)])
+        now = (await frontier.look()).now
+        for lease in await frontier.claim(2, 60):
+            task = lease.tasks[0]
+            assert isinstance(task, RobotsTask)
+            kind = RulesKind.RULES if task.origin == ruled else RulesKind.ALLOW_ALL
+            body = b"User-agent: *\nDisallow: /page\n" if task.origin == ruled else b""
+            learned = RulesLearned(OriginRules(task.origin, kind, body, now, now + 3_600_000))
+            await frontier.settle(lease.token, [Settlement(task, learned)], Release(0, Pace(50, 700)))
+        command = [node, str(EXAMPLE), server, "ruled", "2"]
+        worker = await asyncio.to_thread(
+            subprocess.run, command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert worker.returncode == 0, worker.stderr
+        assert worker.stdout.split() == ["settled", f"{free}/page", "200"]
+        for name in ("127.0.0.1", "127.0.0.2"):
+            story = frontier.view.host(name)
+            assert story is not None
+            assert story.free_at - story.released_at >= 700, "a Crawl-delay binds, also where a lease is given back"
+        await frontier.close()
+
+    try:
+        with ValkeySingle() as valkey:
+            asyncio.run(run(valkey.server.name))
+    finally:
+        for site, thread in zip(sites, threads, strict=True):
+            site.shutdown()
+            site.server_close()
+            thread.join()
 
 
 def test_the_example_is_short() -> None:
