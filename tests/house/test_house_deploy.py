@@ -94,6 +94,34 @@ def test_workers_are_stateless_and_bounded() -> None:
     )
 
 
+def test_a_spool_is_full_before_its_volume_is() -> None:
+    """N3, W2: fetching waits then; a volume that is over its limit is taken away, with what was not uploaded."""
+    (worker,) = documents(FOLDER / "kubernetes" / "worker.yaml")
+    volume = next(one for one in pod_of(worker)["volumes"] if one["name"] == "spool")["emptyDir"]["sizeLimit"]
+    settings = load(stored=documents(FOLDER / "kubernetes" / "settings.yaml")[0]["data"]["fleet.toml"]).settings
+    assert volume.endswith("Gi")
+    assert settings.spool.max_bytes <= 0.8 * int(volume.removesuffix("Gi")) * 2**30, "what is leased still arrives"
+
+
+def test_the_image_has_the_extension() -> None:
+    """N3: it is compiled where the image is built, into where the package is."""
+    text = (FOLDER / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    (package,) = re.findall(r"cp -r src/nephila (\S+?)/? ", text)
+    assert re.findall(r"python tools/native\.py (\S+)", text) == [package]
+    assert text.index("COPY . .") < text.index("tools/native.py") < text.index("COPY --from=build")
+    assert (ROOT / "tools" / "native.py").is_file()
+
+
+def test_a_fleet_in_containers_can_be_started_a_second_time() -> None:
+    """N3: the bucket is made where it is not there; making it again would fail, and all would wait for it for ever."""
+    bucket = documents(FOLDER / "compose.yaml")[0]["services"]["bucket"]
+    assert bucket["entrypoint"] == ["/bin/sh", "-c"]
+    (command,) = bucket["command"]
+    looks, makes = command.split("||")
+    assert "head-bucket --bucket crawls" in looks
+    assert "mb s3://crawls" in makes
+
+
 def test_no_secret_stands_in_a_file() -> None:
     """N2: they come from the environment or from a Secret."""
     for path in (*FOLDER.glob("*"), *MANIFESTS):
