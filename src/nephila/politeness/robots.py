@@ -29,7 +29,7 @@ _SIGNALS = frozenset({"content-signal", "content-signals", "content-usage", "dis
 
 _SPACE = b" \t\v\f\r\n\0"
 _TWO_WORDS = re.compile(rb"^(\S+)[ \t]+(\S+)$")
-_NUMBER = re.compile(r"\d{1,12}(?:\.\d{0,12})?|\.\d{1,12}", re.ASCII)
+_NUMBER = re.compile(r"\d{1,12}(?:[.,]\d{0,12})?|[.,]\d{1,12}", re.ASCII)
 _PRODUCT_TOKEN = re.compile(r"[a-z_-]+")
 _WORD_END = re.compile(r"[\s/]")
 _SHORTEST_LINE = len("allow:")
@@ -165,6 +165,6 @@ def _agent_names(value: str) -> frozenset[str]:
 
 
 def _seconds(value: str) -> float | None:
-    """A delay that makes sense: a number from the beginning of the value (``10 # seconds``, ``2.5s``)."""
+    """A delay that makes sense: a number from the beginning of the value (``10 # seconds``, ``2.5s``, ``2,5``)."""
     number = _NUMBER.match(value)
-    return float(number[0]) if number else None
+    return float(number[0].replace(",", ".")) if number else None

@@ -48,6 +48,7 @@ def test_it_tells_the_line_and_the_delay() -> None:
     assert found is not None
     assert found.line == 4
     assert reading.crawl_delay_ms == 2500
+    assert read_robots(b"User-agent: *\nCrawl-delay: 1,5\n", "Nephila").crawl_delay_ms == 1500
     assert read_robots(RULES, "stranger").forbids("/x") is not None
     assert read_robots(b"", "Nephila").forbids("/x") is None
 

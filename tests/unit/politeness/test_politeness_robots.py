@@ -130,6 +130,8 @@ def test_a_byte_order_mark_hides_no_line(encoding: str) -> None:
         (".5", 0.5),
         ("10 seconds", 10.0),
         ("2.5s", 2.5),
+        ("2,5", 2.5),
+        ("10, for all", 10.0),
         ("x", None),
         ("-1", None),
         ("", None),

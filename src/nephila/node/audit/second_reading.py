@@ -20,7 +20,7 @@ _OTHER_KEYS = frozenset({"disallowaitraining", "allowaitraining"})
 """Keys that begin like one of ours and mean something else."""
 
 _SPACE = " \t\v\f\r\n\0"
-_DELAY = re.compile(r"(\d{1,12}(\.\d{0,12})?|\.\d{1,12})", re.ASCII)
+_DELAY = re.compile(r"(\d{1,12}([.,]\d{0,12})?|[.,]\d{1,12})", re.ASCII)
 _NAME = re.compile(r"[a-z_-]+")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -101,7 +101,7 @@ def _read_for(lines: list[tuple[int, str, str]], wanted: str) -> Reading | None:
             found = found or member
         elif key == "delay":
             if member and (match := _DELAY.match(value)):
-                delays.append(float(match[0]))
+                delays.append(float(match[0].replace(",", ".")))
         else:
             ruled = True
             if member and value:
