@@ -85,6 +85,13 @@ class Awaited(KeepsOut):
         return super().filter_links(page, links)
 
 
+class Misfit(Awaited):
+    """The same with a method that takes something else than it is given."""
+
+    async def filter_links(self, page: Glimpse) -> list[bool | str]:  # type: ignore[override]
+        return await super().filter_links(page, [])
+
+
 class Favours:
     """A scorer that favours a word."""
 

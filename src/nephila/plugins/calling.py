@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from .answers import Plain, plain
@@ -99,16 +99,16 @@ class AwaitedCaller:
 
     async def call(self, point: Point, arguments: tuple[Any, ...], asked: int) -> Plain:
         """Await it."""
-        if not is_awaited(self._plugin, point):
-            try:
-                answer: object = getattr(self._plugin, point)(*arguments)
-            except (Exception, SystemExit) as error:
-                raise RaisedError(complaint(error)) from error
-            return plain(point, answer, asked)
-        return plain(point, await self._awaited(getattr(self._plugin, point)(*arguments)), asked)
+        try:
+            answer: object = getattr(self._plugin, point)(*arguments)
+        except (Exception, SystemExit) as error:
+            raise RaisedError(complaint(error)) from error
+        if isinstance(answer, Awaitable) and is_awaited(self._plugin, point):
+            answer = await self._awaited(answer)
+        return plain(point, answer, asked)
 
-    async def _awaited(self, doing: Coroutine[Any, Any, object]) -> object:
-        task = asyncio.ensure_future(doing)
+    async def _awaited(self, doing: Awaitable[object]) -> object:
+        task = asyncio.ensure_future(_contained(doing))
         try:
             await asyncio.wait({task}, timeout=self._deadline_s)
         finally:
@@ -118,8 +118,6 @@ class AwaitedCaller:
                 task.add_done_callback(self._forget)
         if not task.done() or task.cancelled():
             raise OverranError(f"no answer within {self._deadline_s:g} s")
-        if (error := task.exception()) is not None:
-            raise RaisedError(complaint(error)) from error
         return task.result()
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
@@ -141,3 +139,11 @@ class AwaitedCaller:
             raise RaisedError(complaint(error)) from error
         if asyncio.iscoroutine(closing):
             await self._awaited(closing)
+
+
+async def _contained(doing: Awaitable[object]) -> object:
+    """Await it. What it raises is told here: a task that ends with `SystemExit` would take its loop with it."""
+    try:
+        return await doing
+    except (Exception, SystemExit) as error:
+        raise RaisedError(complaint(error)) from error

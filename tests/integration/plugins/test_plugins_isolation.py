@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from sample_plugins import Awaited, Counts, Favours, Hook, KeepsOut, Lines, Quick, Unloadable
+from sample_plugins import Awaited, Counts, Favours, Hook, KeepsOut, Lines, Misfit, Quick, Unloadable
 from simulation import Recorder
 
 from nephila.model.errors import UsageError
@@ -89,6 +89,8 @@ def test_a_filter_keeps_out_what_it_names_wherever_it_lives(kind: type[KeepsOut]
         (Quick, "exit", "failed: SystemExit: 3"),
         (Quick, "nonsense", "failed: 1 answers for 3 links"),
         (Awaited, "raise", "failed: ValueError: no idea at all"),
+        (Awaited, "exit", "failed: SystemExit: 3"),
+        (Misfit, "signature", "failed: TypeError: Misfit.filter_links() takes 2 positional arguments but 3 were given"),
         (Awaited, "hang", "overran: no answer within 0.5 s"),
         (Awaited, "stubborn", "overran: no answer within 0.5 s"),
         (Awaited, "nonsense", "failed: 1 answers for 3 links"),
