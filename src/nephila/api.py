@@ -14,13 +14,17 @@ page crosses a pipe. Several processes are the command's affair.
 from __future__ import annotations
 
 import asyncio
+import difflib
+import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
-from nephila.config import Configured, Given, declarations, given_by_flag, load, read_stored
+from nephila.config import Configured, Declared, Given, declarations, given_by_flag, load, read_stored
+from nephila.config.values import expected
 from nephila.interfaces.events import EventSink
 from nephila.model.errors import UsageError
 from nephila.model.page import Link
@@ -29,11 +33,12 @@ from nephila.node.clock import SystemClock
 from nephila.node.crawl import Crawl
 from nephila.node.ground import Ground
 from nephila.node.opening import opened
+from nephila.node.sowing import check_sown
 from nephila.parse import decide_charset, decode
 from nephila.pipeline import CrawledPage
 from nephila.plugins.child import refuse_while_preparing
 from nephila.plugins.points import Point, points_of
-from nephila.seeds import ArgumentSeeds, SeedSource
+from nephila.seeds import ArgumentSeeds, Seed, SeedSource
 
 PAGES_AHEAD = 64
 """Pages that may wait for their reader before the crawl waits for him."""
@@ -174,7 +179,10 @@ class PageStream:
                     self._crawl.pause()
                 if self._stopped:
                     self._crawl.stop()
-                return await self._crawl.run(self._seeds, new_cycle=self._new_cycle)
+                summary = await self._crawl.run(self._seeds, new_cycle=self._new_cycle)
+                if self._crawl.is_untouched:
+                    check_sown(self._crawl.seed_report, summary, given=bool(self._seeds))
+                return summary
         finally:
             if not self._pages.full():  # whoever waits for a page is told; nobody waits while the queue is full
                 self._pages.put_nowait(None)
@@ -195,12 +203,13 @@ def crawl(
     `options` are the flags of `nephila crawl` with underscores (``max_pages=100``, ``delay=0.5``, ``scope="host"``) or
     settings as ``group__name`` (``fetch__timeout_s=5``). Without `out` the crawl lives in a new temporary directory.
     `plugins` are objects as `nephila.interfaces.plugins` describes them, beside those that a setting switches on.
-    Raises `UsageError` for an option that does not exist or does not fit, and for what is no plugin.
+    A list may be given as one (``exclude=["/a/", "/b/"]``); a text is one item of it, as with a flag given once.
+    Raises `UsageError` for an option that does not exist or does not fit, and for what is no seed or no plugin.
     """
     refuse_while_preparing()
     supplies = any(Point.SEEDS in points_of(plugin) for plugin in plugins)
     texts = [seed for seed in seeds if isinstance(seed, str)]
-    sources: list[SeedSource] = [seed for seed in seeds if not isinstance(seed, str)]
+    sources: list[SeedSource] = [_source(seed) for seed in seeds if not isinstance(seed, str)]
     if texts:
         sources.insert(0, ArgumentSeeds(texts))
     directory = Path(tempfile.mkdtemp(prefix="nephila-")) / "crawl" if out is None else Path(out)
@@ -217,18 +226,69 @@ def crawl(
     return PageStream(sources, directory, configured, listeners, grounded, new_cycle=new_cycle)
 
 
+class _Source:
+    """Something that yields seeds; that it does is looked at, since texts alone are easily taken for seeds."""
+
+    def __init__(self, given: Iterable[object]) -> None:
+        self._given = given
+
+    def __iter__(self) -> Iterator[Seed]:
+        for one in self._given:
+            if not hasattr(one, "text"):
+                raise _no_seed(one, f"{type(self._given).__name__} gives {type(one).__name__}")
+            yield cast("Seed", one)
+
+
+def _source(given: object) -> SeedSource:
+    """What was given as seeds beside texts."""
+    if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray | Mapping):
+        raise _no_seed(given, f"{type(given).__name__} is neither")
+    if isinstance(given, list | tuple | set | frozenset):
+        list(_Source(given))  # told at once
+    return _Source(given)
+
+
+def _no_seed(given: object, what: str) -> UsageError:
+    return UsageError(
+        f"a seed is a URL or a domain as text, or a source that gives `nephila.seeds.Seed`s; {what}",
+        hint="give several texts as nephila.crawl(*urls)"
+        if isinstance(given, str)
+        else "as in nephila.crawl('https://example.org')",
+    )
+
+
 def _given(name: str, value: object) -> Given:
     """An option as a setting."""
     by_flag = {one.flag.replace("-", "_"): one for one in declarations().values() if one.flag}
     by_key = {key.replace(".", "__"): one for key, one in declarations().items()}
     declared = by_flag.get(name) or by_key.get(name)
     if declared is None:
-        raise UsageError(f"there is no option {name!r}", hint="see docs/settings.md for all of them")
+        near = difflib.get_close_matches(name, [*by_flag, *by_key], 1)
+        hint = f"did you mean {near[0]}?" if near else "see docs/settings.md for all of them"
+        raise UsageError(f"there is no option {name!r}", hint=hint)
     match value:
-        case bool() | list() | tuple():
+        case bool() if declared.type is bool:
             return given_by_flag(declared, name, value)
+        case list() | tuple() | set() | frozenset() if declared.many:
+            return given_by_flag(declared, name, [_written(declared, name, item) for item in value])
         case _:
-            return given_by_flag(declared, name, str(value))
+            text = _written(declared, name, value)
+            return given_by_flag(declared, name, [text] if declared.many and declared.type is str else text)
+
+
+def _written(declared: Declared, name: str, value: object) -> str:
+    """A single value as it would be written on the command line."""
+    match value:
+        case bool():
+            pass  # it is a number to Python, and none to people
+        case str() | Real():
+            return str(value)
+        case os.PathLike() if declared.type is str:
+            return os.fsdecode(value)
+    raise UsageError(
+        f"{name} cannot be {value!r:.60}, which is of the type {type(value).__name__}",
+        hint=f"it is: {declared.help}; expected {expected(declared)}",
+    )
 
 
 def _page(crawled: CrawledPage) -> FetchedPage:

@@ -27,6 +27,7 @@ from .machinery import Machinery
 from .memory import check_memory_limits, threads
 from .opening import opened
 from .processes import process_count, supervised
+from .sowing import check_sown
 from .watching import Overhearing, Watch
 
 
@@ -143,9 +144,8 @@ async def _crawl(
                 viewing.cancel()
                 with suppress(asyncio.CancelledError):
                     await viewing
-        report = crawl.seed_report
-        if report is not None and report.refused and crawl.is_untouched:
-            raise _no_usable_seed(report.sentence(), [f"{one.text}: {one.detail}" for one in report.examples])
+        if crawl.is_untouched:
+            check_sown(crawl.seed_report, summary, given=bool(seeds))
         return summary
 
 
@@ -162,10 +162,6 @@ def _broke(crawl: Running, task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         name = task.get_name()
         crawl.fail(error if isinstance(error, NephilaError) else NephilaError(f"the task {name} broke: {error!r}"))
-
-
-def _no_usable_seed(sentence: str, examples: Sequence[str]) -> UsageError:
-    return UsageError(f"no seed can be crawled: {sentence}", hint="; ".join(examples[:3]))
 
 
 def _end_at_once(number: int, _frame: object = None) -> None:

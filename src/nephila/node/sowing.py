@@ -9,9 +9,11 @@ from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.scope import Scope
 from nephila.interfaces.frontier import Admission, Frontier
 from nephila.interfaces.listings import Listings
+from nephila.model.errors import UsageError
 from nephila.model.exchange import FailureKind
 from nephila.model.listing import ListNote
 from nephila.model.policy import Block
+from nephila.model.summary import CrawlSummary, StoppedBy
 from nephila.model.task import Candidate
 from nephila.seeds import (
     CONNECTION_LEVEL,
@@ -39,6 +41,23 @@ class Sown:
     added: int
     known: int
     refused: tuple[SeedRefused, ...]
+
+
+def check_sown(report: SeedReport | None, summary: CrawlSummary, *, given: bool) -> None:
+    """Raise `UsageError` for seeds that could not begin a crawl to which nothing was ever admitted.
+
+    `given`: somebody has named seeds. A crawl that was ended before there were any is as it should be.
+    """
+    if report is None:
+        return
+    if report.refused:
+        examples = [f"{one.text}: {one.detail}" for one in report.examples[:3]]
+        raise UsageError(f"no seed can be crawled: {report.sentence()}", hint="; ".join(examples))
+    if given and summary.stopped_by is StoppedBy.DONE:
+        raise UsageError(
+            "no seed can be crawled: there is none in what was named as their source",
+            hint="one URL or domain a line is expected, or a sitemap, feed, outline or CSV file that names some",
+        )
 
 
 class Refusals:

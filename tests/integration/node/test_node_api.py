@@ -17,6 +17,7 @@ from nephila.model.events import EventKind
 from nephila.model.summary import StoppedBy
 from nephila.node.directory import CrawlDirectory
 from nephila.node.ground import Ground
+from nephila.seeds import ArgumentSeeds, Seed
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
 from nephila.testing.web import Auditor, SimulatedNetwork, SimulatedWeb, WebSpec
@@ -34,7 +35,7 @@ class Library:
         self.auditor = Auditor(WEB)
         self.recorder = Recorder()
 
-    def crawl(self, *seeds: str, **options: Any) -> PageStream:
+    def crawl(self, *seeds: Any, **options: Any) -> PageStream:
         options = {"scope": "all", "allow_address": ["127.0.0.0/8"], "frontier__sync": False, **options}
         return nephila.crawl(
             *seeds, out=self.out, ground=self.ground, listeners=[self.recorder], frontier__map_bytes=1 << 28, **options
@@ -241,6 +242,14 @@ def test_a_crawl_is_iterated_over_once(library: Library) -> None:
         ({"scope": "galaxy"}, "galaxy"),
         ({"fetch__timeout": 3}, "fetch__timeout"),
         ({"delay": "soon"}, "delay"),
+        ({"max_pages": True}, "max_pages cannot be True"),
+        ({"max_pages": [1, 2]}, "max_pages cannot be"),
+        ({"user_agent": None}, "user_agent cannot be None"),
+        ({"user_agent": b"Bot"}, "user_agent cannot be b'Bot'"),
+        ({"user_agent": False}, "user_agent cannot be False"),
+        ({"exclude": {"/a/": 1}}, "exclude cannot be"),
+        ({"exclude": iter(["/a/"])}, "exclude cannot be"),
+        ({"exclude": ["/a/", None]}, "exclude cannot be None"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
@@ -248,6 +257,66 @@ def test_an_option_that_does_not_fit_is_told_at_once(library: Library, options: 
     """E2: before anything is made on the disk."""
     with pytest.raises(UsageError, match=told):
         library.crawl(*WEB.seeds(), **options)
+    assert not library.out.exists()
+
+
+def test_an_option_that_does_not_exist_is_answered_with_the_nearest(library: Library) -> None:
+    """E2: as the command answers a slip of the pen."""
+    with pytest.raises(UsageError) as told:
+        library.crawl(*WEB.seeds(), max_page=3)
+    assert told.value.hint == "did you mean max_pages?"
+
+
+@pytest.mark.parametrize(
+    ("value", "patterns"),
+    [(r"/\d{1,3}/", (r"/\d{1,3}/",)), (["/a,b/", "/c/"], ("/a,b/", "/c/")), ((), ())],
+)
+def test_a_text_is_one_item_of_a_list(library: Library, value: object, patterns: tuple[str, ...]) -> None:
+    """E2, S2: a pattern with a comma in it is one pattern, as it is with the flag."""
+    assert library.crawl(*WEB.seeds(), exclude=value)._configured.settings.scope.exclude == patterns
+
+
+@pytest.mark.parametrize("seed", [list(WEB.seeds()), None, 5, b"http://a.test/", Path("list"), {"a.test": 1}], ids=str)
+def test_what_is_no_seed_is_told_at_once(library: Library, seed: Any) -> None:
+    """E2, S1: a list of texts too, with how to give several."""
+    with pytest.raises(UsageError, match="a seed is a URL or a domain as text") as told:
+        library.crawl(seed)
+    assert ("nephila.crawl(*urls)" in told.value.hint) is isinstance(seed, list)
+    assert not library.out.exists()
+
+
+def test_a_source_that_gives_texts_is_told(library: Library) -> None:
+    """E2, S1: an open file is one."""
+
+    async def main() -> None:
+        with pytest.raises(UsageError, match="gives str"):
+            await library.crawl(iter(WEB.seeds())).run()
+
+    library.run(main)
+    assert not library.out.exists()
+
+
+def test_a_source_of_seeds_is_read(library: Library) -> None:
+    """E2, S1: a list of them is one."""
+    seeds = [Seed(url, "mine") for url in WEB.seeds()]
+
+    async def main() -> None:
+        assert (await library.crawl(seeds, max_pages=3).run()).pages == 3
+
+    library.run(main)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "told"), [(["http://[a", "ftp://b.test/"], "2 refused"), ([ArgumentSeeds(())], "none")]
+)
+def test_seeds_that_begin_nothing_are_told(library: Library, seeds: list[Any], told: str) -> None:
+    """E2, S1: as the command tells it, and nothing is left behind."""
+
+    async def main() -> None:
+        with pytest.raises(UsageError, match=f"no seed can be crawled: .*{told}"):
+            await library.crawl(*seeds).run()
+
+    library.run(main)
     assert not library.out.exists()
 
 
