@@ -174,8 +174,9 @@ class Narrator:
         self._events.emit(event)
 
     def _tell_duplicates(self, lease: Lease, task: PageTask, judged: Judgement) -> None:
-        if judged.original is not None and not judged.not_modified:
-            self._tell(EventKind.DUPLICATE, lease, task, detail=judged.original.url)
+        original = judged.original
+        if original is not None and not judged.not_modified and original.url != task.url:  # else it has not changed
+            self._tell(EventKind.DUPLICATE, lease, task, detail=original.url)
         if judged.near is not None:
             counts = (("distance", judged.near.distance),)
             self._tell(EventKind.DUPLICATE, lease, task, reason=NEAR, detail=judged.near.url, counts=counts)

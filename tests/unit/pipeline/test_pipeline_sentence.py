@@ -120,6 +120,24 @@ def test_the_last_captures_validators_are_asked_with(worker: Worker) -> None:
     assert not worker.ledger.rows[1].changed
 
 
+def test_a_page_that_is_what_it_was_is_no_duplicate(worker: Worker) -> None:
+    """O1, O2, D2: visited again without validators it is a revisit of itself; no share of duplicates grows by it."""
+    worker.script(answer(HOME, 200, linking()), answer(HOME, 200, linking()))
+
+    async def main() -> None:
+        await worker.crawl(HOME)
+        await worker.frontier.confirm(SEGMENT, 1000)
+        await worker.frontier.begin_cycle()
+        await worker.crawl()
+
+    worker.run(main)
+    first, second = worker.archive.captures
+    assert second.revisit_of is not None
+    assert second.revisit_of.url == first.fetched.url
+    assert not worker.ledger.rows[1].changed
+    assert "duplicate" not in kinds(worker)
+
+
 def test_redirects_go_through_the_queue(worker: Worker) -> None:
     """H2, T6: none is followed inline; a spelling, then another page, then a loop."""
     urls = [HOME, "https://a.test/x", "https://a.test/x/"]
