@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import time
 from collections import Counter
@@ -42,6 +43,16 @@ def fetches(out: Path) -> Counter[str]:
     return counts
 
 
+def listed(out: Path) -> dict[str, int]:
+    """How many answers the catalogue lists under each process; every one lies in a file of that process."""
+    connection = sqlite3.connect(f"file:{out}/catalogue.sqlite?mode=ro", uri=True)
+    query = "SELECT c.worker, s.name FROM captures c JOIN segments s ON s.id = c.segment WHERE c.robots = 0"
+    found = connection.execute(query).fetchall()
+    connection.close()
+    assert all(f"-w{worker}." in name for worker, name in found)
+    return Counter(worker for worker, _ in found)
+
+
 @contextmanager
 def crawling(web: ServedWeb, out: Path, *options: str, pages: int = 1) -> Iterator[subprocess.Popen[bytes]]:
     """A crawl that has fetched so many pages in each of its workers; killed in the end if it still runs."""
@@ -73,7 +84,7 @@ def check_pages(web: ServedWeb, out: Path) -> None:
 
 
 def test_three_processes_store_what_one_would(tmp_path: Path, say: Callable[[str], None]) -> None:
-    """F2, P1, P2, D2, O1, C4: robots, redirects, duplicates, failures; one summary over all; nothing twice."""
+    """F2, P1, P2, D2, O1, W3, C4: robots, redirects, duplicates, failures; one summary over all; nothing twice."""
     spec = WebSpec(3, 10, 150)
     spec = replace(spec, timing=replace(spec.timing, slow_ms=60, crawl_delay_s=0.1))
     served_with = ("--seed", "3", "--hosts", "10", "--pages", "150", "--slow-ms", "60", "--crawl-delay", "0.1")
@@ -86,6 +97,7 @@ def test_three_processes_store_what_one_would(tmp_path: Path, say: Callable[[str
     say(f"{summary['pages']} pages, {summary['seconds']:.1f} s, by worker {dict(told)}, {audit.requests} requests")
     assert not audit.violations
     assert set(told) == {"1", "2", "3"}
+    assert listed(out) == told
     assert summary["stopped_by"] == "done"
     assert summary["pages"] == summary["total_pages"]
     assert summary["responses"] == sum(summary["statuses"].values())
@@ -148,6 +160,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(tmp_path: Path, say: Cal
     assert set(audit.by_kind) <= {"repeat"}
     assert sum(audit.by_kind.values()) <= 3 * 12
     check_books(out)
+    assert set(listed(out)) == {"1", "2"}, "whoever has settled them"
 
 
 def test_when_the_supervisor_is_killed_its_workers_die_and_the_next_run_goes_on(

@@ -286,15 +286,15 @@ class Recovery:
         return (story.segment, story.offset) == (stored.ref.segment, stored.ref.offset)
 
     def _row(self, capture: Capture, stored: StoredCapture) -> CaptureRow:
-        lease = self._lease(capture)
+        lease, worker = self._lease(capture), str(writer_of(stored.ref.segment))
         if isinstance(capture.task, RobotsTask):
-            return robots_row(lease, capture.task, capture.fetched, stored, text=capture.rules or b"")
+            return robots_row(lease, capture.task, capture.fetched, stored, worker=worker, text=capture.rules or b"")
         if isinstance(capture.task, PartTask):
-            return part_row(lease.host, lease.domain, capture.task, capture.fetched, stored)
+            return part_row(lease.host, lease.domain, capture.task, capture.fetched, stored, worker=worker)
         task = replace(capture.task, via=capture.via)
         judged = self._rejudge(capture, task, stored)
         self._pipeline.remember_again(task, judged)
-        return capture_row(lease, task, capture.fetched, judged, stored)
+        return capture_row(lease, task, capture.fetched, judged, stored, worker=worker)
 
     def _rejudge(self, capture: Capture, task: PageTask, stored: StoredCapture) -> Judgement:
         """The judgement of a capture that was stored: as it was then, whatever the indexes of contents know now."""

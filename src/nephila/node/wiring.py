@@ -54,6 +54,7 @@ from nephila.pipeline import (
 )
 from nephila.politeness import StandardPoliteness, address_ledger
 from nephila.render import FolderShelf
+from nephila.store import writer_of
 from nephila.urls import Identifier
 
 from .addressing import aliases_of, identifier_of, identify_with, scope_of
@@ -250,6 +251,7 @@ def assemble(
         allowance=allowance,
         twins=seat.twins or sower.twins,
         wanted=wanted_types(types),
+        worker_of=lambda segment: str(writer_of(segment)),
         noted=sifting.noted,
         deliver=deliver,
         fatal=fail,

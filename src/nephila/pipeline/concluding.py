@@ -105,6 +105,7 @@ class Concluding(Showing):
             answer,
             judged,
             stored,
+            worker=self._conduct.worker_of(ref.segment),
             signals=self._to.politeness.signals(rules, lease.user_agent),
             wall_offset=self._wall_offset(),
         )

@@ -9,9 +9,6 @@ from nephila.model.task import Lease, PageTask, PartTask, RobotsTask
 
 from .judgement import Judgement
 
-WORKER = "0"
-"""The only one there is while a crawl is one process."""
-
 
 def wall_of(moment: int, wall_offset: int) -> int:
     """A moment of the frontier's timeline in UTC milliseconds; 0 where it is not known."""
@@ -25,6 +22,7 @@ def capture_row(
     judged: Judgement,
     stored: StoredCapture,
     *,
+    worker: str,
     signals: str = "",
     wall_offset: int = 0,
 ) -> CaptureRow:
@@ -64,7 +62,7 @@ def capture_row(
         noarchive=page.directives.noarchive if page else False,
         changed=not judged.not_modified and judged.digest != task.digest,
         signals=signals,
-        worker=WORKER,
+        worker=worker,
         assigned_at=wall_of(lease.claimed_at, wall_offset),
         timeout_at=wall_of(lease.expires_at, wall_offset),
     )
@@ -81,6 +79,7 @@ def robots_row(
     answer: Fetched,
     stored: StoredCapture,
     *,
+    worker: str,
     crawl_delay_ms: int = 0,
     text: bytes = b"",
     wall_offset: int = 0,
@@ -111,14 +110,16 @@ def robots_row(
         truncated=answer.truncated or "",
         robots=True,
         crawl_delay_ms=crawl_delay_ms,
-        worker=WORKER,
+        worker=worker,
         assigned_at=wall_of(lease.claimed_at, wall_offset),
         timeout_at=wall_of(lease.expires_at, wall_offset),
         robots_txt=text.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}"),
     )
 
 
-def part_row(host: str, domain: str, task: PartTask, answer: Fetched, stored: StoredCapture) -> CaptureRow:
+def part_row(
+    host: str, domain: str, task: PartTask, answer: Fetched, stored: StoredCapture, *, worker: str
+) -> CaptureRow:
     """What a page in a browser asked for, as a line of the catalogue: for the index, and no page (J3)."""
     return CaptureRow(
         url=task.url,
@@ -143,5 +144,5 @@ def part_row(host: str, domain: str, task: PartTask, answer: Fetched, stored: St
         end=stored.ref.end,
         payload_digest=stored.payload_digest,
         truncated=answer.truncated or "",
-        worker=WORKER,
+        worker=worker,
     )

@@ -19,6 +19,7 @@ from nephila.model.errors import NephilaError
 from nephila.model.exchange import FailureKind, Fetched
 from nephila.model.noun import noun
 from nephila.model.page import Page
+from nephila.model.record import SegmentId
 from nephila.model.task import Candidate, Lease, PageTask, Refusal
 from nephila.urls import Address
 
@@ -97,6 +98,8 @@ class Conduct:
     """Seeds to try over http when an https origin cannot be reached."""
     wanted: Callable[[Fetched], bool] = lambda _: True
     """Whether a body is of a type that the crawl keeps as a page."""
+    worker_of: Callable[[SegmentId], str] = lambda _segment: "0"
+    """Which process has written a segment: whoever settles its captures may be another one."""
     noted: Callable[[list[Refusal]], list[Refusal]] = lambda refused: refused
     """Hears which refusals of links were noted for good; says which of them are news."""
     deliver: Callable[[CrawledPage], Awaitable[None]] | None = None

@@ -85,7 +85,8 @@ class ResourceClause:
         stored = self._to.archive.append(capture)
         ref = stored.ref
         self._to.ledger.appended(ref.segment, ref.offset)
-        row = part_row(lease.host, lease.domain, part, answer, stored)
+        worker = self._conduct.worker_of(ref.segment)
+        row = part_row(lease.host, lease.domain, part, answer, stored, worker=worker)
         try:
             outcome, links = await self._came(self._notes, task, answer)
             settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)

@@ -86,6 +86,7 @@ class RobotsClause:
             task,
             answer,
             stored,
+            worker=self._conduct.worker_of(ref.segment),
             crawl_delay_ms=(release.pace if release else lease.pace).crawl_delay_ms,
             text=learned.body if learned else b"",
             wall_offset=self._to.clock.wall_ms() - self._conduct.now(),
