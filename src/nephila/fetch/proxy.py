@@ -65,7 +65,7 @@ def read_proxy(url: str) -> Proxy | None:
         raise UsageError(f"{_masked(url)!r} is no proxy that can be used", _HINT)
     try:  # read as http: the WHATWG rules give hosts of other schemes no structure
         parsed = can_ada.parse(f"http://{rest}")
-    except ValueError as error:
+    except (ValueError, TypeError) as error:  # TypeError: text that has no UTF-8 form
         raise UsageError(f"{_masked(url)!r} is no proxy URL", _HINT) from error
     if parsed.pathname != "/" or parsed.search:
         raise UsageError(f"the proxy URL {_masked(url)!r} has a path", _HINT)
