@@ -13,6 +13,8 @@ enum {
     LINK_SHARE = 3,
     LOOSE_LINK_SHARE = 2,
     LEAST_TEXT = 30,
+    LITTLE_TEXT = 100,
+    LINKS_OVER_TEXT = 2,
     LEAST_WORDS = 20,
     PLACES = 64,
     LOOK_WORDS = 1000,

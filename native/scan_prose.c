@@ -429,28 +429,35 @@ void prose_title(prose *self, text from, text end) {
     read_words(self, from, end, 1, 1);
 }
 
-/* The blocks that hold what the page says: 0 for long ones with few links, 1 for those with few links, 2 for all. */
-static inline int is_chosen(const block *self, int looseness) {
+/* Which blocks hold what the page says. */
+enum { LONG, SAID, SHOWN, ALL };
+
+static inline int is_chosen(const block *self, int choice) {
     uint32_t size = self->last - self->first;
-    if (looseness == 2)
+    if (choice == ALL)
         return 1;
     if (self->framing)
         return 0;
-    if (looseness)
+    if (choice == SHOWN)
+        return 1;
+    if (choice == SAID)
         return self->linked * LOOSE_LINK_SHARE <= size;
     return size >= LEAST_BLOCK && self->linked * LINK_SHARE <= size;
 }
 
-static int looseness_of(const prose *self) {
-    for (int looseness = 0; looseness < 2; looseness++) {
-        uint32_t words = 0;
-        for (uint32_t place = 0; place < self->block_count; place++)
-            if (is_chosen(&self->blocks[place], looseness))
-                words += self->blocks[place].last - self->blocks[place].first;
-        if (words >= LEAST_TEXT)
-            return looseness;
+static int choice_of(const prose *self) {
+    uint32_t words[ALL] = {0};
+    for (uint32_t place = 0; place < self->block_count; place++) {
+        const block *one = &self->blocks[place];
+        for (int choice = LONG; choice < ALL; choice++)
+            if (is_chosen(one, choice))
+                words[choice] += one->last - one->first;
     }
-    return 2;
+    if (words[SAID] < LITTLE_TEXT && words[SHOWN] - words[SAID] > LINKS_OVER_TEXT * words[SAID])
+        return words[SHOWN] >= LEAST_TEXT ? SHOWN : ALL;
+    if (words[LONG] >= LEAST_TEXT && words[SAID] - words[LONG] <= words[LONG])
+        return LONG;
+    return words[SAID] >= LEAST_TEXT ? SAID : ALL;
 }
 
 enum { COUNTER_BITS = 17 };
@@ -507,10 +514,10 @@ void prose_likeness(const prose *self, likeness *out) {
     memset(counts.least, 0xFF, sizeof counts.least);
     uint64_t one = 0, two = 0, runs[8];
     uint32_t steady = 0;
-    int looseness = looseness_of(self);
+    int choice = choice_of(self);
     for (uint32_t place = 0; place < self->block_count; place++) {
         const block *chosen = &self->blocks[place];
-        if (!is_chosen(chosen, looseness))
+        if (!is_chosen(chosen, choice))
             continue;
         out->words += chosen->last - chosen->first;
         for (uint32_t at = chosen->first; at < chosen->last; at++) {

@@ -35,6 +35,8 @@ _LIMITS = {
     "LINK_SHARE": main.LINK_SHARE,
     "LOOSE_LINK_SHARE": main.LOOSE_LINK_SHARE,
     "LEAST_TEXT": main.LEAST_TEXT,
+    "LITTLE_TEXT": main.LITTLE_TEXT,
+    "LINKS_OVER_TEXT": main.LINKS_OVER_TEXT,
     "LEAST_WORDS": features.LEAST_WORDS,
     "PLACES": features.PLACES,
     "LOOK_WORDS": language.LOOK_WORDS,

@@ -53,6 +53,43 @@ def test_a_page_of_short_texts_is_taken_whole(read: Reader) -> None:
     assert read(MENU).words == 30
 
 
+NOTICES = "".join(f"<div>{' '.join(article(30, seed))}.</div>" for seed in (5, 6))
+
+
+def properties(seed: int) -> str:
+    """A table of what a product is like: other values each time."""
+    labels, values = article(30, 8), article(90, seed)
+    rows = (f"<tr><td>{label}</td><td>{' '.join(values[3 * at : 3 * at + 3])}</td>" for at, label in enumerate(labels))
+    return f"<table>{''.join(rows)}</table>"
+
+
+def entries(seed: int) -> str:
+    """A list of nothing but links."""
+    words = article(160, seed)
+    items = (f"<li><a href=/{seed}/{at}>{' '.join(words[at : at + 8])}</a>" for at in range(0, 160, 8))
+    return f"<ul>{''.join(items)}</ul>"
+
+
+@pytest.mark.parametrize("content", [properties, entries])
+def test_what_every_page_of_a_site_says_is_not_all_that_a_page_of_short_texts_says(
+    content: Callable[[int], str], read: Reader
+) -> None:
+    """D3, X5: products in tables and lists of other entries are not the same because the notices below them are."""
+    one, other = (read(f"<h1>Shop</h1>{content(seed)}{NOTICES}").likeness for seed in (11, 12))
+    assert min(one.words, other.words) > 180
+    assert not is_near_duplicate(one, other)
+    assert distance(one, other) > 10
+    again = read(f"{MENU}<h1>Shop</h1>{content(11)}{NOTICES}{FOOTER}").likeness
+    assert is_near_duplicate(one, again)
+
+
+def test_an_article_with_a_few_short_texts_is_told_by_its_paragraphs_alone(read: Reader) -> None:
+    """X5: names of authors, captions and links to other articles are furniture where there is more of the article."""
+    text = paragraphs(article(120))
+    short = "".join(f"<div>{' '.join(article(4, seed))}</div>" for seed in range(20, 30))
+    assert read(f"{short}{text}{entries(11)}").likeness == read(text).likeness
+
+
 def test_pages_that_differ_in_furniture_are_near_duplicates(read: Reader) -> None:
     """D3: other menus, footers, advertisements, numbers and tags around the same text."""
     text = paragraphs(article(400))
