@@ -194,6 +194,26 @@ class TemplateShop:
 
 
 @dataclass(frozen=True, slots=True)
+class RelatedShop:
+    """A shop whose products have a title, a line of their own and long notices, and are found through each other."""
+
+    site: Shop = Shop(products=400, per_list=50, related=8)
+    label: str = "related"
+
+    @property
+    def real_pages(self) -> int:
+        return self.site.real_pages
+
+    def page(self, target: str, bank: SentenceBank) -> SitePage | None:
+        page = self.site.page(target, bank)
+        if page is None or not target.startswith("/product/"):
+            return page
+        number = int(target.rpartition("/")[2])
+        name = f"{WORDS[number % len(WORDS)]} {WORDS[number // len(WORDS)]}"
+        return page._replace(title=f"{name} in our shop", text=f"The {name}. {' '.join(bank.passages(6, 9000))}")
+
+
+@dataclass(frozen=True, slots=True)
 class WordMaze:
     """Pages that lead to ever more of their like, each with another word in a long text."""
 
@@ -224,6 +244,20 @@ def test_products_of_one_template_are_fetched_and_a_maze_of_such_pages_is_not(
     assert sum("templates" in url for url in near) > 380
     assert maze.requests < 200
     assert crawled.summary.traps > 0
+
+
+def test_products_of_one_template_that_are_found_through_each_other_are_fetched(
+    tmp_path: Path, say: Callable[[str], None]
+) -> None:
+    """D3, T2: nearly all of them are marked, each has a title of its own, and none is held back."""
+    web = SimulatedWeb(WebSpec(1, hosts=1, pages=1, traps=(RelatedShop(),)))
+    unbudgeted = replace(PATIENT, budget=replace(PATIENT.budget, first_urls=10**6))
+    crawled = simulate(web, tmp_path / "crawl", unbudgeted, seeds=web.trap_seeds())
+    shop = crawled.traps["related-0.test"]
+    say(f"shop: {shop.found} of {shop.real_pages} found")
+    assert len(marks(tmp_path / "crawl")) > 300
+    assert crawled.summary.traps == 0
+    assert shop.found == shop.requests == shop.real_pages
 
 
 @pytest.mark.parametrize("store", [True, False], ids=["with-bodies", "without"])

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nephila.model.exchange import FailureKind, Fetched, Truncation
-from nephila.model.near import NearOriginal
 from nephila.model.outcome import Done, Outcome
 from nephila.model.page import Page
 from nephila.model.record import Original, RecordRef
 from nephila.model.task import PageTask, Validators
-
-from .near import is_of_host
 
 NOT_FOUND = 404
 """What a page counts as that stands for a missing one, whatever its own status is (T4)."""
@@ -23,14 +20,14 @@ def as_whole_page(
     digest: bytes,
     page: Page | None,
     original: Original | None,
-    near: NearOriginal | None,
+    *,
+    near: bool,
 ) -> Callable[[RecordRef], Outcome]:
-    """The end of a task that got a whole page."""
+    """The end of a task that got a whole page; `near`: another one of its host said nearly the same (T2)."""
     validators, status = validators_of(fetched), fetched.status
     changed = digest != task.digest
     lied = changed and bool(task.digest) and say_the_same(task.validators, validators)
     duplicate = original is not None and original.url != task.url
-    near_own = near is not None and is_of_host(near, task.url)
     text, shape, outlinks = _brought(page)
     return lambda ref: Done(
         ref,
@@ -40,7 +37,7 @@ def as_whole_page(
         changed=changed,
         lied=lied,
         duplicate=duplicate,
-        near=near_own,
+        near=near,
         text=text,
         shape=shape,
         outlinks=outlinks,

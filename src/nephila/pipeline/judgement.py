@@ -285,8 +285,9 @@ class Judge:
         digest = digest or content_digest(fetched)
         original = self._duplicates.find(digest)
         near, likeness = compare(page) if original is None or original.url == task.url else _UNCOMPARED
+        familiar = self._near.is_familiar(near, page, task.url)
         return Judgement(
-            as_whole_page(task, fetched, digest, page, original, near),
+            as_whole_page(task, fetched, digest, page, original, near=familiar),
             page=page,
             digest=digest,
             original=original,
@@ -322,8 +323,9 @@ class Judge:
         near: NearOriginal | None = None,
     ) -> Judgement:
         """The judgement of a capture that was stored without its body, from what was written down of it."""
+        familiar = self._near.is_familiar(near, page, task.url)
         return Judgement(
-            as_whole_page(task, fetched, digest, page, original, near),
+            as_whole_page(task, fetched, digest, page, original, near=familiar),
             page=page,
             digest=digest,
             original=original,

@@ -3,12 +3,20 @@
 Marked with their original they are all the same; whether their links are followed and their bodies are stored, the
 settings say. A near-duplicate is not remembered itself: what is near to it is near to its original, or new. So a
 family of similar pages has one original, the earliest, and no chain of small changes leads from one text to another.
+
+The rules about traps hear of a page that is near to another one of its host (T2), but only where the family has had its
+title before, numbers apart. The products of a shop share a template and its notices, and what tells them apart may be
+no more than a name and a table: near-duplicates, and each of them worth having. Each has a title of its own, and the
+rooms of a maze have not. Titles are remembered in memory alone; where one is forgotten, or was met by another process,
+a page is given the benefit of the doubt once.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import NamedTuple
+
+from xxhash import xxh3_64_intdigest
 
 from nephila.interfaces.near_duplicates import NearIndex
 from nephila.interfaces.sieve import Sifted
@@ -26,6 +34,9 @@ NOTE_ORIGINAL, NOTE_HOW, NOTE_SIMHASH = "nearDuplicateOf", "nearDuplicateBy", "s
 NEAR_DUPLICATE = "near_duplicate"
 """The reason of links that are refused because they were found on one."""
 
+TITLES = 16_384
+"""Titles of families that are remembered, the latest ones: 2 MB at the most."""
+
 
 @quick
 class Compared(NamedTuple):
@@ -42,6 +53,8 @@ class NearPages:
     def __init__(self, index: NearIndex | None, settings: DedupSettings) -> None:
         self._index = index
         self._settings = settings
+        self._titles: dict[int, int] = {}
+        """Marks of originals with titles of their families, the oldest first: the page that was first to have it."""
 
     def likeness_of(self, page: Page | None) -> Likeness | None:
         """What a page is compared by; None for one that has too little text, or where nothing is compared."""
@@ -56,8 +69,26 @@ class NearPages:
             return Compared()
         original = self._index.find(likeness)
         if original is None:
+            self._has_title(url, page, url)
             return Compared(likeness=likeness)
         return Compared(None if original.url == url else original)
+
+    def is_familiar(self, original: NearOriginal | None, page: Page | None, url: str) -> bool:
+        """Whether a page is near to one of its own host, under a title that others near to that one had before."""
+        return original is not None and is_of_host(original, url) and self._has_title(original.url, page, url)
+
+    def _has_title(self, family: str, page: Page | None, url: str) -> bool:
+        """Whether another page of a family had this one's title before; it is remembered."""
+        words = page.title.lower().split() if page is not None else ()
+        title = " ".join([word for word in words if word.isalpha() or not any(map(str.isdecimal, word))])
+        mark = xxh3_64_intdigest(f"{family}\n{title}".encode("utf-8", "replace"))
+        owner = xxh3_64_intdigest(url.encode("utf-8", "replace"))
+        if mark in self._titles:
+            return self._titles[mark] != owner  # one page may be judged twice
+        if len(self._titles) >= TITLES:
+            del self._titles[next(iter(self._titles))]
+        self._titles[mark] = owner
+        return False
 
     def remember(self, likeness: Likeness | None, url: str) -> Likeness | None:
         """Keep a page as an original; what to `forget` if it is refused, None when nothing was added."""

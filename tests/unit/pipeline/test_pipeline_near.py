@@ -37,8 +37,8 @@ NEARLY = TEXT.replace("wordbh ", "another ")
 OTHER = " ".join(reversed(TEXT.split()))
 
 
-def body(text: str) -> bytes:
-    return f'<main>{text}</main><a href="/on">on</a>'.encode()
+def body(text: str, title: str = "") -> bytes:
+    return f'<title>{title}</title><main>{text}</main><a href="/on">on</a>'.encode()
 
 
 @dataclass
@@ -62,9 +62,9 @@ class Desk:
         page = parse_html(fetched.body, fetched.url, "text/html", agent="Nephila")
         return replace(page, simhash=simhash, sketch=sketch, words=words)
 
-    def judged(self, url: str, text: str) -> Judgement:
+    def judged(self, url: str, text: str, title: str = "") -> Judgement:
         """Judge a page, and remember it as the pipeline does."""
-        judged = self.judge.judge(page_task(url), answer(url, 200, body(text)))
+        judged = self.judge.judge(page_task(url), answer(url, 200, body(text, title)))
         self.near.remember(judged.likeness, url)
         return judged
 
@@ -97,6 +97,27 @@ def test_traps_hear_of_near_duplicates_of_their_own_host_only() -> None:
     mirror = desk.judged(ELSEWHERE, NEARLY)
     assert mirror.near is not None
     assert not done(mirror).near
+
+
+def test_traps_do_not_hear_of_near_duplicates_with_titles_of_their_own() -> None:
+    """D3, T2: products that share a template are marked, and are no maze; rooms that are called alike are one."""
+    desk = Desk()
+    desk.judged(FIRST, TEXT, "Red chair")
+    blue = desk.judged(SECOND, NEARLY, "Blue table")
+    assert blue.near is not None
+    assert not done(blue).near
+    assert not done(desk.judged(SECOND, NEARLY, "Blue table")).near  # judged twice, it is still the first to have it
+    assert done(desk.judged("https://a.test/3", NEARLY, "Blue table")).near
+    assert done(desk.judged("https://a.test/4", NEARLY, "RED chair 42")).near
+
+
+def test_titles_of_near_duplicates_that_were_forgotten_are_learned_again() -> None:
+    """D3, T2: after a restart the first of a family counts as new, and the next one of its title does not."""
+    desk = Desk()
+    desk.judged(FIRST, TEXT, "Room")
+    later = Desk(digests=desk.digests, index=desk.index)
+    assert not done(later.judged(SECOND, NEARLY, "Room")).near
+    assert done(later.judged("https://a.test/3", NEARLY, "Room")).near
 
 
 def test_a_page_that_changes_a_little_is_not_near_to_itself() -> None:
