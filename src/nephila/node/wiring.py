@@ -37,7 +37,7 @@ from nephila.model.errors import NephilaError
 from nephila.model.settings import DedupSettings, Settings
 from nephila.model.task import Lease, Token
 from nephila.observe import Fanout, Tally
-from nephila.parse import document_type, links_that_matter, media_type
+from nephila.parse import document_type, links_that_matter, media_type, sign_of
 from nephila.pipeline import (
     ANOTHERS_CLOCK_MS,
     Conduct,
@@ -192,7 +192,7 @@ def assemble(
     sifting = ScopeSieve(identifier, scope, settings.scope, links_that_matter, save_scope, settings.priority, aliases)
     sieve: LinkSieve = FollowingSieve(sifting, ScopeFollower(directory, scope))  # seeds may come from another process
     probes = settings.aliases.soft_404
-    missing = MissingPages(absences, frontier.secret, identifier.address_of, clock.wall_ms) if probes else None
+    missing = MissingPages(absences, frontier.secret, identifier.address_of, clock.wall_ms, sign_of) if probes else None
     near_pages = NearPages(near, settings.dedup)
     types = fetched_types(settings, extensions)
     formats = Formats(list_kind_of, list_reader(settings))

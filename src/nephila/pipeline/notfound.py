@@ -9,7 +9,9 @@ Afterwards a page with the very text of the probe's answer is missing, whatever 
 
 - the home page, ever;
 - any page of a host whose home page says the same as the probe's answer: an application that is drawn by scripts has
-  one shell for everything, and equal texts prove nothing. Where the home page was not seen, some others must have been.
+  one shell for everything, and equal texts prove nothing. Where the home page was not seen, some others must have been;
+- any page of a host whose answer to the probe is such a shell, unless its title speaks of a missing page: the home page
+  may be the only one that is not drawn by scripts.
 
 Texts that differ in numbers only are taken for the same where the title speaks of a missing page too.
 
@@ -31,6 +33,7 @@ from nephila.interfaces.sieve import Sifted
 from nephila.model.exchange import Fetched
 from nephila.model.missing import OTHERS, Absence, HostAbsence
 from nephila.model.page import Page
+from nephila.model.rendering import Sign
 from nephila.model.task import PageTask
 from nephila.urls import Address, origin_of
 
@@ -123,9 +126,16 @@ class MissingPages:
     """Knows how hosts answer for missing pages, and finds out."""
 
     def __init__(
-        self, absences: Absences, secret: int, identify: Callable[[str], Address | None], wall_ms: Callable[[], int]
+        self,
+        absences: Absences,
+        secret: int,
+        identify: Callable[[str], Address | None],
+        wall_ms: Callable[[], int],
+        sign_of: Callable[[bytes, int], Sign] = lambda _body, _words: Sign.NONE,
     ) -> None:
+        """`sign_of` tells of a body and its number of words what says that scripts make the page."""
         self._absences = absences
+        self._sign_of = sign_of
         self._key = secret.to_bytes(16, "big")
         self._identify = identify
         self._wall_ms = wall_ms
@@ -225,7 +235,8 @@ class MissingPages:
         absence, text, shape, location = Absence.HONEST, b"", b"", ""
         if 200 <= answer.status < 300:
             absence = Absence.SOFT
-            text, shape = (page.text_hash, page.shape_hash) if page is not None else (b"", b"")
+            if page is not None and (speaks_of_missing(page.title) or not self._sign_of(answer.body, page.words)):
+                text, shape = page.text_hash, page.shape_hash
         elif target is not None and PROBE_MARK not in target.key:  # else it leads on to the same path: nothing is told
             absence, location = Absence.MOVED, target.key
         now = self._wall_ms()

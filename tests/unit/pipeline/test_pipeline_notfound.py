@@ -12,6 +12,7 @@ from nephila.model.exchange import Fetched
 from nephila.model.missing import Absence, HostAbsence
 from nephila.model.page import Directives, Page
 from nephila.model.task import Candidate, Level, PageTask
+from nephila.parse import sign_of
 from nephila.pipeline.notfound import (
     PROBE,
     PROBE_MARK,
@@ -210,6 +211,30 @@ def test_what_a_probe_shows(status: int, location: str, found: Absence) -> None:
     assert goal is not None
     assert bool(world.missing.verdict(task("/x"), page(b"gone...."))) is (found is Absence.SOFT)
     assert bool(world.missing.moved(task("/x"), goal)) is (found is Absence.MOVED)
+
+
+SHELL = f"<title>App</title><div id=root></div><script>{'x' * 6000}</script>".encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "title", "missing"),
+    [
+        (SHELL, "App", False),
+        (SHELL, "404: This page could not be found", True),
+        (b"<title>Spiders</title><p>Nothing is here, and nothing will be.", "Spiders", True),
+    ],
+)
+def test_a_shell_that_scripts_fill_stands_for_no_missing_page(body: bytes, title: str, missing: bool) -> None:
+    """T4, J1: an application whose home page alone is not drawn by scripts; its not-found page says so in its title."""
+    absences = MemoryAbsences()
+    pages = MissingPages(absences, 7, identify, lambda: 10**12, sign_of)
+    pages.learn(task("/"), answer(f"http://{HOST}/"), Judged(page(b"home....")), "")
+    probed = replace(answer(f"http://{HOST}{PROBE_MARK}"), body=body)
+    pages.learn(task(PROBE_MARK), probed, Judged(page(b"shell...", title), PROBE), "")
+    assert bool(pages.verdict(task("/x"), page(b"shell...", title))) is missing
+    known = absences.of(HOST)
+    assert known is not None
+    assert known.absence is Absence.SOFT  # not asked again
 
 
 def test_where_the_home_page_was_never_seen_some_others_will_do() -> None:
