@@ -32,7 +32,7 @@ class Visit:
     """UTC seconds."""
     status: int
     changed: bool
-    """Whether the content differs from the last visit: the content, not a timestamp."""
+    """Whether the body differs from that of the last visit, in a single byte at least."""
     home: bool = False
     """Whether it is the home page of its host."""
     tier: Tier = Tier.NORMAL
