@@ -6,19 +6,21 @@ Nothing heavy may be imported here: `nephila --version` and `nephila --help` ans
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from nephila.model.errors import MemoryShortageError, NephilaError
+from nephila.model.errors import MemoryShortageError, NephilaError, UsageError
 
 from .crash import report_crash
 from .lazy import Entry, LazyGroup
-from .output import tell
+from .output import printable, tell
 from .version import version
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ cli.context_settings["help_option_names"] = ["-h", "--help"]
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and end the process with its exit code."""
     _stand_in_for_closed_streams()
+    _spell_out_what_cannot_be_written()
     debugging = bool(os.environ.get("NEPHILA_DEBUG"))
     if not debugging:
         sys.excepthook = report_crash
@@ -102,6 +105,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def run(argv: Sequence[str] | None = None, backend: Backend | None = None, *, debugging: bool = False) -> int:
     """Run one command; the exit code. What is not foreseen here is a bug and goes up; when debugging, all does."""
     try:
+        _check_text(sys.argv[1:] if argv is None else argv)
         code = cli.main(argv, prog_name="nephila", standalone_mode=False, obj=backend)
         sys.stdout.flush()
     except click.ClickException as error:
@@ -140,6 +144,24 @@ def _stand_in_for_closed_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False, encoding="utf-8"))
+
+
+def _spell_out_what_cannot_be_written() -> None:
+    """Pages have any characters and a locale may know 256: the others are written as their numbers."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with suppress(OSError):  # it asks the stream where it stands, and not every stream knows
+                stream.reconfigure(errors="backslashreplace")
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    """Raise `UsageError` for bytes that are no text in this locale; files may be called anything, where they exist."""
+    for argument in arguments:
+        if any("\ud800" <= character <= "\udfff" for character in argument) and not os.path.isfile(argument):  # noqa: PTH113 - start-up
+            raise UsageError(
+                f"{printable(argument)} is not text in the encoding {sys.getfilesystemencoding()}.",
+                "Spell it in that encoding, or set LC_ALL to a locale of the one that it is in.",
+            )
 
 
 def _forget_standard_output() -> None:

@@ -75,7 +75,7 @@ def report(
         for line in report_lines(found, width, levels_for(sys.stdout.encoding)):
             click.echo(line)
     elif str(page) == "-":
-        click.echo(render(found), nl=False)
+        click.echo(render(found).encode(errors="backslashreplace"), nl=False)  # the page says that it is UTF-8
     else:
         write_whole(page, render(found))
         click.echo(f"{printable(str(page))}: {size(page.stat().st_size)}; open it in a browser.")

@@ -153,6 +153,36 @@ def test_a_reader_who_has_gone_is_no_fault(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
+def test_what_the_locale_cannot_write_is_spelled_out() -> None:
+    """C4: titles and URLs have any characters; an output in Latin-1 has the numbers of those that it lacks."""
+    code = "import sys\nsys.stdout.reconfigure(encoding='latin-1')\nfrom nephila.cli.main import main\n"
+    done = python(code + "main(['config', 'show', '--changed', '--set', 'scope.include=世界'])")
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert r'include = ["\u4e16\u754c"]' in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["pages", "d", "--like", "\udce9"], ["block", "d", "a.org", "--reason", "\udce9"], ["status", "\udce9"]],
+)
+def test_an_argument_that_is_no_text_is_refused(
+    node: FakeNode, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C4: before anything is done."""
+    assert run(arguments, node.backend()) == 2
+    assert "\N{REPLACEMENT CHARACTER} is not text in the encoding utf-8" in capsys.readouterr().err
+    assert not node.asked
+
+
+def test_a_file_may_be_called_anything(node: FakeNode, tmp_path: Path) -> None:
+    """C4, S1: names of files are bytes."""
+    name = f"{tmp_path}/list\udce9"
+    Path(name).write_text("a.org\n")
+    assert run(["crawl", "--seeds", name, "--out", f"{tmp_path}/c"], node.backend()) == 0
+    assert [seed.text for seed in node.ran[0].seeds] == ["a.org"]
+
+
 def test_text_of_strangers_is_made_harmless() -> None:
     """K4, C4: controls, line ends, and marks that turn the direction of writing."""
     assert printable("a\x1b[2J\nb\u202ec\x9bd\ud800") == "a\ufffd[2J\ufffdb\ufffdc\ufffdd\ufffd"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 from click.testing import Result
 
 from nephila.cli.charts import area, bars, nice, table
+from nephila.cli.main import run
 from nephila.cli.report import levels_for, report_lines, spark, squeezed
 from nephila.cli.report_page import decade, render
 from nephila.model.errors import CrawlDirectoryError
@@ -189,3 +191,14 @@ def test_a_report_is_of_one_crawl(invoke: Invoke) -> None:
         found = invoke("report", *arguments)
         assert found.exit_code != 0
         assert "Name one crawl" in str(found.exception)
+
+
+def test_a_page_on_standard_output_is_the_utf_8_that_it_says_it_is(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """O3, C4: whatever the locale."""
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="latin-1"))
+    node.reported = replace(REPORT, directory="Größe 世界")
+    assert run(["report", "d", "--html", "-"], node.backend()) == 0
+    assert "Größe 世界" in written.getvalue().decode()
