@@ -288,6 +288,11 @@ def _conclude(order: Order, summary: CrawlSummary, watch: Watch, environ: Mappin
         print_json(summary_document(summary, watch.seeds))
     elif not order.quiet:
         print_summary(summary, watch.seeds, environ)
+    tell_trouble(summary)
+
+
+def tell_trouble(summary: CrawlSummary) -> None:
+    """What went wrong with the crawl as a whole, on standard error."""
     if summary.failure:
         tell(NephilaError(summary.failure))
     elif (error := shortfall(summary)) is not None:

@@ -10,15 +10,13 @@ from pathlib import Path
 
 import click
 
-from nephila.model.summary import StoppedBy
-
 from .backend import DemoResult, backend_of
-from .crawl import Watch, print_summary
+from .crawl import Watch, print_summary, tell_trouble
 from .display import choose, is_terminal
 from .looking import json_option, print_labelled
 from .naming import command_name
 from .output import print_json, printable
-from .summary import exit_code, summary_document
+from .summary import LIMITS, exit_code, summary_document
 
 AUDIT_FAILED = 1
 
@@ -57,8 +55,9 @@ def demo(ctx: click.Context, out: Path | None, *, pages: int, as_json: bool) -> 
         )
     else:
         _conclude(result, watch, directory, backend.environ)
-    interrupted = result.summary.stopped_by is StoppedBy.INTERRUPT
-    ctx.exit(AUDIT_FAILED if not result.passed else exit_code(result.summary) if interrupted else 0)
+    tell_trouble(result.summary)
+    ended = 0 if result.summary.stopped_by in LIMITS else exit_code(result.summary)  # --pages is no failure here
+    ctx.exit(ended if result.passed else AUDIT_FAILED)
 
 
 def _conclude(result: DemoResult, watch: Watch, directory: Path, environ: Mapping[str, str]) -> None:

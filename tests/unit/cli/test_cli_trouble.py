@@ -37,6 +37,25 @@ def test_a_crawl_that_nobody_answered_has_failed_and_says_what_to_do(invoke: Inv
 
 
 @pytest.mark.parametrize(
+    ("summary", "code", "told"),
+    [
+        (SILENT, 1, "nephila: no server answered"),
+        (replace(SUMMARY, stopped_by=StoppedBy.STORAGE, failure="the disk is full"), 1, "nephila: the disk is full.\n"),
+        (replace(SUMMARY, stopped_by=StoppedBy.INTERRUPT), 130, ""),
+        (replace(SUMMARY, stopped_by=StoppedBy.MAX_PAGES), 0, ""),
+    ],
+)
+def test_a_demonstration_that_failed_says_so(
+    invoke: Invoke, node: FakeNode, summary: CrawlSummary, code: int, told: str
+) -> None:
+    """C4: an auditor who has seen no request has nothing to object to; --pages is what was asked for."""
+    node.summary = summary
+    result = invoke("demo", "--out", "d")
+    assert result.exit_code == code
+    assert result.stderr.startswith(told)
+
+
+@pytest.mark.parametrize(
     "summary",
     [
         replace(SILENT, responses=1),
