@@ -18,6 +18,7 @@ from nephila.frontier.embedded.exporting import LmdbExport
 from nephila.frontier.embedded.importing import import_into
 from nephila.frontier.embedded.tables import is_half_imported
 from nephila.frontier.moving import AskedFor, CrawlRow, Row, ScopeRow, check_stream, read_stream, write_stream
+from nephila.frontier.scope import ScopeSeeds
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import CrawlDirectoryError, FrontierError, UsageError
 from nephila.model.settings import Settings
@@ -83,10 +84,12 @@ def export_directory(out: Path, to: Path, clock: Clock) -> Moved:
         settings = load(stored=read_stored(out)).settings
         if not (directory.frontier / "data.mdb").exists():
             raise CrawlDirectoryError(f"{out} has no frontier of its own", "see `nephila frontier rebuild`")
+        scope = directory.saved_scope()
+        ScopeSeeds.from_bytes(scope)  # one that cannot be read is told, and not carried on
         with closing(LmdbFrontierView.open(directory.frontier, clock, settings.frontier.map_bytes)) as view:
             identify = identify_with(identifier_of(settings, view.secret))
             export = LmdbExport(view, policy_of(settings), identify, asked_for(settings))
-            end = write_stream(to, with_scope(export.rows(), directory.saved_scope()))
+            end = write_stream(to, with_scope(export.rows(), scope))
         return Moved(end.rows, export.unnamed)
 
 

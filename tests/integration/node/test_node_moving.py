@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -147,6 +148,18 @@ def test_what_holds_no_frontier_is_refused(tmp_path: Path, capsys: pytest.Captur
         pass
     assert run(["frontier", "export", str(tmp_path / "empty"), "--to", str(tmp_path / "file")]) == 1
     assert "has no frontier" in capsys.readouterr().err
+
+
+def test_a_scope_that_cannot_be_read_is_not_exported(
+    crawled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N2, Q5: in a sentence, and there is no file."""
+    site = tmp_path / "site"
+    shutil.copytree(crawled, site)
+    (site / "scope").write_bytes(b"\xff\xfe\n")
+    assert run(["frontier", "export", str(site), "--to", str(tmp_path / "file")]) == 1
+    assert "the saved scope of this crawl cannot be read" in capsys.readouterr().err
+    assert not (tmp_path / "file").exists()
 
 
 def test_hosts_rest_one_full_delay_after_an_import(exported: Path, tmp_path: Path) -> None:
