@@ -68,7 +68,7 @@ def from_text(one: Declared, text: str) -> Value:
     """The value that a string stands for; a list is comma separated, or a TOML array when its items hold commas."""
     if not one.many:
         return _checked(one, _scalar_from_text(one, text))
-    return from_items(one, _split(text))
+    return from_items(one, _split(one, text))
 
 
 def from_items(one: Declared, items: Sequence[str]) -> Value:
@@ -151,15 +151,16 @@ def _measure(one: Declared, word: str) -> int | float:
     return round(amount) if one.type is int and math.isfinite(amount) else amount
 
 
-def _split(text: str) -> list[str]:
-    """Items of a list in one string. A TOML array of strings first, so that a regex may hold a comma."""
+def _split(one: Declared, text: str) -> list[str]:
+    """Items of a list in one string. A TOML array first: a regex may hold a comma, and `config show` prints arrays."""
     if text.lstrip().startswith("["):
         try:
             array = tomllib.loads(f"items = {text.strip()}")["items"]
         except ValueError:
             array = None  # a regex may begin with a bracket as well
-        if isinstance(array, list) and all(isinstance(item, str) for item in array):
-            return array
+        kinds = (str,) if one.type is str else (str, int, float)  # [0] is a regex, too
+        if isinstance(array, list) and all(type(item) in kinds for item in array):
+            return [str(item) for item in array]
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
@@ -205,7 +206,7 @@ def _noun(one: Declared, *, many: bool) -> str:
 
 
 def _plain(number: float) -> str:
-    return f"{number:g}" if number < 1_000_000 else f"{number:,.0f}"
+    return f"{number:g}" if number < 1_000_000 else f"{int(number):,}"
 
 
 def _shown(value: object) -> str:
