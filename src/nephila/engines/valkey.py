@@ -16,7 +16,7 @@ from random import Random
 
 from .valkey_servers import ServerAddress, ValkeyServers
 from .valkey_slots import PASSING, read_slots, redirected, slot_of
-from .valkey_wire import Connection, ConnectionLostError, EngineError, RefusedError, Reply, Word
+from .valkey_wire import REACH, Connection, ConnectionLostError, EngineError, RefusedError, Reply, Word, advice_on
 
 FIRST_WAIT_S = 0.05
 LONGEST_WAIT_S = 2.0
@@ -48,6 +48,8 @@ class Valkey:
         """Answers that were given before enough replicas had them."""
         self._thin: dict[ServerAddress, float] = {}
         """Servers that lack replicas, and until when they are not waited for."""
+        self._refusal = (float("-inf"), "")
+        """When a call was last refused for a while, in loop time, and how."""
         self.away_since: float | None = None
         """Loop time since which an answer is waited for in vain; None while all is well."""
 
@@ -59,10 +61,15 @@ class Valkey:
                 while not await self._started(last):
                     await self._pause(len(last))
         except TimeoutError:
-            why = f": {last[-1]}" if last and str(last[-1]) else ""
+            why = str(last[-1]) if last else ""
             raise EngineError(
-                f"Valkey at {self._named()} does not answer{why}", hint="see that it runs and can be reached"
+                f"Valkey at {self._named()} does not answer{': ' if why else ''}{why}", advice_on(why) or REACH
             ) from (last[-1] if last else None)
+
+    def why_away(self, within_s: float) -> str:
+        """How calls were refused for a while lately; empty where none was."""
+        refused_at, told = self._refusal
+        return told if asyncio.get_running_loop().time() - refused_at < within_s else ""
 
     async def _started(self, failures: list[Exception]) -> bool:
         """Learn the topology and load the functions; what went wrong for now is added to `failures`."""
@@ -73,11 +80,15 @@ class Valkey:
             failures.append(error)
         except RefusedError as error:
             if error.kind not in PASSING:
-                raise EngineError(f"Valkey at {self._named()} refused: {error}") from error
+                raise self._refused(self._named(), error) from error
             failures.append(error)
         else:
             return True
         return False
+
+    @staticmethod
+    def _refused(place: object, error: RefusedError) -> EngineError:
+        return EngineError(f"Valkey at {place} refused: {error}", advice_on(str(error)))
 
     def _named(self) -> str:
         return ", ".join(map(str, self._servers.addresses))
@@ -132,12 +143,24 @@ class Valkey:
             if attempt > MOST_REDIRECTS:
                 await self._wait(attempt)
         elif error.kind in PASSING:
+            self._refusal = asyncio.get_running_loop().time(), str(error).rstrip(".")
             await self._wait(attempt)
         elif "Function not found" in str(error) and self._library and attempt <= MOST_REDIRECTS:
             self.moves += 1
-            await self._load_into(await self._connection(address))
+            await self._load_again(address, attempt)
         else:
-            raise EngineError(f"Valkey at {address} refused: {error}") from error
+            raise self._refused(address, error) from error
+
+    async def _load_again(self, address: ServerAddress, attempt: int) -> None:
+        """Load the functions into a server that does not know them; one that cannot take them now is waited for."""
+        try:
+            await self._load_into(await self._connection(address))
+        except (OSError, ConnectionLostError, TimeoutError):
+            await self._wait(attempt)
+        except RefusedError as error:
+            if error.kind not in PASSING:
+                raise self._refused(address, error) from error
+            await self._wait(attempt)
 
     async def _replicated_or_told(self, connection: Connection, replicas: int, answer: asyncio.Future[Reply]) -> None:
         """The same; a server that is a replica by now has mostly said so to the call itself, and that is told.
@@ -183,7 +206,11 @@ class Valkey:
         """Load the functions into every primary."""
         if self._library:
             for address in await self.primaries():
-                await self._load_into(await self._connection(address))
+                try:
+                    await self._load_into(await self._connection(address))
+                except RefusedError as error:
+                    if error.kind != "OOM":  # they may be there, and then much can be done without more memory
+                        raise
 
     async def _load_into(self, connection: Connection) -> None:
         await connection.request(("FUNCTION", "LOAD", "REPLACE", self._library))
@@ -259,8 +286,7 @@ class Valkey:
         except RefusedError as error:
             if error.kind in PASSING:
                 raise
-            hint = "set user and password" if error.kind in {"NOAUTH", "WRONGPASS"} else ""
-            raise EngineError(f"Valkey at {address} refused: {error}", hint) from error
+            raise self._refused(address, error) from error
 
     def _opened(self, address: ServerAddress, task: asyncio.Task[Connection]) -> None:
         self._opening.pop(address, None)

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .valkey_servers import ServerAddress, ValkeyServers
-from .valkey_wire import Connection, ConnectionLostError, RefusedError, Reply
-
-ACCESS = "see fleet.username, fleet.password_file and REDISCLI_AUTH"
-REACH = "see that it runs and can be reached"
+from .valkey_wire import ACCESS, REACH, Connection, ConnectionLostError, RefusedError, Reply, advice_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ async def _ask(servers: ValkeyServers, address: ServerAddress) -> tuple[NodeFact
     try:
         connection = await Connection.open(address, servers)
     except RefusedError as error:
-        return NodeFacts(str(address), trouble=str(error), advice=ACCESS), []
+        return NodeFacts(str(address), trouble=str(error), advice=advice_on(str(error)) or ACCESS), []
     except ssl.SSLCertVerificationError as error:
         told = f"its certificate is not trusted: {error.verify_message}"
         return NodeFacts(str(address), trouble=told, advice="fleet.authorities names the authority that signed it"), []
@@ -67,7 +64,7 @@ async def _ask(servers: ValkeyServers, address: ServerAddress) -> tuple[NodeFact
     try:
         return await _read(connection, str(address), secured=servers.tls is not None)
     except RefusedError as error:
-        return NodeFacts(str(address), trouble=str(error), advice=ACCESS), []
+        return NodeFacts(str(address), trouble=str(error), advice=advice_on(str(error)) or ACCESS), []
     except ConnectionLostError as error:
         return NodeFacts(str(address), trouble=str(error), advice=REACH), []
     finally:
@@ -92,7 +89,7 @@ async def _read(connection: Connection, place: str, *, secured: bool) -> tuple[N
         version=tuple(int(part) for part in version.split(".")[:3] if part.isdigit()),
         primary=info.get("role") == "master",
         replicas=int(info.get("connected_slaves", 0)),
-        functions=await _allowed(connection, "FUNCTION", "LIST") is not None,
+        functions=await _may_use_functions(connection),
         append_only=info.get("aof_enabled") == "1",
         sync=await _config(connection, "appendfsync"),
         eviction=info.get("maxmemory_policy", ""),
@@ -127,6 +124,17 @@ def _nodes(shards: Reply, *, secured: bool) -> list[ServerAddress]:
 
 def _mapping(pairs: list[Any]) -> dict[str, Any]:
     return {key.decode(): item for key, item in zip(pairs[::2], pairs[1::2], strict=True)}
+
+
+async def _may_use_functions(connection: Connection) -> bool:
+    """Whether functions may be loaded and called: asked for with some that cannot be, so that nothing changes."""
+    for command in (("FUNCTION", "LOAD", "no library"), ("FCALL", "nephila_check", "0")):
+        try:
+            await connection.request(command)
+        except RefusedError as error:
+            if error.kind == "NOPERM" or "unknown command" in str(error):
+                return False
+    return True
 
 
 async def _allowed(connection: Connection, *command: str) -> Reply | None:

@@ -17,7 +17,7 @@ import hiredis
 
 from .valkey_servers import ServerAddress, ValkeyServers
 from .valkey_slots import PASSING, read_slots, redirected, slot_of
-from .valkey_wire import EngineError, RefusedError, Reply, Word
+from .valkey_wire import REACH, EngineError, RefusedError, Reply, Word, advice_on
 
 AT_ONCE = 64
 """Commands that are sent before their answers are read: few enough that neither side fills its buffers."""
@@ -64,7 +64,7 @@ class PlainValkey:
                     self._connect(address)
                 self._open[address][0].sendall(b"".join(hiredis.pack_command(one) for one in commands.values()))
                 answers = [self._answer(address) for _ in commands]
-            except OSError:
+            except (OSError, RefusedError):  # the latter when it does not let us in, which the next question tells
                 self._drop(address)
                 return {}
         return {
@@ -93,7 +93,7 @@ class PlainValkey:
                     self._slots = []
             attempt += 1
             time.sleep(min(1.0, 0.02 * 2 ** min(attempt, 10)) * (0.5 + self._random.random() / 2))
-        raise EngineError(f"Valkey does not answer: {last}", hint="see that it runs and can be reached") from last
+        raise EngineError(f"Valkey does not answer: {last}", advice_on(str(last)) or REACH) from last
 
     def _mended(self, error: RefusedError, address: ServerAddress) -> bool:
         """Whether the same may be asked again at once; EngineError where waiting does not help either."""
@@ -107,7 +107,7 @@ class PlainValkey:
             self._ask(address, ("FUNCTION", "LOAD", "REPLACE", self._library))
             return True
         if error.kind not in PASSING:
-            raise EngineError(f"Valkey at {address} refused: {error}") from error
+            raise EngineError(f"Valkey at {address} refused: {error}", advice_on(str(error))) from error
         return False
 
     def _address(self, slot: int, attempt: int) -> ServerAddress:

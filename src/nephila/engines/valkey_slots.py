@@ -9,8 +9,10 @@ from .valkey_servers import ServerAddress
 from .valkey_wire import Reply
 
 SLOTS = 16384
-PASSING = frozenset({"TRYAGAIN", "LOADING", "CLUSTERDOWN", "READONLY", "MASTERDOWN", "BUSY", "NOREPLICAS", "MISCONF"})
-"""Errors that end by themselves: a fail-over, a server that starts, a slot that moves."""
+PASSING = frozenset(
+    ("TRYAGAIN", "LOADING", "CLUSTERDOWN", "READONLY", "MASTERDOWN", "BUSY", "NOREPLICAS", "MISCONF", "OOM")
+)
+"""Errors that end by themselves, or when somebody makes room: a fail-over, a server that starts, a slot that moves."""
 
 
 def slot_of(key: str) -> int:

@@ -15,7 +15,7 @@ from nephila.model.errors import EngineAwayError, EngineRefusedError
 
 from .valkey import Valkey
 from .valkey_servers import ValkeyServers
-from .valkey_wire import EngineError
+from .valkey_wire import EngineError, advice_on
 
 ANSWER_S = 20.0
 """Longer than a fail-over takes that goes well."""
@@ -60,17 +60,14 @@ class ValkeyState:
             async with asyncio.timeout(ANSWER_S):
                 return await self._valkey.do(key, *command)
         except TimeoutError as error:
+            why = self._valkey.why_away(ANSWER_S)
             raise EngineAwayError(
-                f"{self._places} does not answer", "see that the servers run and can be reached"
+                f"{self._places} does not answer{': ' if why else ''}{why}",
+                advice_on(why) or "see that the servers run and can be reached",
             ) from error
         except EngineError as error:
             raise _refused(error) from error
 
 
 def _refused(error: EngineError) -> EngineRefusedError:
-    hint = "see fleet.username, fleet.password_file and REDISCLI_AUTH" if _is_access(error) else error.hint
-    return EngineRefusedError(str(error), hint or "`nephila check --config FILE` tells what to change")
-
-
-def _is_access(error: EngineError) -> bool:
-    return any(word in str(error) for word in ("NOAUTH", "WRONGPASS", "NOPERM"))
+    return EngineRefusedError(str(error), error.hint or "`nephila check --config FILE` tells what to change")

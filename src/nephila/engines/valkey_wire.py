@@ -24,6 +24,27 @@ Word = Any
 """A part of a command: text, bytes or a number."""
 
 
+ACCESS = "set user and password: fleet.username, fleet.password_file or REDISCLI_AUTH"
+REACH = "see that it runs and can be reached"
+RIGHTS = "give the user the rights that docs/fleet.md names (ACL SETUSER)"
+_ADVICE = {
+    "NOAUTH": ACCESS,
+    "WRONGPASS": ACCESS,
+    "NOPERM": RIGHTS,
+    "ACL failure": RIGHTS,
+    "OOM": "give it more memory (maxmemory), or take out of it what is not needed",
+    "MISCONF": "make room on its disk: it cannot write what it is told",
+    "READONLY": "name its primary in fleet.servers",
+    "CLUSTERDOWN": "mend the cluster: CLUSTER INFO and CLUSTER SHARDS tell what is missing",
+    "certificate verify failed": "fleet.authorities names the authority that signed it",
+}
+
+
+def advice_on(told: str) -> str:
+    """What to do about what a server says, or what was met on the way to it; empty where nothing is known."""
+    return next((advice for words, advice in _ADVICE.items() if words in told), "")
+
+
 class ConnectionLostError(Exception):
     """The connection ended before the answer: it may or may not have been done."""
 

@@ -12,6 +12,7 @@ import msgspec
 from nephila.engines.valkey import Valkey
 from nephila.engines.valkey_plain import PlainValkey
 from nephila.engines.valkey_servers import ValkeyServers, servers_of
+from nephila.engines.valkey_wire import REACH, EngineError, advice_on
 from nephila.frontier.embedded.lending import OUTSIDE, Lent
 from nephila.frontier.policy import Policy
 from nephila.interfaces.clock import Clock
@@ -69,10 +70,14 @@ class RedisFrontier(Claiming):
         valkey = Valkey(known, library().text)
         try:
             await valkey.start(options.patience_s)
-            made = await found_or_made(valkey, crawl, options)
-            divided = Shards(crawl, made.shards)
-            opened = () if options.looking else range(made.shards)
-            anchors = await asyncio.gather(*(_open_shard(valkey, divided, shard, policy, made) for shard in opened))
+            try:
+                async with asyncio.timeout(options.patience_s):
+                    made = await found_or_made(valkey, crawl, options)
+                    divided = Shards(crawl, made.shards)
+                    anchors = await _open_shards(valkey, divided, policy, made, options)
+            except TimeoutError as error:
+                why = valkey.why_away(options.patience_s) or "it takes too long"
+                raise EngineError(f"the crawl {crawl} cannot be opened: {why}", advice_on(why) or REACH) from error
             timeline: EngineTimeline = VirtualTimeline(clock, anchors) if virtual else RemoteTimeline(clock)
             plain = PlainValkey(known, library().text, options.patience_s)
             view = RedisFrontierView(plain, divided, timeline, made.secret, options.chunks)
@@ -322,6 +327,12 @@ class RedisFrontier(Claiming):
         reply = await self._caller.with_patterns(shard, "release_trap", make)
         await self._woken_all((shard,))
         return int(reply[1])
+
+
+async def _open_shards(valkey: Valkey, shards: Shards, policy: Policy, made: Crawl, options: Opening) -> list[bytes]:
+    """Write the rules into every shard, unless somebody only looks; their anchors."""
+    opened = () if options.looking else range(made.shards)
+    return list(await asyncio.gather(*(_open_shard(valkey, shards, shard, policy, made) for shard in opened)))
 
 
 async def _open_shard(valkey: Valkey, shards: Shards, shard: int, policy: Policy, made: Crawl) -> bytes:

@@ -77,12 +77,15 @@ def _node(node: NodeFacts, wait_replicas: int) -> Iterator[Finding]:
     if node.version < LEAST_VERSION:
         yield bad("frontier", where, f"{node.product} {version} is too old", "use Valkey, or Redis 7 or newer")
         return
+    if not node.primary and not node.cluster:
+        yield bad("frontier", where, "is a replica, and read-only", "name its primary in fleet.servers")
+        return
     role = "primary" if node.primary else "replica"
     yield good("frontier", where, f"{node.product} {version}, {role}, connected and let in")
     if node.loading:
         yield doubtful("frontier", where, "is still reading its data", "workers wait for it; look again")
     if not node.functions:
-        yield bad("frontier", where, "its functions may not be used", "let the user run FUNCTION and FCALL (ACL)")
+        yield bad("frontier", where, "its functions may not be used", "let the user run FUNCTION LOAD and FCALL (ACL)")
     if node.append_only:
         yield _synced(where, node.sync)
     else:
