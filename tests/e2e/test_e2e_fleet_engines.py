@@ -112,6 +112,8 @@ def test_a_fleet_that_has_lost_its_engine_is_rebuilt_onto_a_new_one(
     assert "frontier rebuild" in first.told()
     rebuilt = json.loads(fleet.say("frontier", "rebuild", "--work", tmp_path / "work", "--json"))
     assert rebuilt["pages"] >= len(before)
+    lost.server.ask("FLUSHALL")  # as if it had been cut off: it is begun again as it is
+    assert json.loads(fleet.say("frontier", "rebuild", "--work", tmp_path / "work", "--json")) == rebuilt
     assert fleet.stored() == before, "the catalogue is there again"
     assert "elsewhere.test" in fleet.say("block"), "what was taken down stays blocked"
     fleet.start("second").end(120)

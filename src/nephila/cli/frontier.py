@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nephila.config import load
+from nephila.config import Given, load
 from nephila.model.errors import UsageError
 
 from .backend import backend_of
+from .fleet import group_option
 from .looking import json_option
 from .output import print_json, printable
 
@@ -106,11 +107,14 @@ def import_(ctx: click.Context, *, file: Path, directory: Path | None, config: P
         click.echo(printable(f"{moved.sentence} are in {place}."))
 
 
-def _fleet(ctx: click.Context, directory: Path | None, config: Path | None, name: str) -> Settings | None:
+def _fleet(
+    ctx: click.Context, directory: Path | None, config: Path | None, name: str, group: str | None = None
+) -> Settings | None:
     """The settings of a fleet, None where a directory was named; one of the two must be."""
     if (directory is None) == (config is None):
         raise UsageError(f"Either {name} or --config FILE is needed, and not both.", "Say which crawl is meant.")
-    return None if config is None else load(file=config, environ=backend_of(ctx).environ).settings
+    flags = [] if group is None else [Given("fleet.group", group, "--group")]
+    return None if config is None else load(file=config, environ=backend_of(ctx).environ, flags=flags).settings
 
 
 @frontier.command("rebuild", short_help="Build a frontier that was lost anew from the archive.")
@@ -131,9 +135,12 @@ def _fleet(ctx: click.Context, directory: Path | None, config: Path | None, name
     show_default=True,
     help="Of a fleet: where its archive is copied to meanwhile.",
 )
+@group_option
 @json_option
 @click.pass_context
-def rebuild(ctx: click.Context, *, directory: Path | None, config: Path | None, work: Path, as_json: bool) -> None:
+def rebuild(
+    ctx: click.Context, *, directory: Path | None, config: Path | None, work: Path, group: str | None, as_json: bool
+) -> None:
     """Build the frontier of the crawl in DIR, or of a fleet, anew from its archive, after it was lost.
 
     Nothing is fetched: every answer in the archive is settled once more. What was fetched is known again, what was
@@ -143,7 +150,7 @@ def rebuild(ctx: click.Context, *, directory: Path | None, config: Path | None, 
     from nephila.node.clock import SystemClock  # noqa: PLC0415 - start-up
 
     if directory is None:
-        settings = _fleet(ctx, None, config, "DIR")
+        settings = _fleet(ctx, None, config, "DIR", group)
         from nephila.node.fleet.rebuilding import rebuild_fleet  # noqa: PLC0415 - start-up
 
         if settings is None or config is None:

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from nephila.frontier.moving import DomainRow, HostRow, OriginRow, Row, ScopeRow, TallyRow, UrlRow
 from nephila.interfaces.frontier import Admission
 from nephila.model.errors import UsageError
 from nephila.model.outcome import Dropped, Settlement
 from nephila.model.settings import ArchiveSettings, FleetSettings, Settings
 from nephila.model.task import Candidate, Level, PageTask
-from nephila.node.fleet.regions import REASON, Abroad, Border, Regions, regional
+from nephila.node.fleet.regions import REASON, Abroad, AtHome, Border, Regions, regional
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
 ENTRIES = ("eu=de,fr,example.org", "uk=co.uk")
@@ -114,3 +115,19 @@ def test_an_order_about_a_domain_of_another_group_is_refused() -> None:
         border.check_own("shop.co.uk")
     with pytest.raises(UsageError, match="without a region"):
         border.check_own("example.net")
+
+
+def test_what_was_built_from_an_archive_holds_no_url_of_another_group() -> None:
+    """N6, N8: links into other regions stand in the archive; nobody outside the group has them in a queue."""
+
+    def of(host: str) -> list[Row]:
+        origin = OriginRow(f"http://{host}:81", "rules", 1, 2)
+        url = UrlRow(fp="0" * 32, url=f"http://{host}/", rank=1, level=2, depth=1, admitted_s=1)
+        return [DomainRow(name=host), HostRow(name=host), url, TallyRow({}), origin]
+
+    everything: list[Row] = [ScopeRow("a"), *of("a.de"), *of("b.com"), *of("c.co.uk")]
+    for group, wanted in (("", of("b.com")), ("eu", of("a.de")), ("uk", of("c.co.uk")), ("none", of("b.com"))):
+        home = AtHome(Regions(ENTRIES), group)
+        assert list(home.rows(iter(everything))) == [ScopeRow("a"), *wanted]
+        assert home.left_out == 2
+    assert list(AtHome(Regions(()), "").rows(iter(everything))) == everything

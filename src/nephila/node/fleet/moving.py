@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 from nephila.engines.valkey_state import ValkeyState
-from nephila.frontier.moving import DomainRow, HostRow, ScopeRow, check_stream, read_stream, write_stream
+from nephila.frontier.moving import DomainRow, HostRow, Row, ScopeRow, check_stream, read_stream, write_stream
 from nephila.frontier.redis.exporting import RedisExport
 from nephila.frontier.redis.importing import check_free, import_into
 from nephila.frontier.redis.opening import Opening
@@ -62,8 +62,10 @@ async def _scope_of(settings: Settings) -> bytes:
         await state.close()
 
 
-def import_fleet(file: Path, settings: Settings, clock: Clock) -> Moved:
-    """Put a frontier onto the engine, under a name that no crawl has there."""
+def import_fleet(
+    file: Path, settings: Settings, clock: Clock, wanted: Callable[[Iterator[Row]], Iterator[Row]] = iter
+) -> Moved:
+    """Put a frontier onto the engine, under a name that no crawl has there; `wanted` may leave rows out."""
     head, end = check_stream(file)
     crawl, servers = check_fleet(settings), valkey_servers(settings, os.environ)
     check_normal_form(head, settings, f"the crawl {crawl}")
@@ -81,7 +83,7 @@ def import_fleet(file: Path, settings: Settings, clock: Clock) -> Moved:
         finally:
             await state.close()
         options = Opening(shards=settings.fleet.shards, compact=settings.fleet.compact)
-        await import_into(servers, crawl, head, read_stream(file), policy_of(settings), clock, options)
+        await import_into(servers, crawl, head, wanted(read_stream(file)), policy_of(settings), clock, options)
 
     asyncio.run(put())
     return Moved(end.rows)

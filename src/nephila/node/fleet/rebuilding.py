@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from nephila.frontier.moving import check_stream
@@ -37,18 +39,23 @@ from nephila.store.s3 import S3ObjectStore
 
 from .access import check_fleet, valkey_servers
 from .moving import import_fleet
+from .regions import AtHome, Regions, regional
 from .takedown_records import TakedownObjects
 
 PIECE_BYTES = 8_000_000
+OF = ".rebuild-of"
+"""The file that says whose archive was copied into a folder."""
 
 
 def rebuild_fleet(settings: Settings, file: Path, folder: Path, clock: Clock) -> Rebuilt:
     """Build the frontier of the crawl that the settings (of `file`) name; `folder` holds the archive meanwhile."""
+    whole, settings = settings, regional(settings)
     crawl = check_fleet(settings)
     asyncio.run(check_free(valkey_servers(settings, os.environ), crawl))
     name = settings.catalogue.name or crawl
     directory = CrawlDirectory(folder)
     directory.warc.mkdir(parents=True, exist_ok=True)
+    _take_up(directory, crawl)
     place = ArchivePlace.parse(settings.archive.url)
     segments = asyncio.run(_bring(object_store(settings, clock), place, directory.warc))
     _bring_takedowns(TakedownObjects(object_store(settings, clock, uploads=1), place), directory.takedowns)
@@ -71,8 +78,23 @@ def rebuild_fleet(settings: Settings, file: Path, folder: Path, clock: Clock) ->
         for segment in segments:
             there.record(list(here.captures(segment)), [])
     asyncio.run(_forget_owner(object_store(settings, clock), place))
-    import_fleet(stream, settings, clock)
+    home = AtHome(Regions(whole.fleet.regions), settings.fleet.group)
+    import_fleet(stream, settings, clock, home.rows)
+    if home.left_out:
+        told = f"{home.left_out:,} URLs of other regions, where they are not known there"
+        return replace(rebuilt, queued=rebuilt.queued - home.left_out, lost=(*rebuilt.lost, told))
     return rebuilt
+
+
+def _take_up(directory: CrawlDirectory, crawl: str) -> None:
+    """Remove the frontier that a rebuild of this crawl has left here when it was cut off, and nobody else's."""
+    mark = directory.warc / OF
+    if mark.exists():
+        if (known := mark.read_text(encoding="utf-8")) != crawl:
+            raise FrontierError(f"{directory.root} holds a rebuild of the crawl {known}", "choose another --work")
+        shutil.rmtree(directory.frontier, ignore_errors=True)
+    elif not directory.frontier.exists():
+        mark.write_text(crawl, encoding="utf-8")
 
 
 async def _forget_owner(store: ObjectStore, place: ArchivePlace) -> None:
@@ -98,7 +120,7 @@ async def _bring(store: ObjectStore, place: ArchivePlace, folder: Path) -> list[
     found: list[SegmentId] = []
     for key in await store.keys(place.key("")):
         name = key.removeprefix(place.key(""))
-        if not name.endswith(WARC_SUFFIX):
+        if not name.endswith(WARC_SUFFIX) or "/" in name:  # in a folder: of a region, which is another crawl
             continue
         found.append(SegmentId(name))
         target = folder / name

@@ -10,9 +10,11 @@ for `why`.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
+from nephila.frontier.moving import DomainRow, HostRow, OriginRow, RobotsRow, Row, TallyRow, UrlRow
 from nephila.interfaces.frontier import Admission, Frontier
 from nephila.model.errors import UsageError
 from nephila.model.outcome import Settlement
@@ -70,6 +72,33 @@ def regional(settings: Settings, group: str | None = None) -> Settings:
         catalogue=replace(settings.catalogue, name=f"{catalogue}-{chosen}"),
         archive=replace(settings.archive, url=f"{settings.archive.url.rstrip('/')}/{chosen}"),
     )
+
+
+class AtHome:
+    """Leaves out what is asked by others, of the rows of a frontier that was built from an archive (N8)."""
+
+    def __init__(self, regions: Regions, group: str) -> None:
+        self._regions = regions
+        self._home = group if group in regions.groups else ""
+        self.left_out = 0
+        """URLs."""
+
+    def rows(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """Those of our own hosts, and what belongs to no host."""
+        kept = True
+        for row in rows:
+            match row:
+                case DomainRow(name=host) | HostRow(name=host):
+                    kept = here = self._regions.of(host) == self._home
+                case UrlRow() | RobotsRow() | TallyRow():  # of the host above
+                    here = kept
+                    self.left_out += isinstance(row, UrlRow) and not kept
+                case OriginRow(origin=origin):
+                    here = self._regions.of(urlsplit(origin).hostname or "") == self._home
+                case _:
+                    here = True
+            if here:
+                yield row
 
 
 @dataclass(frozen=True, slots=True)
