@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -14,6 +15,9 @@ from nephila.model.errors import CrawlDirectoryError
 from .backend import backend_of
 from .looking import json_option
 from .output import print_json
+
+_PASSWORD = re.compile(r"(://[^\s/@:\"]*:)[^\s/@\"]+@")
+"""In a URL, behind the user's name."""
 
 
 @click.group("config", short_help="Show settings and where they came from.")
@@ -41,7 +45,8 @@ def show(
 ) -> None:
     """Print every setting in force, as TOML, with where each value came from.
 
-    With DIR, for the crawl in that directory. The output can be saved and given to --config.
+    With DIR, for the crawl in that directory. The output can be saved and given to --config; passwords in URLs are
+    shown as ***, and are to be put back there.
     """
     stored = None
     if directory is not None:
@@ -65,17 +70,35 @@ def print_reference() -> None:
 
 def shown(configured: Configured, *, changed: bool) -> str:
     """The settings as TOML, each with its source in a comment."""
-    return render(
-        configured.settings,
-        wanted=lambda one: not changed or value_of(configured.settings, one) != one.default,
-        above=lambda _one: "",
-        beside=lambda one: configured.sources[one.key],
+    return _without_passwords(
+        render(
+            configured.settings,
+            wanted=lambda one: not changed or value_of(configured.settings, one) != one.default,
+            above=lambda _one: "",
+            beside=lambda one: configured.sources[one.key],
+        )
     )
+
+
+def _without_passwords(text: str) -> str:
+    """What is shown to people ends up in tickets and on screens."""
+    return _PASSWORD.sub(r"\1***@", text)
+
+
+def _told(value: object) -> object:
+    """A value as it is shown."""
+    if isinstance(value, tuple):
+        return tuple(map(_told, value))
+    return _without_passwords(value) if isinstance(value, str) else value
 
 
 def _document(configured: Configured, *, changed: bool) -> dict[str, object]:
     return {
-        key: {"value": value_of(configured.settings, one), "source": configured.sources[key], "default": one.default}
+        key: {
+            "value": _told(value_of(configured.settings, one)),
+            "source": configured.sources[key],
+            "default": one.default,
+        }
         for key, one in declarations().items()
         if not changed or value_of(configured.settings, one) != one.default
     }

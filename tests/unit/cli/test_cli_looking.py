@@ -120,6 +120,19 @@ def test_config_show_tells_what_is_in_force_and_where_from(invoke: Invoke, node:
     assert "timeout_s = 30.0  # default" in invoke("config", "show").stdout
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_config_show_keeps_passwords_to_itself(invoke: Invoke, form: list[str]) -> None:
+    """C4, K4: what people copy into a ticket holds none, wherever a URL may have one."""
+    given = (
+        "fetch.proxy=http://me:open sesame@h:1",
+        "fleet.servers=valkey://me:sesame@h",
+        "catalogue.url=x://:sesame@h",
+    )
+    result = invoke("config", "show", *form, *(word for one in given for word in ("--set", one.replace(" ", "%20"))))
+    assert "sesame" not in result.stdout
+    assert result.stdout.count(":***@h") == 3
+
+
 def test_config_show_as_json(invoke: Invoke) -> None:
     """C4: for scripts; endless is a word there."""
     document = json.loads(invoke("config", "show", "--changed", "--set", "limits.max_wait_s=inf", "--json").stdout)
