@@ -231,6 +231,20 @@ def test_ctrl_c_ends_all_within_seconds_and_a_second_one_at_once(tmp_path: Path,
         assert not web.audit().violations
 
 
+def test_a_terminal_that_is_closed_ends_a_crawl_as_ctrl_c_does(tmp_path: Path) -> None:
+    """F10, C4: every process is told, and the one that was started twice; the crawl is closed, and goes on later."""
+    spec, arguments = plain_web(35, hosts=20, pages=2000)
+    out = tmp_path / "crawl"
+    with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "300") as web:
+        with crawling(web, out, "--delay", "0.3", "--scope", "all", "--processes", "2") as process:
+            for pid in (process.pid, process.pid, *workers_of(process)):
+                os.kill(pid, signal.SIGHUP)
+            assert process.wait(10) == 130
+        assert json.loads((tmp_path / "output.json").read_text(encoding="utf-8"))["stopped_by"] == "interrupt"
+        assert json.loads(run("status", out, "--json").stdout)["hosts_by_place"]["leased"] == 0
+        check_books(out)
+
+
 def test_limits_hold_over_all_processes_together(tmp_path: Path, say: Callable[[str], None]) -> None:
     """S3, C4: --max-pages to the page, whatever is in flight where; the next run goes on; bytes end it too."""
     spec, arguments = plain_web(34, hosts=10, pages=300)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,10 +86,11 @@ def binding(host: str, port: int, token_file: Path | None, environ: Mapping[str,
 
 async def _until_signal(directory: Path, configured: Configured | None, where: Binding) -> None:
     from nephila.control.server import serve_directory, serve_until  # noqa: PLC0415 - start-up
+    from nephila.node.stopping import stopping_signals  # noqa: PLC0415 - start-up
 
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stopping_signals():
         loop.add_signal_handler(number, _end, ended)
     if configured is None:
         await serve_directory(directory, where, ended)

@@ -1,8 +1,9 @@
 """New interpreters for processes of ours that somebody else answers for.
 
-Ctrl-C reaches every process of a terminal, and a service manager's SIGTERM every process of a service. The process that
-was started by the user answers; those that it starts ignore both. They must do so before Python looks for its packages
-(`site`): that takes longer than the rest of its start, and a Ctrl-C in it would show a traceback.
+Ctrl-C reaches every process of a terminal, and so does its closing (SIGHUP); a service manager's SIGTERM reaches every
+process of a service. The process that was started by the user answers; those that it starts ignore them. They must do
+so before Python looks for its packages (`site`): that takes longer than the rest of its start, and a Ctrl-C in it would
+show a traceback.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ _FIRST = """
 import _signal
 _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
 _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
+_signal.signal(_signal.SIGHUP, _signal.SIG_IGN)
 """
 _PACKAGES = """
 import site
@@ -21,7 +23,7 @@ site.main()
 
 
 def heedless(program: str, first: str = "") -> list[str]:
-    """The words that start an interpreter like this one, which ignores both signals and runs `program`.
+    """The words that start an interpreter like this one, which ignores these signals and runs `program`.
 
     `first` is run before it looks for packages.
     """

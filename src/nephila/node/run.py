@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
@@ -28,6 +26,7 @@ from .memory import check_memory_limits, threads
 from .opening import opened
 from .processes import process_count, supervised
 from .sowing import check_sown
+from .stopping import obey_no_more, obey_signals
 from .watching import Overhearing, Watch
 
 
@@ -86,9 +85,7 @@ def run_crawl(
                 _crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view, serve=serve)
             )
     finally:
-        # The loop is gone and its handlers with it: a second Ctrl-C while the summary is written still ends at once.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _end_at_once)
+        obey_no_more()
 
 
 def run_flush(out: Path, configured: Configured, *, listeners: Sequence[EventSink] = ()) -> CrawlSummary:
@@ -99,14 +96,13 @@ def run_flush(out: Path, configured: Configured, *, listeners: Sequence[EventSin
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, threads(runner.get_loop()):
             return runner.run(_flush(out, configured, listeners))
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _end_at_once)
+        obey_no_more()
 
 
 async def _flush(out: Path, configured: Configured, listeners: Sequence[EventSink]) -> CrawlSummary:
     CrawlDirectory(out).check()
     async with opened(out, configured, Ground(SystemClock()), listeners=listeners, for_good=False) as crawl:
-        _obey_signals(crawl)
+        obey_signals(lambda _: crawl.stop(StoppedBy.INTERRUPT))
         crawl.stop(StoppedBy.DONE)
         return await crawl.run()
 
@@ -125,7 +121,7 @@ async def _crawl(
         raise UsageError("there are no seeds", hint="give a URL, --seeds FILE or --domains CSV")
     overhearing = Overhearing()
     async with _opened(out, configured, [*listeners, overhearing]) as crawl:
-        _obey_signals(crawl)
+        obey_signals(lambda _: crawl.stop(StoppedBy.INTERRUPT))
         workers = process_count(configured.settings)
         watch = Watch(crawl.machinery, crawl.snapshot, crawl.warn, overhearing, workers)
         viewing = asyncio.create_task(view(crawl), name="view") if view is not None else None
@@ -162,25 +158,3 @@ def _broke(crawl: Running, task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         name = task.get_name()
         crawl.fail(error if isinstance(error, NephilaError) else NephilaError(f"the task {name} broke: {error!r}"))
-
-
-def _end_at_once(number: int, _frame: object = None) -> None:
-    os._exit(128 + number)
-
-
-def _obey_signals(crawl: Running) -> None:
-    """First SIGINT or SIGTERM: stop cleanly. Second: at once; the directory is as safe as after kill -9.
-
-    Workers end with this process, by the kernel's hand.
-    """
-    loop = asyncio.get_running_loop()
-    seen: list[int] = []
-
-    def on_signal(number: int) -> None:
-        if seen:
-            _end_at_once(number)
-        seen.append(number)
-        crawl.stop(StoppedBy.INTERRUPT)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal, number)

@@ -12,7 +12,7 @@ import pytest
 from nephila.engines.interpreter import heedless
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_ignored_before_packages_are_looked_for(tmp_path: Path, number: signal.Signals) -> None:
     """C4, N3: `site` runs what it finds; one that is interrupted there shows a traceback."""
     (tmp_path / "sitecustomize.py").write_text(f"import os\nos.kill(os.getpid(), {int(number)})\n", encoding="utf-8")

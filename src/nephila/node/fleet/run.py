@@ -25,6 +25,7 @@ from nephila.node.collector import calm_collector
 from nephila.node.ground import Ground
 from nephila.node.memory import threads
 from nephila.node.sowing import Sower
+from nephila.node.stopping import obey_signals
 from nephila.seeds import SeedReport, SeedSource
 
 from .access import check_fleet, valkey_servers
@@ -70,24 +71,11 @@ async def _work(
 
 
 def _obey_signals(worker: FleetCrawl) -> None:
-    """Ctrl-C ends within seconds; SIGTERM, by which services and containers are ended, waits for uploads.
+    """Ctrl-C, or a closed terminal, ends within seconds; SIGTERM, by which services are ended, waits for uploads.
 
-    A second signal of either kind ends at once: what is left lies in the spool.
+    A second signal ends at once: what is left lies in the spool.
     """
-    loop = asyncio.get_running_loop()
-    seen: list[int] = []
-
-    def on_signal(number: int) -> None:
-        if seen:
-            os._exit(128 + number)
-        seen.append(number)
-        if number == signal.SIGTERM:
-            worker.retire()
-        else:
-            worker.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal, number)
+    obey_signals(lambda number: worker.retire() if number is signal.SIGTERM else worker.stop())
 
 
 def run_seed(configured: Configured, seeds: Sequence[SeedSource]) -> SeedReport:
