@@ -2,7 +2,8 @@
 
 The server runs in a process of its own on loopback and answers every GET with the same 30 KB; only the client's CPU
 time is counted, the best of some rounds. Clients that are not installed are left out. ``bare`` is the least that can be
-done with asyncio: it counts bytes. Run: ``python bench/fetch.py [--json] [--requests N]``.
+done with asyncio: it counts bytes. ``--tls`` asks the fetcher alone, over TLS, by HTTP/1.1 and by HTTP/2 in turn; the
+server is granian, which speaks both. Run: ``python bench/fetch.py [--json] [--requests N] [--tls]``.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ import argparse
 import asyncio
 import json
 import multiprocessing
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
+from typing import Any
 
 import uvloop
 
-from nephila.fetch import AddressGuard, DnsResolver, HttpFetcher, SocketDialer
+from nephila.fetch import AddressGuard, DnsResolver, HttpFetcher, SocketDialer, TlsContexts
 from nephila.model.exchange import Fetched, FetchRequest
 from nephila.model.settings import DnsSettings, FetchSettings
 
@@ -94,8 +100,8 @@ async def _run(count: int, url: str, one: OneRequest) -> float:
     return best / (count // ROUNDS) * 1e6
 
 
-async def bench_nephila(count: int, url: str, *, keep: bool) -> float:
-    settings = FetchSettings(allow_addresses=("127.0.0.0/8",), keep_alive_s=15.0 if keep else 0.0)
+async def bench_nephila(count: int, url: str, *, keep: bool, http2: str = "off", authority: bytes = b"") -> float:
+    settings = FetchSettings(allow_addresses=("127.0.0.0/8",), keep_alive_s=15.0 if keep else 0.0, http2=http2)
     clock = _RealClock()
     fetcher = HttpFetcher(
         settings,
@@ -104,6 +110,7 @@ async def bench_nephila(count: int, url: str, *, keep: bool) -> float:
         AddressGuard(settings.allow_addresses),
         clock,
         lambda declared, _: declared.partition(";")[0],
+        TlsContexts(authority),
     )
 
     async def one(url: str) -> int:
@@ -184,6 +191,54 @@ async def bench_pycurl(count: int, url: str, *, keep: bool) -> float:
     return min(run(count // ROUNDS) for _ in range(ROUNDS))
 
 
+async def app(scope: dict[str, Any], receive: object, send: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+    """The same answer, for granian to serve."""
+    del receive
+    if scope["type"] == "http":
+        lines = (line.partition(b": ") for line in ANSWER.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:])
+        headers = [(name.lower(), value) for name, _, value in lines]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": BODY})
+
+
+def bench_secured(count: int) -> dict[str, dict[str, float]]:
+    """The fetcher over TLS by either protocol, in turn."""
+    import trustme  # noqa: PLC0415 - with granian, of the tests
+
+    port, authority = 28_443, trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    with tempfile.TemporaryDirectory() as folder:
+        key, chain = Path(folder, "key.pem"), Path(folder, "chain.pem")
+        certificate.private_key_pem.write_to_path(str(key))
+        chain.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
+        command = [sys.executable, "-m", "granian", "--interface", "asginl", "--no-ws", "--no-log", "--port", str(port)]
+        command += ["--ssl-certificate", str(chain), "--ssl-keyfile", str(key)]
+        command += ["--working-dir", str(Path(__file__).parent), "fetch:app"]
+        with subprocess.Popen(command) as server:
+            try:
+                time.sleep(3)
+                return {
+                    name: {
+                        key: round(
+                            uvloop.run(
+                                bench_nephila(
+                                    count,
+                                    f"https://127.0.0.1:{port}/",
+                                    keep=keep,
+                                    http2=http2,
+                                    authority=authority.cert_pem.bytes(),
+                                )
+                            ),
+                            1,
+                        )
+                        for key, keep in (("keep_alive_us", True), ("new_connection_us", False))
+                    }
+                    for name, http2 in (("http/1.1", "off"), ("h2", "prefer"))
+                }
+            finally:
+                server.terminate()
+
+
 CLIENTS = {"nephila": bench_nephila, "bare": bench_bare, "pycurl": bench_pycurl, "aiohttp": bench_aiohttp}
 
 
@@ -191,10 +246,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--requests", type=int, default=5000)
+    parser.add_argument("--tls", action="store_true")
     arguments = parser.parse_args()
     # A crawler has long since freed a large body, after which the C library keeps the heap that it has: otherwise every
     # client that keeps a body for a moment pays for new pages from the kernel.
     bytearray(32_000_000).clear()
+    if arguments.tls:
+        for name, row in bench_secured(arguments.requests).items():
+            print(json.dumps({name: row}))
+        return
     here, there = multiprocessing.Pipe()
     server = multiprocessing.get_context("spawn").Process(target=serve, args=(there,), daemon=True)
     server.start()

@@ -1,10 +1,10 @@
 """One answer being read, without any I/O: bytes in, and at the end what came and why it stopped.
 
-The reader is told of bytes (`feed`), of the connection's end (`end`) and of time running out (`expire`); each of these
-may finish it. It decides when enough has been read: the message is complete, the body limit is reached, the type is
-not wanted (H7), or what comes is no HTTP. Provisional answers (1xx) are read over: only the final header block is
-kept. What must stay true: `head + payload` are exactly the bytes that the server sent for this answer, up to where
-reading stopped.
+The reader is told of bytes (`feed`), of the connection's end (`end`) and of time running out (`expire`), over HTTP/2 of
+the message's end (`conclude`) and of what is none (`refuse`); each of these may finish it. It decides when enough has
+been read: the message is complete, the body limit is reached, the type is not wanted (H7), or what comes is no HTTP.
+Provisional answers (1xx) are read over: only the final header block is kept. What must stay true: `head + payload` are
+exactly the bytes that the server sent for this answer, up to where reading stopped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from nephila.model.exchange import FailureKind, Truncation
 
 from .coding import Decoded, codings_of, decode
-from .framing import BodyFraming, Chunked, Counted, UntilClose
+from .framing import BodyFraming, Chunked, Counted, Delimited, UntilClose
 from .head import (
     Framing,
     Head,
@@ -74,6 +74,7 @@ class AnswerReader:
     __slots__ = (
         "_block",
         "_body",
+        "_delimited",
         "_limits",
         "_parts",
         "_passed_over",
@@ -93,8 +94,10 @@ class AnswerReader:
         "wire_bytes",
     )
 
-    def __init__(self, limits: Limits, wanted: Wanted | None = None) -> None:
+    def __init__(self, limits: Limits, wanted: Wanted | None = None, *, delimited: bool = False) -> None:
+        """`delimited`: the layer below tells when the message is whole (`conclude`), as HTTP/2 does."""
         self._limits = limits
+        self._delimited = delimited
         self._wanted = wanted
         self._block: bytes | bytearray = b""
         """The header block so far; a bytearray as soon as it comes in more than one piece."""
@@ -148,6 +151,25 @@ class AnswerReader:
         else:
             self._cut(Truncation.TIME)
 
+    def conclude(self) -> None:
+        """The message is whole, and the connection goes on."""
+        if self.finished:
+            return
+        if not isinstance(self._body, Delimited):
+            self._fail(FailureKind.PROTOCOL, "an answer without a head")
+            return
+        self._body.conclude()
+        if self._body.fault:
+            self._fail(FailureKind.PROTOCOL, self._body.fault)
+        else:
+            self.reusable = True
+            self._complete()
+
+    def refuse(self, kind: FailureKind, detail: str) -> None:
+        """What came is no message."""
+        if not self.finished:
+            self._fail(kind, detail)
+
     def payload(self) -> bytes:
         """The bytes after the head, as they were on the wire; none for an unwanted type."""
         if self.unwanted:
@@ -180,7 +202,9 @@ class AnswerReader:
             return False
         end, self.head, chunked, length, self.reusable = found
         self.head_bytes, rest = data[:end], data[end:]
-        if length is not None and length == len(rest) and length <= self._limits.body_bytes:  # most pages, in one read
+        if self._delimited:
+            self._body = Delimited(length)
+        elif length is not None and length == len(rest) <= self._limits.body_bytes:  # most pages, in one read
             self.wire_bytes = length
             self._parts = [rest] if rest else []
             self._body, rest = _WHOLE, b""
@@ -248,7 +272,7 @@ class AnswerReader:
             return None
         self.head, self.head_bytes = head, block
         self.reusable = keeps_alive(head, framing)
-        self._body = _body_of(framing)
+        self._body = Delimited(framing.length) if self._delimited else _body_of(framing)
         return head
 
     def _end_in_head(self, error: Exception | None) -> None:
@@ -373,7 +397,8 @@ def _body_of(framing: Framing) -> BodyFraming:
 
 def _is_short(body: BodyFraming, data: bytes) -> bool:
     """Whether so little is still to come that reading it is cheaper than closing."""
-    return body.complete or (isinstance(body, Counted) and body.left - len(data) <= DRAIN_BYTES)
+    left = body.left if isinstance(body, Counted | Delimited) else None
+    return body.complete or (left is not None and left - len(data) <= DRAIN_BYTES)
 
 
 def _told(error: Exception | None) -> str:

@@ -3,7 +3,7 @@
 The order is always the same: spell the request, take a kept connection or open one (`connect`), each with a turn at its
 address (`turns`), converse, undo the codings, say what came. One request leaves per fetch, whatever happens: a kept
 connection that closes under a request may have delivered it. What is recorded as sent is what was sent, except that a
-proxy's password is left out of it.
+proxy's password is left out of it, and that what is said over HTTP/2 is spelled as in HTTP/1.1.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from .coding import Undecodable, codings_of, decode
 from .connect import Connector, NoConnection, no_turn
 from .connection import Connection
 from .guard import AddressGuard
+from .http2_head import without_connection
 from .pool import ConnectionPool
 from .request import RequestSpelling, Target, target_of
 from .tls import TlsContexts
@@ -47,7 +48,7 @@ class _Exchange(NamedTuple):
 
 
 class HttpFetcher:
-    """A `Fetcher` for HTTP/1.1. Everything it stands on is passed in, so it runs in simulation as on the wire."""
+    """A `Fetcher` for HTTP/1.1 and HTTP/2. All it stands on is passed in, so it runs in simulation as on the wire."""
 
     def __init__(
         self,
@@ -111,7 +112,9 @@ class HttpFetcher:
                 connection.wait_ms,
                 started_ms,
             )
-        reader = self._reader(request)
+        reader = self._reader(request, delimited=bool(connection.protocol))
+        if connection.protocol:
+            recorded = without_connection(recorded)
         sent_at, sent_ms = clock.wall_ms(), clock.steady_ms()
         try:
             await connection.converse(sent, reader, deadline)
@@ -124,6 +127,8 @@ class HttpFetcher:
             self._pool.put(target.origin, connection, reader.idle_s())
         else:
             connection.abort()
+            if connection.wants_http1:
+                self._connector.avoid_http2(target)
         return await self._answer(target, request, recorded, exchange)
 
     async def close(self) -> None:
@@ -132,7 +137,8 @@ class HttpFetcher:
         self._arrivals.close()
 
     def _connection(self) -> Connection:
-        return Connection(self._budget, self._clock, self._arrivals, self._before_answer)
+        limit = self._settings.max_header_bytes
+        return Connection(self._budget, self._clock, self._arrivals, self._before_answer, limit)
 
     def _spell(self, target: Target, request: FetchRequest) -> tuple[bytes, bytes]:
         """The request as a proxy is sent it, and as it is recorded."""
@@ -159,14 +165,14 @@ class HttpFetcher:
         connection.permit = permit
         return connection
 
-    def _reader(self, request: FetchRequest) -> AnswerReader:
+    def _reader(self, request: FetchRequest, *, delimited: bool) -> AnswerReader:
         limits, types = self._limits, request.accept_types
         if request.max_body_bytes is not None:
             limits = limits._replace(body_bytes=request.max_body_bytes)
         if types is None:
-            return AnswerReader(limits)
+            return AnswerReader(limits, delimited=delimited)
         sniff = self._sniff if self.sniff_at is None else partial(self.sniff_at, request.url)
-        return AnswerReader(limits, Wanted(types, sniff))
+        return AnswerReader(limits, Wanted(types, sniff), delimited=delimited)
 
     async def _answer(self, target: Target, request: FetchRequest, recorded: bytes, exchange: _Exchange) -> Answer:
         reader, head = exchange.reader, exchange.reader.head
@@ -216,4 +222,5 @@ class HttpFetcher:
             exchange.connection.bad_certificate,
             exchange.sent_ms,
             exchange.connection.stale_address,
+            exchange.connection.protocol,
         )

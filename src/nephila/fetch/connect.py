@@ -4,6 +4,9 @@ The guard is asked of every address right before it is dialled, and the dialler 
 judgement and connection there is no name left that could change (H6). At most four addresses are tried within the
 connect limit, each with its share of what is left, in the order that the resolver gave. Each is asked for a turn before
 it is dialled (P2); one that has none to give ends the matter, for the next one is no way round it.
+
+HTTP/1.1 is offered first, and HTTP/2 to servers that refuse it in the handshake, unless the settings say otherwise
+(`tongues`, decision 50). A proxy is never offered it.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from .connection import Connection
 from .guard import AddressGuard, is_address
 from .proxy import Proxy, ProxyKind, open_tunnel, read_proxy
 from .request import Target
-from .tls import TlsContexts, may_be_forgiven, tell
+from .tls import TlsContexts, may_be_forgiven, tell, wants_another_protocol
+from .tongues import Tongues
 from .turns import AddressTurns
 
 MAX_ADDRESSES = 4
@@ -93,6 +97,7 @@ class Connector:
         self._tls = tls
         self._turns = turns
         self._new = new
+        self._tongues = Tongues(settings.http2)
         self.proxy: Proxy | None = read_proxy(settings.proxy)
         for source in self._sources:
             if not is_address(source):
@@ -205,14 +210,16 @@ class Connector:
         return outcome
 
     async def _attempt(self, route: _Route) -> Connection | NoConnection:
-        """One address; where bad certificates are allowed, a second time without verification."""
-        secure = route.target.scheme == "https"
-        outcome = await self._dial(route, self._tls.verified() if secure else None)
-        if self._bad_certificates and isinstance(outcome, ssl.SSLError) and may_be_forgiven(outcome):
-            reason = tell(outcome)
-            outcome = await self._dial(route, self._tls.unverified())
-            if isinstance(outcome, Connection):
-                outcome.bad_certificate = reason
+        """One address; where it speaks HTTP/2 only, a second time offering that. Nothing was asked by then."""
+        origin, secure = route.target.origin, route.target.scheme == "https"
+        if secure:
+            outcome = await self._secured(route, http2=self._tongues.offers_http2(origin))
+        else:
+            outcome = await self._dial(route)
+        if isinstance(outcome, ssl.SSLError) and wants_another_protocol(outcome) and self._tongues.falls_back(origin):
+            outcome = await self._secured(route, http2=True)
+            if isinstance(outcome, Connection) and outcome.protocol:
+                self._tongues.learn(origin, http2=True)
         match outcome:
             case Connection() | NoConnection():
                 return outcome
@@ -225,6 +232,20 @@ class Connector:
             case _:
                 return self._unreached(route, outcome, secure=secure)
 
+    async def _secured(self, route: _Route, *, http2: bool) -> Connection | NoConnection | OSError:
+        """One handshake; where bad certificates are allowed, a second one without verification."""
+        outcome = await self._dial(route, self._tls.verified(http2=http2))
+        if self._bad_certificates and isinstance(outcome, ssl.SSLError) and may_be_forgiven(outcome):
+            reason = tell(outcome)
+            outcome = await self._dial(route, self._tls.unverified(http2=http2))
+            if isinstance(outcome, Connection):
+                outcome.bad_certificate = reason
+        return outcome
+
+    def avoid_http2(self, target: Target) -> None:
+        """The server has refused a request for being spoken in HTTP/2: from now on it is not offered."""
+        self._tongues.learn(target.origin, http2=False)
+
     def _unreached(self, route: _Route, error: OSError, *, secure: bool) -> NoConnection:
         detail = error.strerror or str(error) or type(error).__name__
         if error.errno in _OUR_SHORTAGE:
@@ -236,7 +257,7 @@ class Connector:
             return NoConnection(FailureKind.RESET, detail, route.address, reached=True)
         return NoConnection(FailureKind.CONNECT, detail, route.address)
 
-    async def _dial(self, route: _Route, tls: ssl.SSLContext | None) -> Connection | NoConnection | OSError:
+    async def _dial(self, route: _Route, tls: ssl.SSLContext | None = None) -> Connection | NoConnection | OSError:
         connection = self._new()
         try:
             failure = await self._open(connection, route, tls)

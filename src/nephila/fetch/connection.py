@@ -17,6 +17,7 @@ from typing import Protocol, cast
 
 from nephila.interfaces.addresses import AddressPermit
 from nephila.interfaces.clock import Clock
+from nephila.model.exchange import FailureKind
 
 from .arrivals import Arrivals
 from .budget import ByteBudget
@@ -44,6 +45,12 @@ class Reader(Protocol):
     def expire(self) -> None:
         """Time is up."""
 
+    def conclude(self) -> None:
+        """The message is whole: the layer below has said so, as HTTP/2 does."""
+
+    def refuse(self, kind: FailureKind, detail: str) -> None:
+        """What came is no message, as the layer below has found."""
+
 
 class Connection(asyncio.Protocol):
     """A protocol for transports of any kind, real or simulated."""
@@ -68,10 +75,13 @@ class Connection(asyncio.Protocol):
         "ended_at",
         "ended_ms",
         "far_address",
+        "header_bytes",
         "idle_until",
         "permit",
+        "protocol",
         "stale_address",
         "transport",
+        "wants_http1",
     )
 
     def __init__(
@@ -80,8 +90,12 @@ class Connection(asyncio.Protocol):
         clock: Clock,
         arrivals: Arrivals | None = None,
         before_answer: Callable[[], None] | None = None,
+        header_bytes: int = 65_536,
     ) -> None:
-        """`before_answer` is called by the loop right before whoever waits for an answer goes on with it."""
+        """`before_answer` is called by the loop right before whoever waits for an answer goes on with it.
+
+        `header_bytes`: what a layer below may gather of a header block before it hands it on.
+        """
         self._clock = clock
         self._arrivals = arrivals
         self._before_answer = before_answer
@@ -97,6 +111,11 @@ class Connection(asyncio.Protocol):
         self._reader: Reader | None = None
         self._waiter: asyncio.Future[None] | None = None
         self.transport: asyncio.Transport | None = None
+        self.header_bytes = header_bytes
+        self.protocol = ""
+        """``h2`` where HTTP/2 is spoken; nothing for HTTP/1.1."""
+        self.wants_http1 = False
+        """The server has refused a request because it came over HTTP/2."""
         self.address = ""
         self.bad_certificate = ""
         self.stale_address = False
@@ -175,6 +194,23 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    # -- what a layer of HTTP/2 calls ------------------------------------------------------------------------------
+
+    def message_ended(self, error: Exception | None = None) -> None:
+        """The answer is whole, or with an error: nothing more will come of it, while the connection may go on."""
+        reader = self._reader
+        if error is not None:
+            self._end(error)
+        elif reader is not None:
+            reader.conclude()
+            self._wake(None if self._watched < 0 or self._arrivals is None else self._arrivals.came_ms(self._watched))
+
+    def message_broken(self, kind: FailureKind, detail: str) -> None:
+        """What came is no answer."""
+        if self._reader is not None:
+            self._reader.refuse(kind, detail)
+            self._wake()
 
     # -- what the budget calls -------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ class SocketDialer:
                     raise
                 call.failed()  # it may have been the session that the server stumbled over: once more, without
             else:
-                return layer
+                return layer.top
 
     async def start_tls(
         self, transport: asyncio.Transport, protocol: asyncio.Protocol, tls: ssl.SSLContext, server_name: str
@@ -55,4 +55,4 @@ class SocketDialer:
         transport.set_protocol(layer)
         layer.connection_made(transport)
         await layer.secured()
-        return layer
+        return layer.top

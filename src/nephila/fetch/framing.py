@@ -1,4 +1,4 @@
-"""The three ways a body can end, each fed with wire bytes as they come.
+"""The ways a body can end, each fed with wire bytes as they come: three of HTTP/1.1, one of HTTP/2.
 
 Every framing has the same verb: `take(data)` says how many of the bytes belong to the message; the rest does not. What
 must stay true: splitting the same bytes differently changes nothing; the work is linear in the bytes.
@@ -63,6 +63,34 @@ class Counted:
         self.left -= used
         self.complete = self.left == 0
         return used
+
+
+class Delimited:
+    """As much as the layer below says: its end is told, and Content-Length must agree with it (RFC 9113, 8.1.1)."""
+
+    __slots__ = ("complete", "content", "fault", "left")
+
+    def __init__(self, length: int | None) -> None:
+        self.left = length
+        """Bytes that are still due; None where nobody has said how many."""
+        self.complete = False
+        self.fault = ""
+        self.content: bytearray | None = None
+
+    def take(self, data: bytes) -> int:
+        """All of it."""
+        if self.left is not None:
+            self.left -= len(data)
+            if self.left < 0:
+                self.fault = "more data than Content-Length says"
+        return len(data)
+
+    def conclude(self) -> None:
+        """There is no more."""
+        if self.left:
+            self.fault = f"{self.left} bytes less than Content-Length says"
+        else:
+            self.complete = True
 
 
 class _Line(Enum):

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 import can_ada
 
 from nephila.model.errors import UsageError
+from nephila.model.exchange import FailureKind
 
 from .connection import Connection
 from .head import Malformed, find_end, read_head
@@ -117,6 +118,15 @@ class TunnelReader(ABC):
         """The proxy was too slow."""
         if not self.finished:
             self._fail("proxy did not answer in time")
+
+    def conclude(self) -> None:
+        """Nobody says so of a tunnel."""
+        self.end()
+
+    def refuse(self, kind: FailureKind, detail: str) -> None:
+        """Nor this."""
+        if not self.finished:
+            self._fail(f"{kind}: {detail}")
 
     def _fail(self, detail: str) -> None:
         self.finished, self.detail = True, detail

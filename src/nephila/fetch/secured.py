@@ -16,9 +16,14 @@ from __future__ import annotations
 import asyncio
 import ssl
 from contextlib import suppress
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from .sessions import Call
+from .tls import HTTP2
+
+if TYPE_CHECKING:
+    from .connection import Connection
+    from .http2 import Http2Transport
 
 RECORD_BYTES = 16_384
 """What a record holds at most (RFC 8446 5.1): more is never read in one call."""
@@ -57,6 +62,7 @@ class SecuredTransport(asyncio.Transport, asyncio.Protocol):
         "_shaking",
         "_tls",
         "_waiter",
+        "top",
     )
 
     def __init__(
@@ -91,6 +97,8 @@ class SecuredTransport(asyncio.Transport, asyncio.Protocol):
         """The protocol was told that nothing more comes, or there is nobody left to tell."""
         self._backlog: list[bytes] = []
         """What the protocol has written while the ssl module could take nothing: it wants to read first."""
+        self.top: asyncio.Transport = self
+        """What the protocol speaks to: this, or the layer of HTTP/2 over it."""
         self._error: Exception | None = None
         self._received = self._handed = 0
 
@@ -267,6 +275,9 @@ class SecuredTransport(asyncio.Transport, asyncio.Protocol):
         self._shaking = False
         if self._ended or (self._waiter is not None and self._waiter.done()):  # given up meanwhile
             return
+        if self._tls.selected_alpn_protocol() == HTTP2:
+            self._made = False  # a tunnel's connection is told of its transport once more
+            self._above = self.top = self._speak_http2()
         if not self._made:
             self._made = True
             self._above.connection_made(self)
@@ -276,6 +287,12 @@ class SecuredTransport(asyncio.Transport, asyncio.Protocol):
         self._loop.call_soon(self._flush)
         if self._incoming.pending:
             self._loop.call_soon(self._drain)
+
+    def _speak_http2(self) -> Http2Transport:
+        """The layer that the server wants to be spoken to through."""
+        from .http2 import Http2Transport  # noqa: PLC0415 - most crawls meet no server that insists on it
+
+        return Http2Transport(cast("Connection", self._above))
 
     def _fail(self, error: Exception) -> None:
         """The handshake has failed; there is no connection to speak of."""

@@ -15,6 +15,10 @@ import certifi
 
 from nephila.model.errors import UsageError
 
+HTTP1 = "http/1.1"
+HTTP2 = "h2"
+"""As the handshake names them (ALPN)."""
+
 _REASONS = {
     9: "certificate is not valid yet",
     10: "certificate has expired",
@@ -53,46 +57,51 @@ def read_authorities(path: str) -> bytes:
 
 
 class TlsContexts:
-    """The two contexts, each made once, when first needed: loading the store takes tens of milliseconds."""
+    """The contexts, each made once, when first needed: loading the store takes tens of milliseconds."""
 
     def __init__(self, authorities: bytes = b"") -> None:
         """`authorities`: further PEM certificates to trust, beside the store."""
         self._authorities = authorities
-        self._verified: ssl.SSLContext | None = None
-        self._unverified: ssl.SSLContext | None = None
+        self._verified: dict[bool, ssl.SSLContext] = {}
+        self._unverified: dict[bool, ssl.SSLContext] = {}
 
-    def verified(self) -> ssl.SSLContext:
-        """Checks the certificate and its name."""
-        if self._verified is None:
-            context = _context()
+    def verified(self, *, http2: bool = False) -> ssl.SSLContext:
+        """Checks the certificate and its name. `http2`: the server may choose that instead of HTTP/1.1."""
+        if http2 not in self._verified:
+            context = _context(http2=http2)
             context.load_verify_locations(certifi.where())
             if self._authorities:
                 context.load_verify_locations(cadata=self._authorities.decode("ascii"))
-            self._verified = context
-        return self._verified
+            self._verified[http2] = context
+        return self._verified[http2]
 
-    def unverified(self) -> ssl.SSLContext:
+    def unverified(self, *, http2: bool = False) -> ssl.SSLContext:
         """Accepts any certificate and any version; for use after `verified` has refused, with the user's consent."""
-        if self._unverified is None:
-            context = _context()
+        if http2 not in self._unverified:
+            context = _context(http2=http2)
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
             context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
             context.set_ciphers("DEFAULT:@SECLEVEL=0")  # the digests of TLS 1.0 and 1.1 are below OpenSSL's level 1
-            self._unverified = context
-        return self._unverified
+            self._unverified[http2] = context
+        return self._unverified[http2]
 
 
-def _context() -> ssl.SSLContext:
+def _context(*, http2: bool) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols([HTTP2, HTTP1] if http2 else [HTTP1])
     return context
 
 
 def may_be_forgiven(error: ssl.SSLError) -> bool:
     """Whether the server can be talked to all the same by a user who asks for it: `unverified` may succeed."""
     return isinstance(error, ssl.SSLCertVerificationError) or _reason(error) in _OUTDATED
+
+
+def wants_another_protocol(error: ssl.SSLError) -> bool:
+    """Whether the server speaks nothing that it was offered (RFC 7301, 3.2). The ssl module has no name for it."""
+    return "no application protocol" in str(error)
 
 
 def tell(error: ssl.SSLError) -> str:
@@ -102,6 +111,8 @@ def tell(error: ssl.SSLError) -> str:
     reason = _reason(error)
     if reason in _OUTDATED:
         return "protocol is outdated: the server speaks nothing newer than TLS 1.1"
+    if wants_another_protocol(error):
+        return "the server speaks no HTTP that it was offered"
     return f"TLS handshake failed: {reason.lower().replace('_', ' ') if reason else error}"
 
 

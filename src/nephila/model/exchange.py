@@ -72,7 +72,10 @@ class FetchRequest:
 
 @noun
 class Fetched:
-    """An answer, whatever its status. `head + payload` is exactly what the server sent, byte for byte."""
+    """An answer, whatever its status. `head + payload` is exactly what the server sent, byte for byte.
+
+    Over HTTP/2 request and head are in the spelling of HTTP/1.1, and the payload is the data without its frames.
+    """
 
     url: str
     request: bytes
@@ -103,6 +106,8 @@ class Fetched:
     """When the request left, on the clock that does not jump: milliseconds since the machine booted."""
     stale_address: bool = False
     """The last known address of the name was used, because no name server answered (H4); told by the event alone."""
+    protocol: str = ""
+    """``h2`` where HTTP/2 was spoken; nothing where the status line says what it was."""
     memo: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was found out before and is asked for again: headers by their names, and under names that begin with a
     colon, as no header's does, what others make of it. Says nothing that the rest does not say."""
@@ -126,6 +131,7 @@ class Fetched:
             self.bad_certificate,
             self.sent_ms,
             self.stale_address,
+            self.protocol,
         )
 
     def header(self, name: str) -> str:

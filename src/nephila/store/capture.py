@@ -92,7 +92,7 @@ def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
     fetched = capture.fetched
     ids = identity.lease_ids(capture.token, capture.attempt)
     target = warc.target_uri(fetched.url)
-    protocol = "http/1.1" if fetched.head.startswith(b"HTTP/1.1") else _protocol(fetched.head)
+    protocol = fetched.protocol or ("http/1.1" if fetched.head.startswith(b"HTTP/1.1") else _protocol(fetched.head))
     exchange = Exchanged(ids, warc.warc_date(fetched.sent_at), target, fetched.address, protocol)
     coding, is_packed = _codings(fetched.header("transfer-encoding"), fetched.header("content-encoding"))
     payload = b"" if capture.body_left_out else fetched.payload

@@ -18,7 +18,7 @@ from .capture import coding_of
 from .metadata import MetadataFields
 from .reader import DamagedArchiveError, WarcRecord
 from .tombstone import is_tombstone
-from .warc import PROFILE_NOT_MODIFIED, parse_date
+from .warc import HTTP2, PROFILE_NOT_MODIFIED, parse_date
 
 Decode = Callable[[bytes, bytes], bytes]
 """Head and payload as they were on the wire to the decoded body; tolerant of a payload that was cut."""
@@ -124,6 +124,7 @@ def _fetched(answer: WarcRecord, request: bytes, fields: MetadataFields, decode:
         unwanted=unwanted,
         bad_certificate=fields.text("bad-certificate"),
         sent_ms=int(fields.text("sent-steady-ms") or 0),
+        protocol=HTTP2 if answer.get("warc-protocol") == HTTP2 else "",
     )
 
 

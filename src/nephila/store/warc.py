@@ -29,6 +29,8 @@ from nephila.model.record import Original
 from nephila.native import AVAILABLE, native
 
 VERSION = "WARC/1.1"
+HTTP2 = "h2"
+"""Of WARC-Protocol, by its name in TLS; HTTP/1.1 is known by the status line."""
 FIELDS_TYPE = "application/warc-fields"
 REQUEST_TYPE = "application/http;msgtype=request"
 RESPONSE_TYPE = "application/http;msgtype=response"
@@ -185,7 +187,7 @@ class Exchanged:
     __slots__ = ("concurrent", "date", "ids", "target", "where")
 
     def __init__(self, ids: str, date: str, target: str, address: str = "", protocol: str = "") -> None:
-        """`target` is already through `target_uri`; `protocol` is WARC-Protocol: ``http/1.1``."""
+        """`target` is already through `target_uri`; `protocol` is WARC-Protocol: ``http/1.1``, ``h2``."""
         self.ids = ids
         self.date = date
         self.target = f"WARC-Target-URI: {target}\r\n"

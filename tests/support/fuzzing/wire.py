@@ -8,6 +8,8 @@ import zlib
 import brotlicffi
 import zstandard
 from dnslib import DNSRecord
+from http2_line import SETTINGS, Line, goodbye, headers, ping, reset
+from http2_line import data as data_frame
 
 from nephila.fetch.answer import AnswerReader, Limits, Wanted
 from nephila.fetch.coding import Decoded, codings_of, decode
@@ -115,6 +117,37 @@ def check_chunks(data: bytes) -> None:
     assert len(whole[1]) <= len(wire)
     framed = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces_of(wire, step)) + b"0\r\n\r\n"
     assert _dechunk(framed + b"more", 0) == (len(framed), wire, True, "")
+
+
+def _read_http2(wire: bytes, step: int) -> Told:
+    line = Line(LIMITS)
+    reader = line.ask()
+    for piece in pieces_of(wire, step):
+        if not line.below.closing:
+            line.layer.data_received(piece)
+    if not line.below.closing:
+        line.layer.eof_received()
+    line.layer.connection_lost(None)
+    assert reader.finished
+    assert (reader.kind is None) == (reader.head is not None and not reader.detail)
+    assert reader.wire_bytes <= LIMITS.body_bytes
+    assert len(line.below.written) <= 1000 + 2 * len(wire)
+    if reader.kind is not None:
+        return (reader.kind,)
+    assert reader.head is not None
+    assert reader.head_bytes.count(b"\r\n") == len(reader.head.headers) + 2
+    assert len(reader.head_bytes) <= LIMITS.header_bytes
+    payload = reader.payload()
+    assert len(payload) <= len(wire)
+    return reader.head, reader.truncated, payload, reader.reusable
+
+
+def check_http2(data: bytes) -> None:
+    """An answer over HTTP/2 is the same however its frames are cut, bounded, and no field of it forges another."""
+    choices = Choices(data)
+    step, greeted = choices.number(64) or 1, choices.number(2)
+    wire = (b"" if greeted else SETTINGS) + choices.rest()
+    assert _read_http2(wire, 0) == _read_http2(wire, step)
 
 
 _CODINGS = ("gzip", "deflate", "br", "zstd", "x-gzip", "identity", "compress", "")
@@ -225,7 +258,23 @@ _HTTP_WORDS = (
     *(b"100 Continue\r\n\r\n", b"Content-Encoding: br", b" \t", b"7fffffffffffffff", b"timeout=99999999", b": "),
 )
 _BODY = b"<p>" + b"abc def " * 30
+_HTML = (b"content-type", b"text/html")
+_ANSWERS = (
+    headers(_HTML, (b"content-length", b"5")) + data_frame(b"hello", ends=True),
+    headers((b"link", b"</a>"), status=b"103") + headers(_HTML) + data_frame(b"he") + data_frame(b"llo", ends=True),
+    ping() + headers(_HTML) + data_frame(b"hello") + headers((b"x-sum", b"1"), status=b"", ends=True) + goodbye(1),
+    goodbye(0, 13) + reset(8),
+    headers((b"a", b"b\r\nc: d"), (b"A", b""), ends=True),
+    b"\x00\x00\x02\x01\x00\x00\x00\x00\x01\x88\x7a\x00\x00\x04\x09\x04\x00\x00\x00\x01\x03abc",
+)
+
 TARGETS = (
+    Target(
+        "http2",
+        check_http2,
+        tuple(bytes([step, 0]) + wire for step in (1, 9) for wire in _ANSWERS),
+        (SETTINGS, ping(), reset(8), goodbye(1), b"\x88", b"\x00\x00\x00\x01", b"\xff\xff\xff\x7f"),
+    ),
     Target(
         "answer",
         check_answer,

@@ -93,6 +93,12 @@ class FetchSettings:
     bad_certificates: bool = setting(
         False, "accept bad certificates and outdated TLS, and record it", flag="bad-certificates"
     )
+    http2: str = setting(
+        "fallback",
+        "HTTP/2 over TLS: fallback speaks it to servers that refuse HTTP/1.1, prefer to all that can, off to none",
+        flag="http2",
+        choices=("fallback", "prefer", "off"),
+    )
     proxy: str = setting("", "http://, https:// or socks5:// proxy for all requests", flag="proxy")
     proxy_tunnel: bool = setting(
         True, "tunnel plain http through the proxy too; off lets it resolve names itself", flag="proxy-tunnel"

@@ -115,6 +115,7 @@ def assorted_captures() -> list[Capture]:
             truncated=Truncation.UNSPECIFIED,
         ),
         replace(fetched_sample(url + "certificate"), bad_certificate="expired: 3 days ago"),
+        replace(fetched_sample(url + "http2"), protocol="h2"),
         fetched_sample(url + "empty", b"", b""),
         fetched_sample(url + "large", b"web of silk\n" * 20_000),
     ]
