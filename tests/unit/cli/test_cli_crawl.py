@@ -88,6 +88,7 @@ SAMPLES = {
     "limits.max_time_s": ("5m", 300.0),
     "archive.layout": ("domain-hour", "domain-hour"),
     "fetch.user_agent": ("Bot/1 (+https://b.org)", "Bot/1 (+https://b.org)"),
+    "fetch.http2": ("prefer", "prefer"),
     "fetch.proxy": ("socks5://p:1", "socks5://p:1"),
     "fetch.allow_addresses": ("127.0.0.0/8", ("127.0.0.0/8",)),
     "fetch.types": ("*/*", ("*/*",)),
