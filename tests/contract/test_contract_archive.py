@@ -12,6 +12,7 @@ from nephila.model.settings import ArchiveSettings, SpoolSettings
 from nephila.node.shipping import Shipper
 from nephila.store import ArchivePlace, CrawlIdentity, LocalArchive, LocalDisk, SpooledArchive
 from nephila.store.trail import Trail
+from nephila.store.trail_line import read_line
 from nephila.testing.clock import VirtualClock
 from nephila.testing.contracts.archive import CHECKS, OpenArchive, decode_sample, page_capture
 from nephila.testing.disk import ForgetfulDisk
@@ -111,3 +112,27 @@ def test_what_an_upload_syncs_is_told_to_the_books_all_the_same(tmp_path: Path) 
     body = archive.body(stored.ref.segment)
     assert archive.sync_spool() == [(stored.ref.segment, body.size)]
     assert archive.sync_spool() == []
+
+
+def test_that_a_segment_has_arrived_is_in_the_chain_before_it_leaves_the_spool(tmp_path: Path) -> None:
+    """K1, W2: killed right afterwards, a worker has said that it must be there; so whoever removes it is found out."""
+    disk, identity, clock = ForgetfulDisk(), CrawlIdentity(secret=7), VirtualClock()
+    spool = LocalArchive(tmp_path, ArchiveSettings(), clock, identity, disk, decode_sample, lambda host: "one.example")
+    spool.trail = Trail(tmp_path, 0, disk, clock, archives=tmp_path)
+    place = ArchivePlace("bucket", "prefix")
+    archive = SpooledArchive(spool, tmp_path, disk, SimulatedObjectStore(), place, decode_sample)
+    segment = archive.append(page_capture(1)).ref.segment
+    archive.roll()
+    size = archive.body(segment).size
+    archive.acknowledge(segment, size)
+    archive.sync_spool()
+    assert segment not in _arrived(disk, tmp_path), "the line is not due yet"
+    archive.remove(segment)
+    assert segment not in archive.segments()
+    assert segment in _arrived(disk, tmp_path)
+
+
+def _arrived(disk: ForgetfulDisk, root: Path) -> list[str]:
+    """What the chain says has arrived."""
+    lines = map(read_line, disk.contents(root / "chain" / "w0.jsonl").splitlines(keepends=True))
+    return [name.rpartition("/")[2] for line in lines if line is not None for name in line.arrived]

@@ -160,7 +160,12 @@ class SpooledArchive:
         return [self._acknowledged.popleft() for _ in range(len(self._acknowledged))]
 
     def remove(self, segment: SegmentId) -> None:
-        """Its index is in the store too: nothing of it is needed here any more. Blocks."""
+        """Its index is in the store too: nothing of it is needed here any more. Blocks.
+
+        That it has arrived is in the chain first: after a crash nobody here would know of it, nor miss it.
+        """
+        if self._spool.trail is not None:
+            self._spool.trail.seal(now=True)
         try:
             for name in (segment, index_name(segment), segment + JOURNAL_SUFFIX):
                 self._disk.remove(self._directory / name)
