@@ -14,7 +14,9 @@ import trustme
 from http2_line import SETTINGS, data, goodbye, headers, reset
 from http2_site import LARGE, Site, http2_site
 
+from nephila.fetch.budget import ByteBudget
 from nephila.fetch.connect import Connector
+from nephila.fetch.http2 import Http2Transport
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest, Truncation
 
 Run = Callable[[Any], Any]
@@ -133,10 +135,50 @@ def test_a_bad_certificate_is_recorded_over_http2_as_well(run: Run, stand: Any, 
     assert (got.protocol, "unknown" in got.bad_certificate) == ("h2", True)
 
 
-def test_it_goes_through_a_tunnel(run: Run, stand: Any, only: Site) -> None:
-    """H1: a proxy passes bytes on, and is not offered HTTP/2 itself."""
+def test_bodies_in_flight_are_bounded_and_all_of_them_finish(
+    run: Run, stand: Any, only: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Q5: as over HTTP/1.1; a server is held back by TCP, and by the windows of its streams."""
+    held, most, pause, grow = [], [0], Http2Transport.pause_reading, ByteBudget.grow
+
+    def pausing(self: Http2Transport) -> None:
+        held.append(self)
+        pause(self)
+
+    def growing(self: ByteBudget, source: Any, count: int) -> None:
+        grow(self, source, count)
+        most[0] = max(most[0], self.total)
+
+    monkeypatch.setattr(Http2Transport, "pause_reading", pausing)
+    monkeypatch.setattr(ByteBudget, "grow", growing)
+    limit, times = 1_000_000, 8
+
+    async def ask() -> list[Answer]:
+        fetcher = stand.fetcher(authority=only.authority.read_bytes(), http2="prefer", max_in_flight_bytes=limit)
+        try:
+            requests = [FetchRequest(only.url("/large")) for _ in range(times)]
+            return list(await asyncio.gather(*(fetcher.fetch(request) for request in requests)))
+        finally:
+            await fetcher.close()
+
+    got = only_fetched(run(ask()))
+    assert [(one.protocol, one.body == LARGE) for one in got] == [("h2", True)] * times
+    assert held
+    assert most[0] <= limit + len(LARGE) + times * 65_536  # the oldest goes on; each other one has a read at most
+
+
+@pytest.mark.parametrize("secured", [False, True])
+def test_it_goes_through_a_tunnel(run: Run, stand: Any, authority: trustme.CA, only: Site, secured: bool) -> None:
+    """H1: a proxy passes bytes on, and is not offered HTTP/2 itself; also where it is spoken to over TLS."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if secured else None
+    offered: list[str | None] = []
+    if tls is not None:
+        authority.issue_cert("127.0.0.1").configure_cert(tls)
+        tls.set_alpn_protocols(["h2", "http/1.1"])
 
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if secured:
+            offered.append(writer.get_extra_info("ssl_object").selected_alpn_protocol())
         head = await reader.readuntil(b"\r\n\r\n")
         host, _, port = head.split()[1].decode().rpartition(":")
         theirs, ours = await asyncio.open_connection(host, int(port))
@@ -154,13 +196,15 @@ def test_it_goes_through_a_tunnel(run: Run, stand: Any, only: Site) -> None:
             writer.transport.abort()
 
     async def ask() -> list[Answer]:
-        async with stand.listening(pass_on) as proxy:
-            answers = await get(stand, only, "/", "/large", proxy=f"http://127.0.0.1:{proxy.port}")
+        scheme = "https" if secured else "http"
+        async with stand.listening(pass_on, tls) as proxy:
+            answers = await get(stand, only, "/", "/large", proxy=f"{scheme}://127.0.0.1:{proxy.port}")
             assert proxy.connections == 2  # one that was refused in the handshake, one for both answers
             return answers
 
     got = only_fetched(run(ask()))
     assert [(one.protocol, one.status, len(one.body) > 9) for one in got] == [("h2", 200, True)] * 2
+    assert "h2" not in offered
 
 
 def faulty(authority: trustme.CA) -> ssl.SSLContext:
