@@ -33,8 +33,8 @@ static int attribute_of(text name, size_t size) {
     } NAMES[] = {{"rel", REL, 3}, {"src", SRC, 3}, {"alt", ALT, 3}, {"href", HREF, 4}, {"name", NAME, 4},
                  {"lang", LANG, 4}, {"action", ACTION, 6}, {"method", METHOD, 6}, {"srcset", SRCSET, 6},
                  {"content", CONTENT, 7}, {"hreflang", HREFLANG, 8}, {"xml:lang", XML_LANG, 8}, {"http-equiv", HTTP_EQUIV, 10},
-                 {"shadowrootmode", SHADOW, 14}};
-    static const signed char FIRST[15] = {-1, -1, -1, 0, 3, -1, 6, 9, 10, -1, 12, -1, -1, -1, 13};
+                 {"xlink:href", XLINK_HREF, 10}, {"shadowrootmode", SHADOW, 14}};
+    static const signed char FIRST[15] = {-1, -1, -1, 0, 3, -1, 6, 9, 10, -1, 12, -1, -1, -1, 14};
     if (size > 14 || FIRST[size] < 0)
         return -1;
     for (size_t place = (size_t)FIRST[size]; place < sizeof NAMES / sizeof *NAMES; place++) {
@@ -251,10 +251,12 @@ static text read_raw(scanner *self, uint16_t tag, uint32_t flags, text p) {
     return p;
 }
 
-static void follow_start(scanner *self, uint64_t key, const struct tag_entry *tag, const attributes *raw) {
+static void follow_start(scanner *self, uint64_t key, const struct tag_entry *tag, attributes *raw) {
     nesting *open = &self->nesting;
     int foreign = open->open[open->depth - 1].foreign;
     int counts = nesting_start(open, key, tag->tag, tag->flags, raw->self_closing);
+    if (foreign && tag->tag == TAG_A && !raw->values[HREF].at)
+        raw->values[HREF] = raw->values[XLINK_HREF];
     if (!open->doubt) {
         settle_anchors(self);
         if (counts && (tag->flags & READ || tag->tag == TAG_HTML))

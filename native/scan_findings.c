@@ -219,10 +219,10 @@ static reference *reference_to(scanner *self, slice href, int *is_new) {
     return made;
 }
 
-/* Keep a reference that is no anchor, unless its href was met before. */
+/* Keep a reference that is no anchor, unless its href is empty or was met before. */
 static void refer(scanner *self, slice href, const char *tag, slice rel, slice anchor_text) {
     int is_new;
-    if (!href.at)
+    if (!href.at || !href.size)
         return;
     reference *made = reference_to(self, href, &is_new);
     if (made && is_new) {
@@ -308,7 +308,7 @@ void keep_anchor_text(scanner *self, text from, text end, int references) {
 
 static void read_link(scanner *self, const attributes *raw) {
     slice href = decoded(self, raw->values[HREF]);
-    if (!href.at)
+    if (!href.at || !href.size)
         return;
     slice rel = normal_rel(self, decoded(self, raw->values[REL]));
     if (!self->canonical.at && lists(rel, "canonical"))

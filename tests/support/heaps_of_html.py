@@ -17,15 +17,25 @@ TAGS = _NAMES.split()
 COMMON_TAGS = ["a", "p", "div", "b", "span", "li", "td", "tr", "table"]
 
 ATTRIBUTES = {
-    "a": ["", " href=1", ' href="2" rel=nofollow', " HREF='3' rel='NoFollow ugc'", " name=x", " href='&copy=1&amp;x'"],
+    "a": [
+        "",
+        " href=1",
+        ' href="2" rel=nofollow',
+        " HREF='3' rel='NoFollow ugc'",
+        " name=x",
+        " href='&copy=1&amp;x'",
+        " xlink:href=17",
+        " xlink:href=18 HREF=19",
+        " href=''",
+    ],
     "area": [" href=1 alt='an area'", " href=4"],
-    "link": [" rel='alternate canonical' hreflang=de href=5", " rel=next href=6", " rel=icon"],
+    "link": [" rel='alternate canonical' hreflang=de href=5", " rel=next href=6", " rel=icon", " rel=canonical href"],
     "base": [" href=/b/", ""],
-    "iframe": [" src=7", ""],
+    "iframe": [" src=7", "", " src=''"],
     "img": [" src=8 alt='a  b'", " srcset='9 1x, 10'", ""],
     "image": [" src=8"],
     "source": [" srcset='11, 12 2x'"],
-    "form": [" action=13", " action=14 method=POST", ""],
+    "form": [" action=13", " action=14 method=POST", "", " action"],
     "meta": [
         " name=robots content=none",
         " http-equiv=Refresh content='0;url=15'",

@@ -91,7 +91,7 @@ class Gathering:
     def read_link(self, _tag: str, attributes: _Attributes) -> None:
         """Relations to other documents."""
         href, rel = attributes.get("href"), _rel(attributes)
-        if href is None:
+        if not href:
             return
         relations = rel.split()
         if self.found.canonical is None and "canonical" in relations:

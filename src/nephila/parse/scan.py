@@ -196,6 +196,8 @@ class _Scanner:
         elif not self._templates and not self.doubtful:
             nesting = self.gathering.nesting
             foreign = nesting.foreign
+            if foreign and "xlink:href" in attributes:
+                attributes.setdefault("href", attributes["xlink:href"])
             try:
                 if nesting.start(name, flags, self_closing=self_closing) and (flags & READ or name == "html"):
                     self.gathering.element(name, {key: decoded_value(value) for key, value in attributes.items()})

@@ -60,8 +60,13 @@ class Findings:
     """Language and href as written."""
 
     def refer(self, href: str | None, reference: Reference) -> None:
-        """Keep a reference that is no anchor, unless its href was met before."""
-        if href is not None:
+        """Keep a reference that is no anchor, unless its href was met before.
+
+        An empty one leads nowhere: a frame stays blank, nothing is loaded for a link or a picture, and a form without
+        an action is sent to the page itself, whatever its base (HTML standard 4.8.5, 4.2.4, 4.10.21.3). An anchor's
+        empty href, which is not read here, does lead to the base.
+        """
+        if href:
             self.references.setdefault(href, reference)
 
 
@@ -86,9 +91,16 @@ def _rel(element: Element) -> str:
     return " ".join(rel.lower().split()) if rel else ""
 
 
+def _anchor_href(anchor: Element) -> str | None:
+    href = anchor.attr("href")
+    if href is None and anchor.namespace is not Namespace.HTML:
+        href = anchor.attr("xlink:href")  # as SVG spelled it before its second version
+    return href
+
+
 def _read_link(found: Findings, link: Element) -> None:
     href, rel = link.attr("href"), _rel(link)
-    if href is None:
+    if not href:
         return
     relations = rel.split()
     if found.canonical is None and "canonical" in relations:
@@ -170,7 +182,7 @@ def walk(elements: Iterable[Element]) -> Findings:
             if len(references) >= MAX_REFERENCES:
                 break
             continue
-        href = element.attr("href")
+        href = _anchor_href(element)
         if href is None:
             continue
         known = references.get(href)

@@ -47,6 +47,33 @@ def test_what_stands_in_drawings_is_no_part_of_the_page_but_for_links(read: Read
     assert (page.base, page.canonical, page.hreflang, page.title) == (page.url, "", (), "")
 
 
+def test_what_is_empty_leads_nowhere_but_for_an_anchor(read: Reader) -> None:
+    """X1, U1: a frame stays blank, a form is sent to the page itself whatever its base, an anchor leads to the base."""
+    empty = """<iframe src=""></iframe><form action=""></form><form action></form><link rel="canonical next" href="">
+        <link rel=alternate hreflang=de href=""><img src="" srcset=""><embed src="">"""
+    page = read(f"<base href=/other/>{empty}", images=True)
+    assert (page.links, page.canonical, page.hreflang) == ((), "", ())
+    assert read("<base href=/other/><frameset><frame src=''></frameset>").links == ()
+    assert urls(read(f"<base href=/other/>{empty}<a href=''>B</a>")) == [f"{SITE}/other/"]
+
+
+def test_links_of_drawings_may_be_spelled_as_they_once_were(read: Reader) -> None:
+    """X1: `xlink:href` of an anchor in SVG is followed where there is no `href`; in HTML it says nothing."""
+    page = read(
+        """<svg><a xlink:href=old>O</a><a XLINK:href=old href=new>N</a><a xlink:href=self />
+        <a href="" xlink:href=hidden></a></svg><a xlink:href=html>H</a>"""
+    )
+    assert page.links == (
+        Link(f"{SITE}/dir/old", "a", "", "O"),
+        Link(f"{SITE}/dir/new", "a", "", "N"),
+        Link(f"{SITE}/dir/self", "a", "", ""),
+        Link(f"{SITE}/dir/page", "a", "", ""),
+    )
+    assert urls(read("<svg><foreignObject><div></div></foreignObject><a xlink:href=tree>T</a></svg>")) == [
+        f"{SITE}/dir/tree"
+    ]
+
+
 def test_images_only_when_asked(read: Reader) -> None:
     """X1: img and srcset when asked."""
     html = '<img src=a.png srcset="b.png 2x" alt=A><picture><source srcset="c.png, d.png"></picture>'
