@@ -16,8 +16,8 @@ class Link(NamedTuple):
     url: str
     """Absolute, by the WHATWG rules, fragment kept off."""
     tag: str
-    """``a``, ``area``, ``link``, ``iframe``, ``frame``, ``form``, ``meta`` (refresh), ``img``, ``srcset``;
-    ``pdf`` and ``pdf-text`` in a PDF; else what an extractor of content calls it."""
+    """``a``, ``area``, ``link``, ``iframe``, ``frame``, ``form``, ``meta`` (refresh, in a header too),
+    ``img``, ``srcset``; ``pdf`` and ``pdf-text`` in a PDF; else what an extractor of content calls it."""
     rel: str
     text: str
     """The anchor text, white space folded, at most 200 characters."""

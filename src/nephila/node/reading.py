@@ -106,6 +106,7 @@ def page_reader(settings: Settings, others: Sequence[str] = ()) -> Callable[[Fet
             robots_tags=_all_of(fetched, "x-robots-tag"),
             link_headers=_all_of(fetched, "link"),
             content_language=fetched.header("content-language"),
+            refresh=_all_of(fetched, "refresh"),
             images=images,
             max_bytes=max_bytes,
         )

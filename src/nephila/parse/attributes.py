@@ -1,7 +1,7 @@
-"""The small languages inside attribute and header values that hold links: srcset, meta refresh, the Link header.
+"""The small languages inside attribute and header values that hold links: srcset, refresh, the Link header.
 
 Each is read as its standard says (HTML standard 4.8.4.2.1 and 4.2.5.3, RFC 8288), by regular expressions that never go
-back over what they have read.
+back over what they have read. White space is that of ASCII, as the standard has it: a no-break space is part of a URL.
 
 What must stay true: any text is read, in time linear in its length; what makes no sense gives nothing.
 """
@@ -12,17 +12,21 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_CANDIDATE = re.compile(r"[\s,]*+([^\s,]\S*+)((?:[^,(]++|\([^)]*+\)?)*+)")
+_WS = r"\t\n\f\r "
+_CANDIDATE = re.compile(rf"[{_WS},]*+([^{_WS},][^{_WS}]*+)((?:[^,(]++|\([^)]*+\)?)*+)")
 
 _REFRESH = re.compile(
-    r"""\s*+ (?:\d++|(?=\.)) [\d.]*+ (?=[;,\s]) \s*+ [;,]?+ \s*+ (?:url\s*+=\s*+|(?!url\s*+=))
-        (?: "([^"]*+) | '([^']*+) | (.++) )""",
+    rf"""[{_WS}]*+ (?:\d++|(?=\.)) [\d.]*+ (?=[;,{_WS}]) [{_WS}]*+ [;,]?+ [{_WS}]*+
+        (?: url [{_WS}]*+ = [{_WS}]*+ | (?! url [{_WS}]*+ = ) ) (?: "([^"]*+) | '([^']*+) | (.++) )""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL | re.ASCII,
 )
 """No possessive group for `url=`: before Python 3.11.5 one that fails halfway has eaten what it tried (gh-106052)."""
 
 _HEADER_LINK = re.compile(r'<([^<>]*+)>([^,"]*+(?:"(?:[^"\\]++|\\.)*+"?[^,"]*+)*+)', re.DOTALL)
 _HEADER_PARAMETER = re.compile(r';\s*+([^\s;=,"]++)\s*+=\s*+(?:"((?:[^"\\]++|\\.)*+)"?|([^\s;,"]*+))', re.DOTALL)
+
+_ENDS = "".join(map(chr, range(0x21)))
+"""What a URL is stripped of at its ends (URL standard 4.4)."""
 
 _LONGEST_VALUE = 65_536
 """Characters of one value that are read; our own choice."""
@@ -51,11 +55,11 @@ def srcset_urls(value: str) -> list[str]:
 
 
 def refresh_url(content: str) -> str | None:
-    """Where a meta refresh leads, as written; None when it only reloads the page or makes no sense."""
+    """Where a refresh leads, as written; None when it only reloads the page or makes no sense."""
     match = _REFRESH.match(content[:_LONGEST_VALUE])
     if match is None:
         return None
-    return (match[1] or match[2] or match[3] or "").strip() or None
+    return (match[1] or match[2] or match[3] or "").strip(_ENDS) or None
 
 
 def header_links(value: str) -> Iterator[HeaderLink]:

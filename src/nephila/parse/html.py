@@ -18,7 +18,7 @@ from nephila.model.page import Link, Page
 from nephila.native import AVAILABLE, native
 from nephila.urls.parse import Base
 
-from .attributes import header_links
+from .attributes import header_links, refresh_url
 from .charset import decide_charset, decode, query_charset
 from .directives import directives_of
 from .queries import AS_UTF8, Queries
@@ -87,6 +87,15 @@ def _utf8(body: bytes, charset: str) -> bytes:
     return decode(body, charset).encode("utf-8", "replace")
 
 
+def _with_refresh(links: Sequence[Link], values: Sequence[str], document: Base) -> Sequence[Link]:
+    """The links with the one of a Refresh header, which is read before there can be a base element."""
+    target = refresh_url(", ".join(values))
+    url = "" if target is None else _web_url(document.join(target))
+    if not url or any(link.url == url for link in links):
+        return links
+    return (*links, Link(url, "meta", "", ""))
+
+
 def _one_language(header: str) -> str:
     """What a Content-Language header says, unless it lists several."""
     return "" if "," in header else header.strip()
@@ -101,14 +110,15 @@ def parse_html(  # noqa: PLR0913 - the headers are named one by one
     robots_tags: Sequence[str] = (),
     link_headers: Sequence[str] = (),
     content_language: str = "",
+    refresh: Sequence[str] = (),
     images: bool = False,
     max_bytes: int = MAX_BYTES,
 ) -> Page:
     """The page at `url`.
 
-    `agent` is our User-Agent or its product token, whose own directives count too; `robots_tags` and `link_headers` are
-    the values of the X-Robots-Tag and Link headers. A canonical or hreflang in the page wins over one in a header, its
-    language over the Content-Language header, and that over a guess.
+    `agent` is our User-Agent or its product token, whose own directives count too; `robots_tags`, `link_headers` and
+    `refresh` are the values of the X-Robots-Tag, Link and Refresh headers. A canonical or hreflang in the page wins
+    over one in a header, its language over the Content-Language header, and that over a guess.
     """
     if len(body) > max_bytes:
         body = body[:max_bytes]
@@ -126,6 +136,8 @@ def parse_html(  # noqa: PLR0913 - the headers are named one by one
     if scanned.doubtful:
         found = walk(elements(decode(body, charset), DOCUMENT_TAGS + IMAGE_TAGS if images else DOCUMENT_TAGS))
     base = _base_of(found, document)
+    if links is None:
+        links = resolved_links(found, base)
     canonical = "" if found.canonical is None else _web_url(base.join(found.canonical))
     hreflang = [(language, _web_url(base.join(href))) for language, href in found.hreflang]
     for link in chain.from_iterable(map(header_links, link_headers)):
@@ -139,7 +151,7 @@ def parse_html(  # noqa: PLR0913 - the headers are named one by one
         base=base.url,
         charset=charset,
         title=found.title or "",
-        links=resolved_links(found, base) if links is None else links,
+        links=_with_refresh(links, refresh, document) if refresh else links,
         directives=directives_of(found.metas, robots_tags, agent),
         canonical=canonical,
         language=found.language or found.default_language or _one_language(content_language) or scanned.spoken,

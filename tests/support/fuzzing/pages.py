@@ -95,6 +95,7 @@ def check_page(data: bytes) -> None:
         robots_tags=[head],
         link_headers=[head],
         content_language=head,
+        refresh=[head],
         images=images,
     )
     assert isinstance(page, Page)

@@ -74,6 +74,19 @@ def test_links_of_drawings_may_be_spelled_as_they_once_were(read: Reader) -> Non
     ]
 
 
+def test_a_refresh_of_the_header_is_a_link_as_one_of_the_page_is(read: Reader) -> None:
+    """X1: browsers go where a Refresh header leads, seen from the page's own URL, whatever its base."""
+    html = "<base href=/other/><a href=1>One</a>"
+    assert read(html, refresh=["5; url=next#x"]).links == (
+        Link(f"{SITE}/other/1", "a", "", "One"),
+        Link(f"{SITE}/dir/next", "meta", "", ""),
+    )
+    assert urls(read("", refresh=["0", "0;url=/joined"])) == [f"{SITE}/dir/0;url=/joined"]
+    assert read(html, refresh=["0; url=/other/1"]).links == read(html).links
+    for leads_nowhere in ("5", "soon; url=/x", "0;url=mailto:x@y.example", "0;url=http://[bad"):
+        assert read(html, refresh=[leads_nowhere]).links == read(html).links
+
+
 def test_images_only_when_asked(read: Reader) -> None:
     """X1: img and srcset when asked."""
     html = '<img src=a.png srcset="b.png 2x" alt=A><picture><source srcset="c.png, d.png"></picture>'
