@@ -70,7 +70,7 @@ class FetchedPage:
     @property
     def text(self) -> str:
         """The body as text, in the charset that a browser would choose."""
-        content_type = next((value for name, value in self.headers if name == "content-type"), "")
+        content_type = ", ".join(value for name, value in self.headers if name == "content-type")
         return decode(self.body, decide_charset(self.body, content_type))
 
 

@@ -294,8 +294,7 @@ class AnswerReader:
     def _begin_body(self, head: Head, body: BodyFraming, data: bytes) -> None:
         wanted = self._wanted
         if wanted is not None and 200 <= head.status < 300:
-            types = head.noted.get("content-type")
-            declared = types[0] if types else ""
+            declared = _declared_type(head)
             media_type = wanted.sniff(declared, b"") if declared else ""
             self._undecided = not media_type
             if media_type and not wanted.accepts(media_type):
@@ -345,8 +344,7 @@ class AnswerReader:
             return
         decoded = decode(codings_of(self.head.values("content-encoding")), self.content(), SNIFF_BYTES)
         first = decoded.body if isinstance(decoded, Decoded) else b""
-        declared = next(iter(self.head.values("content-type")), "")
-        self.unwanted = not self._wanted.accepts(self._wanted.sniff(declared, first))
+        self.unwanted = not self._wanted.accepts(self._wanted.sniff(_declared_type(self.head), first))
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
@@ -393,6 +391,12 @@ def _body_of(framing: Framing) -> BodyFraming:
     if framing.length is not None:
         return Counted(framing.length)
     return UntilClose()
+
+
+def _declared_type(head: Head) -> str:
+    """What the Content-Type headers say, several joined: which of them counts is for others to tell."""
+    types = head.values("content-type")
+    return ", ".join(types) if len(types) > 1 else types[0] if types else ""
 
 
 def _is_short(body: BodyFraming, data: bytes) -> bool:

@@ -7,6 +7,9 @@ from enum import StrEnum
 
 from .noun import noun
 
+_TYPE = ":type"
+"""Where an answer's Content-Type headers are noted (`Fetched.memo`)."""
+
 
 class FailureKind(StrEnum):
     """Why there is no usable answer (H5). The web misbehaving is a value, not an exception."""
@@ -139,6 +142,17 @@ class Fetched:
         if not self.memo:
             self.memo.update(reversed(self.headers))
         return self.memo.get(name, "")
+
+    @property
+    def content_type(self) -> str:
+        """What the Content-Type headers say, several joined by a comma: the last usable one counts (Fetch 2.2.2)."""
+        found = self.memo.get(_TYPE)
+        if found is None:
+            found = self.header("content-type")
+            if found:
+                found = ", ".join([value for name, value in self.headers if name == "content-type"])
+            self.memo[_TYPE] = found
+        return found
 
 
 @noun

@@ -31,7 +31,7 @@ def _media_of(fetched: Fetched) -> str:
     """The type of a body by its header and first bytes."""
     found = fetched.memo.get(_MEDIA)
     if found is None:
-        told = media_type(fetched.header("content-type"), fetched.body[:SNIFF_BYTES])
+        told = media_type(fetched.content_type, fetched.body[:SNIFF_BYTES])
         found = fetched.memo[_MEDIA] = told
     return found
 
@@ -40,7 +40,7 @@ def _type_of(fetched: Fetched) -> str:
     """The type of a body by its URL, too: documents are often served under a wrong name."""
     found = fetched.memo.get(_DOCUMENT)
     if found is None:
-        content_type = fetched.header("content-type")
+        content_type = fetched.content_type
         promised = promised_type(fetched.url)
         told = document_type(fetched.url, content_type, fetched.body[:SNIFF_BYTES]) if promised else _media_of(fetched)
         found = fetched.memo[_DOCUMENT] = told
@@ -56,7 +56,7 @@ def list_kind_of(fetched: Fetched) -> ListKind | None:
     """What an answer lists, if it does."""
     if not fetched.body:
         return None
-    return list_kind(fetched.body, fetched.header("content-type"), _media_of(fetched))
+    return list_kind(fetched.body, fetched.content_type, _media_of(fetched))
 
 
 def list_reader(settings: Settings) -> Callable[[Fetched, Counter[str]], Iterator[list[Listed]]]:
@@ -66,7 +66,7 @@ def list_reader(settings: Settings) -> Callable[[Fetched, Counter[str]], Iterato
     def read(fetched: Fetched, other: Counter[str]) -> Iterator[list[Listed]]:
         cut = fetched.truncated is not None
         counts: Counter[str] = Counter()
-        content_type = fetched.header("content-type")
+        content_type = fetched.content_type
         for reader, entries in read_list(fetched.body, fetched.url, content_type, max_bytes, cut=cut):
             counts = reader.counts
             if entries:
@@ -101,7 +101,7 @@ def page_reader(settings: Settings, others: Sequence[str] = ()) -> Callable[[Fet
         return parse_html(
             fetched.body,
             fetched.url,
-            fetched.header("content-type"),
+            fetched.content_type,
             agent=agent,
             robots_tags=_all_of(fetched, "x-robots-tag"),
             link_headers=_all_of(fetched, "link"),

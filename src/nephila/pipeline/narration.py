@@ -162,7 +162,7 @@ class Narrator:
             task.depth,
             answer.status,
             size,
-            answer.header("content-type")[:128],
+            answer.content_type[:128],
             UNWANTED_TYPE if answer.unwanted else judged.error or judged.listing or "",
             _circumstances(answer) if answer.bad_certificate or answer.stale_address else "",
             task.via,

@@ -95,7 +95,7 @@ class ResourceClause:
             raise
         self._to.ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
         size = len(answer.head) + len(answer.payload)
-        told = {"status": answer.status, "bytes": size, "content_type": answer.header("content-type")[:128]}
+        told = {"status": answer.status, "bytes": size, "content_type": answer.content_type[:128]}
         self._tell(lease, task, answer, **told)
 
     async def _came(self, notes: ResourceNotes, task: PageTask, answer: Fetched) -> tuple[Outcome, Sequence[Candidate]]:
@@ -111,7 +111,7 @@ class ResourceClause:
             return Dropped(RESOURCE, f"{passing}: {ending.detail}"), ()
         if answer.unwanted or answer.truncated is not None:
             await notes.refuse(url, "type" if answer.unwanted else "size")
-            return Dropped(RESOURCE, answer.header("content-type") if answer.unwanted else "too large"), ()
+            return Dropped(RESOURCE, answer.content_type if answer.unwanted else "too large"), ()
         links = await self._moved(notes, task, answer) if status in REDIRECTS else ()
         await notes.answer(url, Supplied(status, shown_headers(answer.headers), answer.body))
         return Dropped(RESOURCE, f"HTTP {status}"), links

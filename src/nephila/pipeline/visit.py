@@ -367,7 +367,7 @@ class Visit:
         self._rows.append(part_row(lease.host, lease.domain, task, answer, stored, worker=worker))
         size = len(answer.head) + len(answer.payload)
         told = {"status": answer.status, "bytes": size, "address": answer.address}
-        content_type = answer.header("content-type")[:128]
+        content_type = answer.content_type[:128]
         self._tell(url, answer.sent_ms, answer.elapsed_ms, content_type=content_type, **told)
 
     def _tell(self, url: str, sent_ms: int, elapsed_ms: int, **fields: object) -> None:

@@ -146,7 +146,7 @@ class PluginExtensions:
         """What was read out of a body."""
         if not self._extractors or not fetched.body:
             return ()
-        media = self._media_type(fetched.url, fetched.header("content-type"), fetched.body[:1445])
+        media = self._media_type(fetched.url, fetched.content_type, fetched.body[:1445])
         found: list[tuple[str, Extract]] = []
         for types, kept in self._extractors:
             if media not in types or kept.is_off:

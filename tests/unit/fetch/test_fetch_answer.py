@@ -188,6 +188,22 @@ def test_a_type_that_says_nothing_is_sniffed_like_a_missing_one(header: str) -> 
     assert read(head + b"\x89PNG\r\n\x1a\n".ljust(5000, b"x"), wanted=wanted).unwanted
 
 
+def test_of_several_types_the_last_that_is_usable_counts() -> None:
+    """H7: in several headers and in one, as browsers have it."""
+    wanted = Wanted(("text/html",), partial(document_type, "https://e.example/"))
+
+    def is_read(*types: str) -> bool:
+        headers = "".join(f"Content-Type: {one}\r\n" for one in types)
+        head = f"HTTP/1.1 200 OK\r\n{headers}Content-Length: 5000\r\n\r\n".encode()
+        return not read(head + b"words".ljust(5000, b"x"), wanted=wanted).unwanted
+
+    assert is_read("text/plain", "text/html")
+    assert is_read("text/html", "*/*", "nonsense")
+    assert is_read("image/png, text/html")
+    assert not is_read("text/html", "text/plain")
+    assert not is_read("text/html, image/png")
+
+
 def test_other_answers_than_2xx_are_read_whatever_their_type() -> None:
     """H7: an error page is evidence."""
     wire = b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"

@@ -36,6 +36,14 @@ def test_the_first_of_several_equal_headers_counts() -> None:
     assert replace(ANSWER, headers=(("etag", "x"),)).header("content-type") == ""
 
 
+def test_every_content_type_that_was_given_is_told() -> None:
+    """H7: several are one list, as browsers read them, whatever else was asked for before."""
+    for _ in range(2):
+        assert ANSWER.content_type == "text/html, text/plain"
+    assert ANSWER.header("link") == "<a>"
+    assert replace(ANSWER, headers=(("etag", "x"),)).content_type == ""
+
+
 def test_what_was_looked_up_before_is_no_part_of_an_answer() -> None:
     """H1: two answers are equal whatever was asked of them."""
     asked, new = replace(ANSWER), replace(ANSWER)

@@ -162,7 +162,7 @@ def row_of(capture: Capture, stored: StoredCapture) -> CaptureRow:
         retries=page.retries if page else 0,
         at=stored.at,
         status=fetched.status,
-        content_type=fetched.header("content-type"),
+        content_type=fetched.content_type,
         content_hash=sha256(fetched.body).digest(),
         length=len(fetched.body),
         wire_bytes=len(fetched.head) + len(fetched.payload),
