@@ -107,8 +107,8 @@ class StandardPoliteness:
         asked = None
         if answer is not None:
             pace = next_pace(pace, observe(answer), self._politeness)
-        if isinstance(answer, Fetched) and answer.status >= 300 and (value := answer.header("retry-after")):
-            asked = retry_after_ms(value, wall_ms)
+        if isinstance(answer, Fetched) and answer.status >= 300 and answer.header("retry-after"):
+            asked = _asked_ms(answer, wall_ms)
         wait = wait_ms(pace, self._politeness, asked)
         if answer is not None:
             size = len(answer.body) if isinstance(answer, Fetched) else 0
@@ -158,6 +158,12 @@ class StandardPoliteness:
 def _weight(body: bytes) -> int:
     """Bytes that the rules of a robots.txt take in memory, about."""
     return PARSED_BYTES + PARSED_RATIO * len(body)
+
+
+def _asked_ms(answer: Fetched, wall_ms: int) -> int | None:
+    """The longest wait that its Retry-After headers ask for."""
+    asked = [retry_after_ms(value, wall_ms) for name, value in answer.headers if name == "retry-after"]
+    return max((one for one in asked if one is not None), default=None)
 
 
 def _broken_off(answer: Answer) -> bool:

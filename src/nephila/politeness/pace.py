@@ -17,7 +17,10 @@ factor does, but 429 and 503 still bring a delay.
 
 from __future__ import annotations
 
+import re
+from datetime import MAXYEAR, UTC, datetime
 from email.utils import mktime_tz, parsedate_tz
+from math import ceil
 from typing import NamedTuple, TypeGuard
 
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed
@@ -42,8 +45,10 @@ _FORBIDDEN = 403
 _SERVER_ERROR = 500
 _STRAINED = frozenset({FailureKind.TIMEOUT, FailureKind.RESET, FailureKind.CONNECT})
 """Failures that may mean that the host has too much to do: they count as slow answers."""
+_SECONDS = re.compile(r"([0-9]++)(?:[.,]([0-9]{1,30}+))?+")
 _MAX_DIGITS = 9
 """Of a Retry-After in seconds: three decades, far over any ceiling."""
+_FAR_MS = 10**12
 
 
 @quick
@@ -145,13 +150,29 @@ def parks(pace: Pace, settings: PolitenessSettings) -> bool:
 
 
 def retry_after_ms(value: str, wall_ms: int) -> int | None:
-    """What a Retry-After header asks for, seconds or a date (RFC 9110, 10.2.3); None when it makes no sense."""
+    """What a Retry-After header asks for, seconds or a date (RFC 9110, 10.2.3); None when it makes no sense.
+
+    Decimals and dates in the form of ISO 8601, which the RFC does not know and servers send, are read too: passing over
+    what can be understood would be to come back too early.
+    """
     value = value.strip()
-    if value.isascii() and value.isdigit():
-        return int(value[:_MAX_DIGITS]) * 1000 if len(value) <= _MAX_DIGITS else 10**_MAX_DIGITS * 1000
+    if (number := _SECONDS.fullmatch(value)) is not None:
+        if len(number[1]) > _MAX_DIGITS:
+            return _FAR_MS
+        return int(number[1]) * 1000 + ceil(float(f"0.{number[2] or 0}") * 1000)
     try:
-        date = parsedate_tz(value)
-        # A date without a zone is taken for GMT, the only one that the RFC knows; the library would take local time.
-        return None if date is None else max(0, mktime_tz((*date[:9], date[9] or 0)) * 1000 - wall_ms)
+        at = _moment_ms(value)
     except (ValueError, OverflowError, IndexError):  # what the library lets through of bad dates
         return None
+    return None if at is None else min(max(0, at - wall_ms), _FAR_MS)
+
+
+def _moment_ms(value: str) -> int | None:
+    """The time that a date means, without a zone in GMT, the only one that the RFC knows; None for no date."""
+    date = parsedate_tz(value)
+    if date is None:
+        moment = datetime.fromisoformat(value)
+        return ceil((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    if date[0] > MAXYEAR:
+        return _FAR_MS * 1000
+    return mktime_tz((*date[:9], date[9] or 0)) * 1000

@@ -124,6 +124,26 @@ def test_events_fill_what_the_archive_lacks(tmp_path: Path) -> None:
     assert (found.requests, found.unanswered) == (2, 1)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("10",),
+        ("9.5",),
+        ("9,5",),
+        ("2", "10", "nonsense"),
+        ("Thu, 01 Jan 2026 00:00:10 GMT",),
+        ("2026-01-01T00:00:10Z",),
+        ("2026-01-01 00:00:10",),
+    ],
+)
+def test_what_a_busy_server_asks_for_is_read_as_it_writes_it(tmp_path: Path, asked: tuple[str, ...]) -> None:
+    """K1, P3: the longest of what its Retry-After headers say, decimals and odd dates included."""
+    told = "".join(f"Retry-After: {value}\r\n" for value in asked)
+    busy = capture({**TIMES, "sent-steady-ms": "3000"}, head=f"HTTP/1.1 503 x\r\n{told}\r\n")
+    later = capture({**TIMES, "sent-steady-ms": "11000"})
+    assert judged(tmp_path, INFO, robots(ALLOW, ALLOW), busy, later).counts == {FindingKind.RETRY_AFTER: 1}
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_whatever_is_written_there_nothing_is_thrown(tmp_path: Path, seed: int) -> None:
     """K1, Q5: numbers out of all range, bytes that are no text, heads that are no HTTP."""

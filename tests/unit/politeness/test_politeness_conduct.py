@@ -181,6 +181,14 @@ def test_retry_after_is_obeyed_up_to_its_ceiling(status: int) -> None:
     assert short.reason is None
 
 
+def test_of_several_retry_afters_the_longest_is_obeyed() -> None:
+    """P3: and one that makes no sense asks for nothing."""
+    headers = tuple(("retry-after", value) for value in ("5", "soon", "50.5", "20"))
+    polite = politeness()
+    assert polite.release(Pace(1000), replace(answered(503), headers=headers), None, WALL).wait_ms == 50_500
+    assert polite.release(Pace(1000), answered(404, retry_after="soon"), None, WALL).wait_ms == 1000
+
+
 def test_retry_after_of_a_page_means_nothing() -> None:
     """P3: it belongs to 429, 503 and redirects (RFC 9110, 10.2.3)."""
     assert politeness().release(Pace(1000), answered(200, retry_after="50"), None, WALL).wait_ms == 1000

@@ -179,12 +179,22 @@ def test_retry_after_is_obeyed_and_capped() -> None:
         ("", None),
         ("soon", None),
         ("-5", None),
-        ("1.5", None),
+        ("1.5", 1500),
+        ("1,5", 1500),
+        ("0.0001", 1),
+        (f"{'9' * 5000}.5", 10**12),
+        ("2027-01-15T08:01:00Z", 60_000),
+        ("2027-01-15 10:01:00+02:00", 60_000),
+        ("2027-01-15 08:01:00.5", 60_500),
+        ("Fri, 15 Jan 10000 08:01:00 GMT", 10**12),
+        ("1.", None),
+        (".5", None),
+        ("1.5.2", None),
         ("٣", None),
     ],
 )
 def test_retry_after_is_a_number_or_a_date(value: str, wanted_ms: int | None) -> None:
-    """P3: RFC 9110, 10.2.3, in all three forms of dates; nonsense asks for nothing."""
+    """P3: RFC 9110, 10.2.3, in all three forms of dates, and as servers write them; nonsense asks for nothing."""
     assert retry_after_ms(value, WALL) == wanted_ms
 
 

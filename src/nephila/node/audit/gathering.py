@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -199,8 +200,9 @@ class Gathering:
             again="note-visitAgain" in fields,
             is_resource="note-resource" in fields,
         )
-        if status in _BUSY and (asked := dict(headers).get("retry-after", "")):
-            request.retry_after_ms = _retry_after_ms(asked, ended_at)
+        if status in _BUSY:
+            asked = (_retry_after_ms(value, ended_at) for name, value in headers if name == "retry-after")
+            request.retry_after_ms = max(asked, default=0)
         if "robots-origin" in fields:
             request.is_robots = True
             self._robots(request, answer, kinds.get("resource"), fields, dict(headers), head_bytes)
@@ -334,10 +336,16 @@ def _agent(request: bytes) -> str:
 
 def _retry_after_ms(value: str, ended_at: int) -> int:
     """What Retry-After asks for, in seconds or as a date; 0 where it makes no sense."""
-    if value.isascii() and value.isdigit():
-        return int(value[:9]) * 1000
+    whole, _, part = value.replace(",", ".").partition(".")
+    if (whole + part).isascii() and whole.isdigit() and (part.isdigit() or whole == value):
+        return int(float(f"{whole[:9]}.{part[:9]}") * 1000)
     try:
         date = parsedate_tz(value)
-        return 0 if date is None else max(0, mktime_tz((*date[:9], date[9] or 0)) * 1000 - ended_at)
+        if date is None:
+            moment = datetime.fromisoformat(value)
+            at = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+        else:
+            at = mktime_tz((*date[:9], date[9] or 0)) * 1000
     except (ValueError, OverflowError, IndexError):
         return 0
+    return max(0, at - ended_at)
