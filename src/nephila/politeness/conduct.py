@@ -84,7 +84,9 @@ class StandardPoliteness:
 
     def sitemaps(self, rules: OriginRules) -> tuple[str, ...]:
         """What the Sitemap lines of a robots.txt name; a path is meant on its own origin."""
-        if rules.kind is not RulesKind.RULES or b"map" not in rules.body.lower():
+        if rules.kind is not RulesKind.RULES:
+            return ()
+        if b"map" not in rules.body.lower() and b"\0" not in rules.body:  # with zeros it may be UTF-16
             return ()
         named = parse_robots(rules.body).sitemaps
         found = (resolve(f"{rules.origin}/robots.txt", text.strip()) for text in named)

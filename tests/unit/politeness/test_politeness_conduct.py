@@ -72,6 +72,18 @@ def test_without_a_text_the_kind_decides(given: OriginRules | None, allowed: boo
     assert allowed or "HTTP 503" in permission.rule
 
 
+@pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"])
+def test_a_robots_txt_says_in_utf_16_what_it_says_in_utf_8(coding: str) -> None:
+    """P1, X3: rules, delay and sitemaps, where a mark tells the encoding."""
+    mark = "\ufeff" if coding.startswith("utf-16") else ""
+    polite, text = politeness(), f"{mark}User-agent: *\r\nDisallow: /no\r\nCrawl-delay: 7\r\n"
+    found = rules(f"{text}Sitemap: /m\u00fcp.xml\r\n".encode(coding))
+    assert polite.sitemaps(found) == (f"{ORIGIN}/m%C3%BCp.xml",)
+    assert polite.sitemaps(rules(text.encode(coding))) == ()
+    assert [polite.permits(found, f"{ORIGIN}{path}").allowed for path in ("/no", "/yes")] == [False, True]
+    assert polite.release(Pace(1000), answered(), found, WALL).wait_ms == 7000
+
+
 def test_signals_are_those_of_our_group() -> None:
     """X2, K3: kept with each page."""
     polite = politeness()
