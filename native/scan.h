@@ -114,6 +114,9 @@ typedef struct {
     uint16_t hidden;
     int in_link, signed_any, failed;
     const unsigned char *limit; /* up to here there are bytes that may be looked at */
+    text held, held_end; /* text that was not read yet; `held` is null where there is none */
+    int held_references, goes_on; /* whether the next text belongs to it */
+    buffer joined, composed;
     uint64_t text, shape;
 } prose;
 

@@ -21,6 +21,7 @@ enum {
     LEAST_HITS = 3,
     LEAST_SHARE = 12,
     LONGEST_LEGACY = 6,
+    LONGEST_JOINED = 64,
 };
 
 #define SEED UINT64_C(0x9e3779b97f4a7c15)

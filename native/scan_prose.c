@@ -5,7 +5,7 @@
 #include "scan_tags.h"
 #include "scan_words.h"
 
-enum { NO_WORD, LETTER, DIGIT, WORD_ALONE };
+enum { NO_WORD, LETTER, DIGIT, WORD_ALONE, NOT_SEEN, JOINS = 8 /* set beside one of the others */ };
 
 /* For each character of the basic plane what it is in a word, and its lower case. */
 static unsigned char KINDS[0x10000];
@@ -16,6 +16,12 @@ static unsigned char PLAIN[0x80];
 static uint64_t DATED[64];
 
 static int kind_of(uint32_t code) {
+    for (size_t place = 0; place < sizeof UNSEEN / sizeof *UNSEEN; place++)
+        if (code == UNSEEN[place])
+            return NOT_SEEN;
+    for (size_t place = 0; place < sizeof JOINING / sizeof *JOINING; place++)
+        if (code >= JOINING[place][0] && code <= JOINING[place][1])
+            return JOINS | (Py_UNICODE_ISALNUM(code) ? LETTER : NO_WORD);
     if (!Py_UNICODE_ISALNUM(code))
         return NO_WORD;
     for (size_t place = 0; place < sizeof ALONE / sizeof *ALONE; place++)
@@ -46,6 +52,8 @@ void prose_free(prose *self) {
     PyMem_Free(self->words);
     PyMem_Free(self->numeric);
     PyMem_Free(self->blocks);
+    PyMem_Free(self->joined.bytes);
+    PyMem_Free(self->composed.bytes);
 }
 
 static void break_block(prose *self) {
@@ -66,7 +74,23 @@ static void break_block(prose *self) {
     self->linked = 0;
 }
 
+static void read_held(prose *self);
+
+/* Before anything that changes how text is read. */
+static inline void settle_held(prose *self) {
+    if (self->held)
+        read_held(self);
+    self->goes_on = 0;
+}
+
 void prose_start(prose *self, uint16_t tag, uint32_t flags, int link, int self_closing) {
+    if (tag == TAG_WBR) {
+        self->goes_on = 1;
+        return;
+    }
+    settle_held(self);
+    if (self->templates && tag != TAG_TEMPLATE)
+        return; /* nothing of it is shown, and what is open in it ends with it */
     if (flags & BREAK) {
         break_block(self);
         self->framing += (flags & FRAME) != 0;
@@ -74,7 +98,7 @@ void prose_start(prose *self, uint16_t tag, uint32_t flags, int link, int self_c
     if (tag == TAG_A)
         self->in_link = link;
     else if (tag == TAG_TEMPLATE)
-        self->templates++;
+        self->templates += self->hidden != TAG_SVG; /* in a drawing it is an element like others */
     else if (self->hidden == TAG_SVG && flags & BREAKOUT)
         self->hidden = 0;
     else if (self->hidden == TAG_OPTION && tag == TAG_OPTGROUP)
@@ -85,6 +109,11 @@ void prose_start(prose *self, uint16_t tag, uint32_t flags, int link, int self_c
 }
 
 void prose_end(prose *self, uint16_t tag, uint32_t flags) {
+    if (tag == TAG_WBR)
+        return;
+    settle_held(self);
+    if (self->templates && tag != TAG_TEMPLATE)
+        return;
     if (flags & BREAK) {
         break_block(self);
         if (flags & FRAME && self->framing)
@@ -101,6 +130,7 @@ void prose_end(prose *self, uint16_t tag, uint32_t flags) {
 }
 
 void prose_close(prose *self) {
+    settle_held(self);
     break_block(self);
 }
 
@@ -189,8 +219,19 @@ static inline void end_word(prose *self, word *read, int title) {
     *read = NEW_WORD;
 }
 
-static inline void add_character(prose *self, word *read, uint32_t code, int title) {
-    int kind = code < 0x10000 ? KINDS[code] : kind_of(code);
+static inline int known_kind(uint32_t code) {
+    return code < 0x10000 ? KINDS[code] : kind_of(code);
+}
+
+/* Whether a character makes one with the word before it: parts of a syllable are letters, too, and may begin one. */
+static inline int joins(int kind, const word *read) {
+    return kind & JOINS && (read->size || kind != JOINS);
+}
+
+static inline void add_character(prose *self, word *read, uint32_t code, int kind, int title) {
+    kind &= ~JOINS;
+    if (kind == NOT_SEEN)
+        return;
     if (kind == NO_WORD || kind == WORD_ALONE)
         end_word(self, read, title);
     if (kind == NO_WORD)
@@ -387,15 +428,79 @@ static text read_plain_blocks(prose *self, text from, text end, int title) {
 }
 #endif
 
+/* Letters and their accents as one (NFC), by Python: such texts are rare. NULL where that failed. */
+static PyObject *put_together(const buffer *apart) {
+    static PyObject *normalize, *form;
+    if (!normalize) {
+        PyObject *module = PyImport_ImportModule("unicodedata");
+        form = form ? form : PyUnicode_InternFromString("NFC");
+        normalize = module ? PyObject_GetAttrString(module, "normalize") : NULL;
+        Py_XDECREF(module);
+    }
+    PyObject *written = PyUnicode_DecodeUTF8((const char *)apart->bytes, (Py_ssize_t)apart->used, "replace");
+    PyObject *whole = normalize && form && written ? PyObject_CallFunctionObjArgs(normalize, form, written, NULL) : NULL;
+    Py_XDECREF(written);
+    return whole;
+}
+
+/* A run of letters and what joins them, which begins at a place of the text; returns the place behind it. */
+static text read_joined(prose *self, text from, text end, int references, word *read, int title) {
+    buffer *run = &self->composed;
+    size_t count = 0;
+    run->used = 0;
+    *read = NEW_WORD;
+    for (text before = from; from < end; before = from) {
+        uint32_t codes[2];
+        int given = *from == '&' && references ? read_reference(&from, end, 0, codes) : 0;
+        if (!given) {
+            codes[0] = get_character(&from);
+            given = 1;
+        }
+        int kind = known_kind(codes[0]);
+        if (kind == NO_WORD || kind == WORD_ALONE) {
+            from = before;
+            break;
+        }
+        for (int place = 0; place < given; place++) {
+            if (known_kind(codes[place]) == NOT_SEEN)
+                continue;
+            if (buffer_reserve(run, 4) < 0) {
+                self->failed = 1;
+                return end;
+            }
+            run->used += put_character(run->bytes + run->used, codes[place]);
+            count++;
+        }
+    }
+    text at = run->bytes, last = at + run->used;
+    PyObject *whole = NULL;
+    if (count <= LONGEST_JOINED && self->seen < MAX_WORDS) {
+        Py_ssize_t size = 0;
+        whole = put_together(run);
+        at = whole ? (text)PyUnicode_AsUTF8AndSize(whole, &size) : NULL;
+        last = at ? at + size : at;
+        self->failed |= !at;
+    }
+    while (at && at < last) {
+        uint32_t code = get_character(&at);
+        add_character(self, read, code, known_kind(code), title);
+    }
+    Py_XDECREF(whole);
+    return from;
+}
+
 static void read_words(prose *self, text from, text end, int references, int title) {
-    if (self->hidden || self->templates || self->seen >= MAX_WORDS)
+    if (self->hidden || self->templates || self->seen >= MAX_WORDS || self->failed)
         return;
     word read = NEW_WORD;
+    text begun = from; /* of the word that is being read */
     while (from < end) {
         if (!read.size && (from = read_plain_blocks(self, from, end, title)) >= end)
             return;
         if (!read.size && (from = read_plain_words(self, from, end, title)) >= end)
             return;
+        if (!read.size)
+            begun = from;
         unsigned char c = *from;
         if (c < 0x80) {
             unsigned char plain = PLAIN[c];
@@ -408,24 +513,72 @@ static void read_words(prose *self, text from, text end, int references, int tit
             uint32_t codes[2];
             int count;
             if (c == '&' && references && (count = read_reference(&from, end, 0, codes))) {
+                if (joins(known_kind(codes[0]), &read)) {
+                    from = read_joined(self, begun, end, references, &read, title);
+                    continue;
+                }
                 for (int place = 0; place < count; place++)
-                    add_character(self, &read, codes[place], title);
+                    add_character(self, &read, codes[place], known_kind(codes[place]), title);
                 continue;
             }
             end_word(self, &read, title);
             from++;
         } else {
-            add_character(self, &read, get_character(&from), title);
+            uint32_t code = get_character(&from);
+            int kind = known_kind(code);
+            if (joins(kind, &read))
+                from = read_joined(self, begun, end, references, &read, title);
+            else
+                add_character(self, &read, code, kind, title);
         }
     }
     end_word(self, &read, title);
 }
 
+/* What is held is read: where it was put together of several texts, no further than that. */
+static void read_held(prose *self) {
+    text from = self->held, limit = self->limit;
+    self->held = NULL;
+    if (self->joined.used)
+        self->limit = self->held_end;
+    read_words(self, from, self->held_end, self->held_references, 0);
+    self->limit = limit;
+    self->joined.used = 0;
+}
+
+/* Text behind what is held, as if nothing stood between them. */
+static void hold_more(prose *self, text from, text end, int references) {
+    buffer *joined = &self->joined;
+    size_t size = (size_t)(end - from), before = joined->used ? 0 : (size_t)(self->held_end - self->held);
+    if (buffer_reserve(joined, 2 * (size + before) + 16) < 0) {
+        self->failed = 1;
+        return;
+    }
+    unsigned char *to = joined->bytes + joined->used;
+    if (before)
+        to = self->held_references ? put_decoded(to, self->held, self->held_end, 0)
+                                   : (unsigned char *)memcpy(to, self->held, before) + before;
+    to = references ? put_decoded(to, from, end, 0) : (unsigned char *)memcpy(to, from, size) + size;
+    joined->used = (size_t)(to - joined->bytes);
+    self->held = joined->bytes;
+    self->held_end = to;
+    self->held_references = 0;
+}
+
 void prose_text(prose *self, text from, text end, int references) {
-    read_words(self, from, end, references, 0);
+    if (self->goes_on && self->held) {
+        self->goes_on = 0;
+        hold_more(self, from, end, references);
+        return;
+    }
+    settle_held(self);
+    self->held = from;
+    self->held_end = end;
+    self->held_references = references;
 }
 
 void prose_title(prose *self, text from, text end) {
+    settle_held(self);
     read_words(self, from, end, 1, 1);
 }
 

@@ -43,6 +43,7 @@ _LIMITS = {
     "LEAST_HITS": language.LEAST_HITS,
     "LEAST_SHARE": language.LEAST_SHARE,
     "LONGEST_LEGACY": characters.LONGEST_LEGACY,
+    "LONGEST_JOINED": words.LONGEST_JOINED,
 }
 _FACTORS = {
     "SEED": words.SEED,
@@ -139,6 +140,8 @@ def _words() -> list[str]:
         _array("char *const", "LANGUAGES", (f'"{name}"' for name in language.LANGUAGES)),
         f"enum {{ LANGUAGE_COUNT = {len(language.LANGUAGES)} }};\n",
         _array("uint32_t", "ALONE", (f"{{{first:#x}, {last:#x}}}" for first, last in words.ALONE), "][2"),
+        _array("uint32_t", "JOINING", (f"{{{first:#x}, {last:#x}}}" for first, last in words.JOINING), "][2"),
+        _array("uint32_t", "UNSEEN", (f"{code:#x}" for code in words.UNSEEN)),
     ]
 
 

@@ -9,12 +9,12 @@ _NAMES = (
     " button object marquee svg math g path title desc select option optgroup textarea script style iframe noscript"
     " template section nav footer pre center hr br img input link meta base area body html head foo x-y ruby rt details"
     " dialog address xmp noframes noembed video source picture figure applet fieldset s u small strong big code"
-    " foreignObject mi mtext annotation-xml image embed main listing keygen frame blockquote datalist"
+    " wbr wbr foreignObject mi mtext annotation-xml image embed main listing keygen frame blockquote datalist"
 )
 TAGS = _NAMES.split()
 """Tags with rules of their own, and a few without."""
 
-COMMON_TAGS = ["a", "p", "div", "b", "span", "li", "td", "tr", "table"]
+COMMON_TAGS = ["a", "p", "wbr", "div", "b", "span", "li", "td", "tr", "table"]
 
 ATTRIBUTES = {
     "a": [
@@ -71,6 +71,14 @@ texts = st.sampled_from(
         "Monday",
         "&",
         "\u00a0",
+        "co\u00adop",
+        "&shy;",
+        "e\u0301",
+        "\u0301\u0323",
+        "&#x301;",
+        "\u1112\u1161\u11ab",
+        "\u1161\u212b",
+        "\u200b\u200d",
     ]
 )
 oddities = st.sampled_from(

@@ -1,6 +1,7 @@
 """The visible text of a page as words in blocks, while its tags go by: what signature and main text are made of.
 
-A block is the text between two block-level tags. Of each is known where its words are, how many of them are links, and
+A block is the text between two block-level tags. Text is held until the next tag: where that is `<wbr>`, which only says
+that a line may break, a word goes on behind it. Of each is known where its words are, how many of them are links, and
 what it stands in: that is what main text is told from boilerplate by (`main.py`). Only words are kept, as numbers, and
 the pieces of text themselves where somebody wants to read them.
 
@@ -86,19 +87,29 @@ class Prose:
         self._hidden = ""
         """The tag whose end tag ends what is not shown; empty where text is shown."""
         self._templates = 0
+        self._held: list[str] = []
+        """Pieces of one text that was not read yet."""
+        self._goes_on = False
+        """Whether the next text belongs to what is held."""
         self._seen = 0
         self._text = self._shape = SEED
         self._signed = False
 
     def start(self, name: str, flags: int, *, link: bool, self_closing: bool) -> None:
         """A start tag; `link` for an anchor that leads somewhere."""
+        if name == "wbr":
+            self._goes_on = True
+            return
+        self._read_held()
+        if self._templates and name != "template":
+            return  # nothing of it is shown, and what is open in it ends with it
         if flags & BREAK:
             self._break()
             self._framing += bool(flags & FRAME)
         if name == "a":
             self._in_link = link
         elif name == "template":
-            self._templates += 1
+            self._templates += self._hidden != "svg"  # in a drawing it is an element like others
         elif self._hidden == "svg" and flags & BREAKOUT:
             self._hidden = ""  # HTML ends a picture that has no end
         elif self._hidden == "option" and name == "optgroup":
@@ -108,6 +119,11 @@ class Prose:
 
     def end(self, name: str, flags: int) -> None:
         """An end tag."""
+        if name == "wbr":
+            return
+        self._read_held()
+        if self._templates and name != "template":
+            return
         if flags & BREAK:
             self._break()
             if flags & FRAME and self._framing:
@@ -121,6 +137,7 @@ class Prose:
 
     def title(self, text: str) -> None:
         """The text of a title: it counts for the signature and is in no block."""
+        self._read_held()
         if not self._hidden and not self._templates:
             for word in words_of(text):
                 if self._seen < MAX_WORDS:
@@ -129,6 +146,18 @@ class Prose:
 
     def text(self, text: str) -> None:
         """Text that people see, references decoded."""
+        if not self._goes_on:
+            self._read_held()
+        if text:
+            self._goes_on = False
+            self._held.append(text)
+
+    def _read_held(self) -> None:
+        self._goes_on = False
+        if not self._held:
+            return
+        text = "".join(self._held)
+        self._held.clear()
         if self._hidden or self._templates or self._seen >= MAX_WORDS or text.isspace():
             return
         for word in words_of(text):
@@ -147,6 +176,7 @@ class Prose:
 
     def close(self) -> None:
         """The page ends here."""
+        self._read_held()
         self._break()
 
     @property

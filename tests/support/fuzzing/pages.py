@@ -228,6 +228,10 @@ _TAG_WORDS = (
         b"<button>",
         b"<dd>",
         b"<ruby><rt>",
+        b"<wbr>",
+        b"\xcc\x81",
+        b"\xc2\xad",
+        b"\xe1\x85\xa1",
         b"<h1>",
     ),
 )

@@ -87,6 +87,20 @@ def test_a_refresh_of_the_header_is_a_link_as_one_of_the_page_is(read: Reader) -
         assert read(html, refresh=[leads_nowhere]).links == read(html).links
 
 
+def test_a_template_in_a_drawing_is_an_element_like_others(read: Reader) -> None:
+    """X1: its links are part of the document, as browsers have it; one in HTML hides them."""
+    page = read("<svg><template><a href=in>I</a></template></svg><template><a href=out></a></template><a href=b>B</a>")
+    assert urls(page) == [f"{SITE}/dir/in", f"{SITE}/dir/b"]
+    assert urls(read("<svg><template><a href=in>I</a></svg><a href=b>B</a>")) == [f"{SITE}/dir/in", f"{SITE}/dir/b"]
+
+
+@pytest.mark.parametrize("href", ["/a\tb\nc\rd", " \n/abcd\t", "ht\ntp://si\tte.example/abcd", "/a&#9;b&NewLine;cd"])
+def test_tabs_and_line_ends_in_a_link_are_passed_over(read: Reader, href: str) -> None:
+    """X1, U1: wherever they stand (URL standard 4.4)."""
+    for base in ("", "<base href=/other/>", "<div>" * 300):
+        assert urls(read(f'{base}<a href="{href}">')) == [f"{SITE}/abcd"]
+
+
 def test_images_only_when_asked(read: Reader) -> None:
     """X1: img and srcset when asked."""
     html = '<img src=a.png srcset="b.png 2x" alt=A><picture><source srcset="c.png, d.png"></picture>'
@@ -134,6 +148,8 @@ def test_of_several_references_the_first_anchor_that_may_be_followed_wins(read: 
         ("<base href='http://[bad'>", f"{SITE}/dir/a"),
         ("<base href='data:,x'>", f"{SITE}/dir/a"),
         ("<base href='javascript:1'>", f"{SITE}/dir/a"),
+        ("<base href=' DATA:,x'><base href=/second/>", f"{SITE}/dir/a"),
+        ("<base href='java\nscript:1'><base href=/second/>", f"{SITE}/dir/a"),
     ],
 )
 def test_base_element(read: Reader, base: str, expected: str) -> None:

@@ -46,6 +46,11 @@ def test_main_text_is_what_the_page_says(read: Reader) -> None:
     assert read(html).words == len(list(words_of(text)))
 
 
+def test_a_word_that_may_be_broken_is_one_in_the_main_text() -> None:
+    """X5: `<wbr>` puts no space into it."""
+    assert main_text("<p>a super<wbr>cali<wbr/>fragi<wbr> listic word") == "a supercalifragi listic word"
+
+
 def test_a_page_of_short_texts_is_taken_whole(read: Reader) -> None:
     """X5: but for its links; and a page of links with them."""
     short = "".join(f"<td>{word}</td>" for word in article(40))

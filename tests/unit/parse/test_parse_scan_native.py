@@ -80,7 +80,7 @@ def test_every_character_is_the_same_word() -> None:
     """D3: each one of the planes that have letters, alone and in a word."""
     for first in range(0, 0x40000, 0x400):
         codes = [code for code in range(first, first + 0x400) if not 0xD800 <= code <= 0xDFFF and chr(code) not in "<&"]
-        words = "".join(f"{chr(code)} x{chr(code)} " for code in codes)
+        words = "".join(f"{chr(code)} x{chr(code)} x{chr(code)}\u0301 " for code in codes)
         body = f"<p>{words}".encode()
         assert native_scan(body).signature == plain_scan(body).signature, hex(first)
 
@@ -98,6 +98,8 @@ def test_pages_longer_than_the_limits_are_read_alike() -> None:
         "".join(f"<a href={number}><object>x" for number in range(20)),
         "<title>" + "x " * 2_000 + "</title><a href=1>" + "y " * 1_000,
         f"<img srcset='{', '.join(map(str, range(60_000)))}'>",
+        "<p>" + "e\u0301 " * 60_000,
+        *(f"<p>{'e' * (54 + more)}{chr(0x301)} x" for more in range(20)),
         f"<{'x' * 100_000} a><{'X' * 100_000}></{'x' * 100_000}>",
     ):
         assert_same(body.encode())
@@ -171,6 +173,10 @@ HOSTILE = {
     "one word": "a" * 1_000_000,
     "digits": "&#" + "9" * 1_000_000,
     "selects": "<select></b>" * 80_000,
+    "words in pieces": "a<wbr>" * 160_000,
+    "accents apart": "e\u0301 " * 250_000,
+    "accents out of order": "e" + "\u0301\u0323" * 250_000,
+    "accents by the hundred": ("e" + "\u0301\u0323" * 98 + " ") * 2_500,
 }
 ORDINARY = '<div class="item"><p>Some words and <a href="/page/{0}">a link</a> with more words.</p></div>\n'
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from nephila.model.page import Page
+from nephila.parse import main_text
 
 Reader = Callable[..., Page]
 
@@ -25,6 +26,63 @@ def test_links_scripts_and_styles_are_no_text(read: Reader) -> None:
 def test_white_space_case_and_punctuation_do_not_count(read: Reader) -> None:
     """T2: the text is folded."""
     assert both(read("<p>Quiet   River,\n near the hill.</p>")) == both(read("<div>quiet <b>river</b> NEAR the hill"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Donau\u00addampf\u00adschiff", "Donaudampfschiff"),
+        ("Donau&shy;dampf&#173;schiff", "Donaudampfschiff"),
+        ("super\u200bcali\u200cfragi\u200dlistic\u2060\ufeff", "supercalifragilistic"),
+        ("Donau<wbr>dampf<WBR/>schiff fährt", "Donaudampfschiff fährt"),
+        ("Donau<wbr></wbr>dampf<wbr><wbr>schiff", "Donaudampfschiff"),
+        ("caf&eacute;<wbr>s", "cafés"),
+        ("e&#x301;t<wbr>&eacute;", "été"),
+        ("Cafe\u0301 A\u030angstro\u0308m", "Caf\u00e9 \u00c5ngstr\u00f6m"),
+        ("cafe&#x301;s", "cafés"),
+        ("cafe\u00ad\u0301s", "cafés"),
+        ("tie\u0302\u0301ng Vie\u0323\u0302t", "tiếng Việt"),
+        ("\u1112\u1161\u11ab\u1100\u1173\u11af", "한글"),
+        ("<title>cafe\u0301</title>", "<title>café</title>"),
+    ],
+)
+def test_what_looks_the_same_is_the_same_word(one: str, other: str, read: Reader) -> None:
+    """T2, D3: breaks that a line may have, characters of no width, accents apart from their letters."""
+    assert both(read(one)) == both(read(other)) != (b"", b"")
+    assert both(read(f"<p>{one} more")) == both(read(f"<p>{other} more"))
+
+
+def test_words_that_look_different_are_different(read: Reader) -> None:
+    """T2, D3: a space is no soft hyphen, a letter without its accent another one, a tag no break within a word."""
+    for one, other in (
+        ("Donau dampf", "Donaudampf"),
+        ("Donau<br>dampf", "Donaudampf"),
+        ("Donau<wbr> dampf", "Donaudampf"),
+        ("cafe", "cafe\u0301"),
+        ("x\u0301y", "xy"),
+    ):
+        assert read(one).text_hash != read(other).text_hash
+    assert read("Donau<wbr><p>dampf").text_hash == read("Donau dampf").text_hash
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<svg><template></svg>",
+        "<svg><template><g></template></svg>",
+        "<svg><template><template></template></svg>",
+        "<svg><template>",
+        "<template><svg></template>",
+        "<template><noscript></template>",
+        "<template><a href=x></template>",
+        "<template></nav></template>",
+        "<template><select><option></template>",
+    ],
+)
+def test_a_template_ends_where_browsers_end_it(before: str, read: Reader) -> None:
+    """T2, D3, X5: in a drawing it is an element like others; what is open in one ends with it."""
+    assert both(read(f"{before}<p>Words of a page")) == both(read("<p>words of a page")) != (b"", b"")
+    assert main_text(f"{before}<p>Words of a page") == "Words of a page"
 
 
 def test_an_anchor_that_leads_nowhere_is_text(read: Reader) -> None:
