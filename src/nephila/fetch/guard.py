@@ -6,9 +6,9 @@ name server, each redirect target when its turn comes. The very address that was
 to, so a name that changes its mind in between (DNS rebinding) gains nothing.
 
 IPv4 is public unless listed; IPv6 is refused unless it lies in 2000::/3, the only part that IANA has given out as
-global unicast. Addresses that carry another address inside them (mapped, NAT64, 6to4, Teredo) are judged by what they
-carry. The allow-list opens exact ranges and is compared with the address itself; a mapped address *is* its IPv4
-address.
+global unicast. Addresses that carry another address inside them (mapped, NAT64, 6to4, Teredo, ISATAP) are judged by
+what they carry. The allow-list opens exact ranges and is compared with the address itself; a mapped address *is* its
+IPv4 address.
 """
 
 from __future__ import annotations
@@ -158,6 +158,12 @@ def _is_teredo(value: int) -> bool:
 
 def _carried_addresses(value: int) -> list[tuple[str, int]]:
     """The IPv4 addresses inside an IPv6 one, each with the name of the wrapping."""
+    if value >> 32 & 0xFDFF_FFFF == 0x5EFE:  # RFC 5214 6.1, in whatever network; a bit tells whether it is universal
+        return [("ISATAP", value & 0xFFFF_FFFF), *_carried_by_network(value)]
+    return _carried_by_network(value)
+
+
+def _carried_by_network(value: int) -> list[tuple[str, int]]:
     if value >> 32 == _NAT64:
         return [("NAT64", value & 0xFFFF_FFFF)]
     if value >> 112 == 0x2002:  # RFC 3056 2

@@ -1,9 +1,9 @@
 """The visible text of a page as words in blocks, while its tags go by: what signature and main text are made of.
 
-A block is the text between two block-level tags. Text is held until the next tag: where that is `<wbr>`, which only says
-that a line may break, a word goes on behind it. Of each is known where its words are, how many of them are links, and
+A block is the text between two block-level tags. Of each is known where its words are, how many of them are links, and
 what it stands in: that is what main text is told from boilerplate by (`main.py`). Only words are kept, as numbers, and
-the pieces of text themselves where somebody wants to read them.
+the pieces of text themselves where somebody wants to read them. Text is held until the next tag: where that is `<wbr>`,
+which only says that a line may break, a word goes on behind it.
 
 The signature is made on the way: two hashes over the words outside links, one of all and one without words that hold a
 digit or name a month or a day. Pages with the same text have the same first one, and the pages of a calendar the same

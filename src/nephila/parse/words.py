@@ -2,8 +2,8 @@
 
 A word is a run of letters and digits in lower case. Scripts that put no spaces between words (Chinese, Japanese, Thai,
 ...) give a word for every character. What readers do not see makes no other word: soft hyphens and the like are passed
-over, and an accent that is written apart from its letter is put together with it (NFC). Each word becomes a 64-bit number by a hash of our own, eight bytes at a step, so
-that the native scanner computes the same one in a few cycles.
+over, and an accent that is written apart from its letter is put together with it (NFC). Each word becomes a 64-bit
+number by a hash of our own, eight bytes at a step, so that the native scanner computes the same one in a few cycles.
 
 What must stay true: the numbers are kept in databases, so they change only with a new version of the features; the
 native scanner gives the same for every text.

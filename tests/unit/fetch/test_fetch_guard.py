@@ -47,6 +47,11 @@ REFUSED = {
     "2001:10::1": "reserved",
     "2002:7f00:1::1": "6to4 of loopback",
     "2002:c0a8:101::": "6to4 of private",
+    "2a00:1450::5efe:10.0.0.1": "ISATAP of private",
+    "2a00:1450:1:2:200:5efe:169.254.169.254": "ISATAP of metadata service",
+    "2002:101:101::5efe:127.0.0.1": "ISATAP of loopback",
+    "fe80::5efe:1.1.1.1": "link-local",
+    "fd00::200:5efe:1.1.1.1": "private",
     "3fff::1": "documentation",
     "5f00::1": "not global unicast",
     "fc00::1": "private",
@@ -82,6 +87,10 @@ PUBLIC = (
     "::ffff:1.1.1.1",
     "64:ff9b::1.1.1.1",
     "2002:101:101::1",
+    "2a00:1450::5efe:1.1.1.1",
+    "2a00:1450::200:5efe:1.1.1.1",
+    "2a00:1450::100:5efe:10.0.0.1",
+    "2a00:1450::1:5efe:10.0.0.1",
     "2001:0:4136:e378:8000:63bf:f7f7:f7f7",
 )
 

@@ -34,6 +34,9 @@ from nephila.node.audit.destinations import limit_of, refusal
             "::ffff:10.0.0.1",
             "64:ff9b::a00:1",
             "2002:a00:1::1",
+            "2606:2800::5efe:10.0.0.1",
+            "2606:2800::200:5efe:127.0.0.1",
+            "fe80::5efe:93.184.216.34",
             "ff02::1",
             "nonsense",
         ),
@@ -47,7 +50,10 @@ def test_what_is_not_public_is_refused_unless_it_was_opened(address: str) -> Non
         assert not refusal(address, (f"{inner}/{128 if ':' in inner else 32}",))
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822", "2002:5db8:d822::1"])
+@pytest.mark.parametrize(
+    "address",
+    ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822", "2002:5db8:d822::1", "2606:2800::5efe:93.184.216.34"],
+)
 def test_what_is_public_is_not(address: str) -> None:
     """K1, H6: also in another wrapping."""
     assert not refusal(address, ())
@@ -58,6 +64,7 @@ ADDRESSES = st.one_of(
     st.integers(0, 2**128 - 1).map(lambda number: str(IPv6Address(number))),
     st.integers(0, 2**32 - 1).map(lambda number: str(IPv6Address((0x0064FF9B << 96) + number))),
     st.integers(0, 2**32 - 1).map(lambda number: str(IPv6Address((0x2002 << 112) + (number << 80)))),
+    st.integers(0, 2**32 - 1).map(lambda number: str(IPv6Address((0x2606 << 112) + (0x0200_5EFE << 32) + number))),
 )
 
 

@@ -30,7 +30,7 @@ def refusal(address: str, allowed: tuple[str, ...]) -> str:
     carried = _carried(found)
     if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
         return refusal(str(found.ipv4_mapped), allowed)
-    for inner in carried:
+    for inner in (*carried, *_isatap(found)):
         if reason := _not_public(inner):
             return f"carries {inner}, which is {reason}"
     return "" if carried else _not_public(found)
@@ -66,6 +66,13 @@ def _carried(found: IPv4Address | IPv6Address) -> list[IPv4Address]:
     if found.sixtofour is not None:
         return [found.sixtofour]
     return list(found.teredo or ())
+
+
+def _isatap(found: IPv4Address | IPv6Address) -> list[IPv4Address]:
+    """The IPv4 address at the end of an interface's name, in a network that is judged for itself (RFC 5214)."""
+    if not isinstance(found, IPv6Address) or found.packed[8:12] not in {b"\0\0\x5e\xfe", b"\2\0\x5e\xfe"}:
+        return []
+    return [IPv4Address(found.packed[12:])]
 
 
 @dataclass(frozen=True, slots=True)
