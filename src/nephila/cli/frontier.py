@@ -44,9 +44,12 @@ def frontier() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to write it: a new file.",
 )
+@group_option
 @json_option
 @click.pass_context
-def export(ctx: click.Context, *, directory: Path | None, config: Path | None, file: Path, as_json: bool) -> None:
+def export(
+    ctx: click.Context, *, directory: Path | None, config: Path | None, file: Path, group: str | None, as_json: bool
+) -> None:
     """Write all that a frontier knows to FILE: JSON lines under gzip (docs/moving.md).
 
     The frontier of the crawl in DIR, or of the fleet that --config describes. No crawl and no worker may be running.
@@ -54,7 +57,7 @@ def export(ctx: click.Context, *, directory: Path | None, config: Path | None, f
     """
     from nephila.node.clock import SystemClock  # noqa: PLC0415 - start-up
 
-    fleet = _fleet(ctx, directory, config, "DIR")
+    fleet = _fleet(ctx, directory, config, "DIR", group)
     if fleet is not None:
         from nephila.node.fleet.moving import export_fleet  # noqa: PLC0415 - start-up
 
@@ -81,9 +84,12 @@ def export(ctx: click.Context, *, directory: Path | None, config: Path | None, f
     help="A crawl directory without a frontier, or a new one.",
 )
 @config_option
+@group_option
 @json_option
 @click.pass_context
-def import_(ctx: click.Context, *, file: Path, directory: Path | None, config: Path | None, as_json: bool) -> None:
+def import_(
+    ctx: click.Context, *, file: Path, directory: Path | None, config: Path | None, group: str | None, as_json: bool
+) -> None:
     """Put what FILE holds into a crawl that does not know any URL yet.
 
     That is the crawl in DIR, or the one that the settings of a fleet name. All of it or nothing: until the last row is
@@ -92,7 +98,7 @@ def import_(ctx: click.Context, *, file: Path, directory: Path | None, config: P
     """
     from nephila.node.clock import SystemClock  # noqa: PLC0415 - start-up
 
-    fleet = _fleet(ctx, directory, config, "--into DIR")
+    fleet = _fleet(ctx, directory, config, "--into DIR", group)
     if fleet is not None:
         from nephila.node.fleet.moving import import_fleet  # noqa: PLC0415 - start-up
 
@@ -113,6 +119,8 @@ def _fleet(
     """The settings of a fleet, None where a directory was named; one of the two must be."""
     if (directory is None) == (config is None):
         raise UsageError(f"Either {name} or --config FILE is needed, and not both.", "Say which crawl is meant.")
+    if directory is not None and group is not None:
+        raise UsageError("--group means a region of a fleet, and a directory has none.", "Leave it out.")
     flags = [] if group is None else [Given("fleet.group", group, "--group")]
     return None if config is None else load(file=config, environ=backend_of(ctx).environ, flags=flags).settings
 
@@ -160,6 +168,8 @@ def rebuild(
     else:
         from nephila.node.rebuilding import rebuild_directory  # noqa: PLC0415 - start-up
 
+        if group is not None:
+            raise UsageError("--group means a region of a fleet, and a directory has none.", "Leave it out.")
         rebuilt = rebuild_directory(directory, SystemClock(), config)
     if as_json:
         print_json({"directory": str(directory), **asdict(rebuilt)})

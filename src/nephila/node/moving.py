@@ -6,6 +6,7 @@ before; the frontier cannot be opened until all of it is there, and an import th
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,7 +18,18 @@ from nephila.frontier.embedded import LmdbFrontierView
 from nephila.frontier.embedded.exporting import LmdbExport
 from nephila.frontier.embedded.importing import import_into
 from nephila.frontier.embedded.tables import is_half_imported
-from nephila.frontier.moving import AskedFor, CrawlRow, Row, ScopeRow, check_stream, read_stream, write_stream
+from nephila.frontier.moving import (
+    AskedFor,
+    CrawlRow,
+    EndRow,
+    PolicyRow,
+    Row,
+    ScopeRow,
+    UrlRow,
+    check_stream,
+    read_stream,
+    write_stream,
+)
 from nephila.frontier.scope import ScopeSeeds
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import CrawlDirectoryError, FrontierError, UsageError
@@ -26,7 +38,10 @@ from nephila.model.settings import Settings
 from .addressing import identifier_of, identify_with
 from .directory import CrawlDirectory
 from .engines import policy_of
+from .operating import check_policy
 
+_DOMAIN = re.compile(r"[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\]")
+_FINGERPRINT, _SECRET = re.compile(r"[0-9a-fA-F]{32}"), re.compile(r"[0-9a-fA-F]{1,16}")
 SCOPE_LINES = 5_000
 """Lines of the scope in one row."""
 
@@ -105,9 +120,45 @@ def with_scope(rows: Iterator[Row], scope: bytes) -> Iterator[Row]:
 # Into a directory
 
 
+def check_file(file: Path) -> tuple[CrawlRow, EndRow]:
+    """Read all of a file before anything is written: its first and last row.
+
+    Raises `FrontierError` where it is not whole, and for what no frontier could have told: other programs write such
+    files, too.
+    """
+    return check_stream(file, lambda row: _check_row(file, row))
+
+
+def _check_row(file: Path, row: Row) -> None:
+    match row:
+        case PolicyRow(domain, policy):
+            if not _DOMAIN.fullmatch(domain):
+                raise FrontierError(
+                    f"{file} holds a policy for {domain[:80]!r}, which is no domain",
+                    "write it like example.org, in the letters that URLs have",
+                )
+            try:
+                check_policy(policy)
+            except UsageError as error:
+                raise FrontierError(f"{file} holds a policy for {domain}: {error}", error.hint) from error
+        case UrlRow(fp=number) if not _FINGERPRINT.fullmatch(number):
+            raise _no_number(file, "the fingerprint", number)
+        case CrawlRow(secret=number) if not _SECRET.fullmatch(number):
+            raise _no_number(file, "the secret", number)
+        case _:
+            pass
+
+
+def _no_number(file: Path, what: str, text: str) -> FrontierError:
+    return FrontierError(
+        f"{file} has {text[:40]!r} where {what} belongs",
+        "it is a hexadecimal number; export it again, or mend the program that wrote it",
+    )
+
+
 def import_directory(file: Path, out: Path, clock: Clock) -> Moved:
     """Put a frontier into a crawl directory that has none; one that is not there is made."""
-    head, end = check_stream(file)
+    head, end = check_file(file)
     directory = CrawlDirectory(out)
     with directory.held():
         settings = _settings_of(out, head)

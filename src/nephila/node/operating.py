@@ -38,6 +38,8 @@ ALL = 1_000_000
 """Traps that are looked through for one by its name."""
 SHOWN = 3
 DAY_HOURS = 24
+DEEPEST, MOST_QUALITY = 250, 1000
+"""What a policy may say, as elsewhere: `limits.max_depth`, and the API."""
 
 
 class Operator(ABC):
@@ -199,6 +201,13 @@ def check_policy(policy: DomainPolicy) -> None:
     for name, span_s in (("delay", policy.delay_s), ("re-crawl interval", policy.recrawl_s)):
         if span_s is not None and not 0 <= span_s <= LONGEST_S:  # nor what is no number
             raise UsageError(f"a {name} of {span_s:g} s cannot be kept", "write it in seconds, 0 or more")
+    if policy.max_depth is not None and not 0 <= policy.max_depth <= DEEPEST:
+        raise UsageError(f"a depth of {policy.max_depth} cannot be kept", f"write a number from 0 to {DEEPEST}")
+    if not 0 <= policy.quality <= MOST_QUALITY:
+        raise UsageError(
+            f"a quality of {policy.quality:g} cannot be kept",
+            f"write a number from 0 to {MOST_QUALITY}: 1 changes nothing",
+        )
     for first, last in policy.hours:
         if not (0 <= first < DAY_HOURS and 0 < last <= DAY_HOURS) or first == last:
             raise UsageError(

@@ -9,14 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from simulation import PATIENT, simulate
 
 from nephila.cli.main import run
 from nephila.config import read_stored, write_stored
 from nephila.frontier.embedded import LmdbFrontierView, importing
 from nephila.frontier.embedded.records import Totals
-from nephila.frontier.moving import Row, check_stream, read_stream
+from nephila.frontier.moving import PolicyRow, Row, UrlRow, check_stream, read_stream, write_stream
 from nephila.model.errors import FrontierError
+from nephila.model.policy import DomainPolicy
 from nephila.node.clock import SystemClock
 from nephila.node.directory import CrawlDirectory
 from nephila.node.moving import import_directory
@@ -126,6 +128,67 @@ def test_a_cut_file_is_refused_before_anything_is_made(
     cut.write_bytes(exported.read_bytes()[:-20])
     assert run(["frontier", "import", str(cut), "--into", str(tmp_path / "target")]) == 1
     assert "is cut short" in capsys.readouterr().err
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize(
+    ("domain", "policy", "told"),
+    [
+        ("site0.test", DomainPolicy(delay_s=-5), "a delay of -5 s cannot be kept"),
+        ("site0.test", DomainPolicy(recrawl_s=1e300), "a re-crawl interval of 1e+300 s cannot be kept"),
+        ("site0.test", DomainPolicy(max_depth=-1), "a depth of -1 cannot be kept"),
+        ("site0.test", DomainPolicy(max_depth=1000), "a depth of 1000 cannot be kept"),
+        ("site0.test", DomainPolicy(quality=-1), "a quality of -1 cannot be kept"),
+        ("site0.test", DomainPolicy(hours=((7, 99),)), "7-99 are no hours of a day"),
+        ("site0.test", DomainPolicy(user_agent="a\nb"), "holds a policy for site0.test"),
+        ("www.Site0.test", DomainPolicy(paused=True), "'www.Site0.test', which is no domain"),
+        ("x" * 600, DomainPolicy(paused=True), "which is no domain"),
+        ("", DomainPolicy(paused=True), "'', which is no domain"),
+    ],
+)
+def test_a_policy_that_nobody_could_have_set_is_refused_before_anything_is_made(
+    exported: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    domain: str,
+    policy: DomainPolicy,
+    told: str,
+) -> None:
+    """N2, R4: other programs write such files, too; at the end of the file as well."""
+    file = tmp_path / "changed"
+    write_stream(file, [*read_stream(exported), PolicyRow(domain, policy)])
+    assert run(["frontier", "import", str(file), "--into", str(tmp_path / "target")]) == 1
+    assert told in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "target").exists()
+
+
+def test_numbers_that_are_none_are_refused(exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """N2: the secret, fingerprints."""
+    head, *rows = read_stream(exported)
+    url = next(row for row in rows if isinstance(row, UrlRow))
+    wrong: list[list[Row]] = [
+        [structs.replace(head, secret="x" * 16), *rows],
+        [head, *rows, structs.replace(url, fp="12")],
+        [head, *rows, structs.replace(url, fp="x" * 32)],
+    ]
+    for number, told in enumerate(wrong):
+        write_stream(tmp_path / str(number), told)
+        assert run(["frontier", "import", str(tmp_path / str(number)), "--into", str(tmp_path / "target")]) == 1
+        assert "belongs" in capsys.readouterr().err
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_directory_has_no_regions(
+    crawled: Path, exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N6: a group is one of a fleet's."""
+    for order in (
+        ["export", str(crawled), "--to", str(tmp_path / "x")],
+        ["import", str(exported), "--into", str(tmp_path / "target")],
+        ["rebuild", str(crawled)],
+    ):
+        assert run(["frontier", *order, "--group", "eu"]) == 2
+        assert "--group means a region of a fleet" in capsys.readouterr().err
     assert not (tmp_path / "target").exists()
 
 

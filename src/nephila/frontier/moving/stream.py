@@ -65,15 +65,18 @@ def write_stream(path: Path, rows: Iterable[Row]) -> EndRow:
     return end
 
 
-def check_stream(path: Path) -> tuple[CrawlRow, EndRow]:
-    """Read all of a file; its first and last row. Raises `FrontierError` where it is not whole."""
+def check_stream(path: Path, judge: Callable[[Row], None] | None = None) -> tuple[CrawlRow, EndRow]:
+    """Read all of a file; its first and last row. Raises `FrontierError` where it is not whole, or as `judge`."""
     first: CrawlRow | None = None
     end: EndRow | None = None
     for row in _rows(path):
         if isinstance(row, EndRow):
             end = row
-        elif first is None:
+            continue
+        if first is None:
             first = _begun(path, row)
+        if judge is not None:
+            judge(row)
     if first is None or end is None:
         raise _cut(path)
     return first, end

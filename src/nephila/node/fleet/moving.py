@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from nephila.engines.valkey_state import ValkeyState
-from nephila.frontier.moving import DomainRow, HostRow, Row, ScopeRow, check_stream, read_stream, write_stream
+from nephila.frontier.moving import DomainRow, HostRow, Row, ScopeRow, read_stream, write_stream
 from nephila.frontier.redis.exporting import RedisExport
 from nephila.frontier.redis.importing import check_free, import_into
 from nephila.frontier.redis.opening import Opening
@@ -20,7 +20,7 @@ from nephila.interfaces.clock import Clock
 from nephila.model.errors import FrontierError
 from nephila.model.settings import Settings
 from nephila.node.engines import policy_of
-from nephila.node.moving import Moved, asked_for, check_normal_form, with_scope
+from nephila.node.moving import Moved, asked_for, check_file, check_normal_form, with_scope
 
 from .access import check_fleet, valkey_servers
 from .opening import agree
@@ -66,7 +66,7 @@ def import_fleet(
     file: Path, settings: Settings, clock: Clock, wanted: Callable[[Iterator[Row]], Iterator[Row]] = iter
 ) -> Moved:
     """Put a frontier onto the engine, under a name that no crawl has there; `wanted` may leave rows out."""
-    head, end = check_stream(file)
+    head, end = check_file(file)
     crawl, servers = check_fleet(settings), valkey_servers(settings, os.environ)
     check_normal_form(head, settings, f"the crawl {crawl}")
 
