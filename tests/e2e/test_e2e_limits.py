@@ -102,6 +102,15 @@ def test_few_files_mean_fewer_exchanges_and_a_word_about_it(tmp_path: Path, file
     check_books(tmp_path / "crawl")
 
 
+@pytest.mark.parametrize("files", [5, 12, 31, 47])
+def test_too_few_files_to_begin_with_is_one_sentence(tmp_path: Path, files: int) -> None:
+    """C4, H1: however few they are, and before anything is made."""
+    with small_web(tmp_path) as web:
+        ended = crawled(web, tmp_path / "crawl", "--delay", "0", NOFILE=files)
+    check_sentence(ended, f"may open {files} files", "ulimit -n")
+    assert not (tmp_path / "crawl").exists()
+
+
 @pytest.mark.parametrize(("limit", "value", "word"), [("DATA", 40 << 20, "41 MB"), ("AS", 2 << 30, "address space")])
 def test_too_little_memory_to_begin_with_is_one_sentence(tmp_path: Path, limit: str, value: int, word: str) -> None:
     """C4, Q3: before anything is made."""

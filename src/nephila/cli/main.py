@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import resource
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from nephila.model.errors import MemoryShortageError, NephilaError, UsageError
+from nephila.model.errors import FileShortageError, MemoryShortageError, NephilaError, UsageError
 
 from .crash import report_crash
 from .lazy import Entry, LazyGroup
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
+
+LEAST_FILES = 32
+"""Open at once, below which no command is begun: looking at a crawl was seen to take 14, a crawl has its own bound."""
 
 COMMANDS: Mapping[str, Entry] = MappingProxyType(
     {
@@ -106,6 +110,7 @@ def run(argv: Sequence[str] | None = None, backend: Backend | None = None, *, de
     """Run one command; the exit code. What is not foreseen here is a bug and goes up; when debugging, all does."""
     try:
         _check_text(sys.argv[1:] if argv is None else argv)
+        _check_files()
         code = cli.main(argv, prog_name="nephila", standalone_mode=False, obj=backend)
         sys.stdout.flush()
     except click.ClickException as error:
@@ -123,16 +128,27 @@ def run(argv: Sequence[str] | None = None, backend: Backend | None = None, *, de
         _forget_standard_output()
         return EXIT_FAILED
     except OSError as error:
-        if debugging or error.filename is not None or error.errno not in _UNWRITABLE:
+        refused = None if debugging else _refusal(error)
+        if refused is None:
             raise
-        _forget_standard_output()
-        tell(NephilaError(f"the output cannot be written: {error.strerror}", "send it somewhere else"))
+        tell(refused)
         return EXIT_FAILED
     return code if isinstance(code, int) else 0
 
 
+_TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """What standard output says when its disk does not take more. Our own files tell such things as `NephilaError`."""
+
+
+def _refusal(error: OSError) -> NephilaError | None:
+    """What the system refused, where that is no bug of ours."""
+    if error.errno in _TOO_MANY_FILES:
+        return FileShortageError()
+    if error.filename is not None or error.errno not in _UNWRITABLE:
+        return None
+    _forget_standard_output()
+    return NephilaError(f"the output cannot be written: {error.strerror}", "send it somewhere else")
 
 
 def _stand_in_for_closed_streams() -> None:
@@ -162,6 +178,21 @@ def _check_text(arguments: Sequence[str]) -> None:
                 f"{printable(argument)} is not text in the encoding {sys.getfilesystemencoding()}.",
                 "Spell it in that encoding, or set LC_ALL to a locale of the one that it is in.",
             )
+
+
+def _check_files() -> None:
+    """Raise `NephilaError` where so few files may be open that parts of us would fail, and be taken for broken."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= LEAST_FILES:
+        return
+    if hard == resource.RLIM_INFINITY or hard >= LEAST_FILES:
+        with suppress(OSError, ValueError):  # a sandbox may forbid it
+            resource.setrlimit(resource.RLIMIT_NOFILE, (LEAST_FILES, hard))
+            return
+    raise NephilaError(
+        f"this process may open {soft} files at once, and needs at least {LEAST_FILES}",
+        hint="raise the limit, for example with ulimit -n 1024",
+    )
 
 
 def _forget_standard_output() -> None:

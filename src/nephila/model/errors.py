@@ -37,6 +37,16 @@ class MemoryShortageError(NephilaError):
         )
 
 
+class FileShortageError(NephilaError):
+    """The machine, or a limit on this process, lets no more files be open at once."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no more files may be open at once, and this needs more; what was stored is safe",
+            hint="raise the limit, for example with ulimit -n 1024, and start the same command again",
+        )
+
+
 class UnsentError(StorageError):
     """A crawl came to its end, and part of its archive could not be uploaded yet."""
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nephila.engines.threads import started_pool
-from nephila.model.errors import MemoryShortageError, NephilaError
+from nephila.model.errors import FileShortageError, MemoryShortageError, NephilaError
 
 LEAST_DATA_BYTES = 160_000_000
 """A small crawl was seen to take 113 MB of what RLIMIT_DATA counts, half of it the stacks of threads."""
@@ -52,6 +52,8 @@ def failure_of(error: BaseException, what: str) -> NephilaError:
         return error
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return MemoryShortageError()
+    if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
+        return FileShortageError()
     return NephilaError(f"{what} broke: {error!r}")
 
 

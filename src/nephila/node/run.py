@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import uvloop
 
 from nephila.config import Configured
+from nephila.fetch import raise_descriptor_limit
 from nephila.interfaces.events import EventSink
 from nephila.model.errors import NephilaError, UsageError
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
@@ -77,6 +78,7 @@ def run_crawl(
     serve: Serve | None = None,
 ) -> CrawlSummary:
     """Crawl until it ends; `view` and `serve` run beside it. The first signal stops cleanly, a second at once."""
+    raise_descriptor_limit(1)  # the loop itself needs some
     check_memory_limits(configured.settings.frontier.map_bytes)
     calm_collector()
     try:
@@ -90,6 +92,7 @@ def run_crawl(
 
 def run_flush(out: Path, configured: Configured, *, listeners: Sequence[EventSink] = ()) -> CrawlSummary:
     """Bring what a crawl left in its spool to the archive's store, carry out takedowns, and fetch nothing."""
+    raise_descriptor_limit(1)
     check_memory_limits(configured.settings.frontier.map_bytes)
     calm_collector()
     try:

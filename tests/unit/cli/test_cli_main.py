@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import resource
 import signal
 import subprocess
 import sys
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nephila.cli import crash
-from nephila.cli.main import COMMANDS, cli, run
+from nephila.cli.main import COMMANDS, LEAST_FILES, cli, run
 from nephila.cli.output import printable
 from nephila.cli.version import version
 from nephila.model.errors import StorageError
@@ -43,6 +45,61 @@ def test_looking_at_a_crawl_loads_nothing_that_makes_one(module: str) -> None:
         "print([part for part in parts if f'nephila.{part}' in sys.modules])"
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+class Files:
+    """Stands in for the system's limits on open files."""
+
+    def __init__(self, soft: int, hard: int, *, fixed: bool = False) -> None:
+        self.now = (soft, hard)
+        self._fixed = fixed
+
+    def get(self, _: int) -> tuple[int, int]:
+        return self.now
+
+    def set(self, _: int, limits: tuple[int, int]) -> None:
+        if self._fixed:
+            raise ValueError("not allowed")
+        self.now = limits
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "soft"),
+    [
+        (Files(12, 12), 1, 12),
+        (Files(12, 4096), 0, LEAST_FILES),
+        (Files(12, resource.RLIM_INFINITY), 0, LEAST_FILES),
+        (Files(12, 4096, fixed=True), 1, 12),
+        (Files(LEAST_FILES, LEAST_FILES), 0, LEAST_FILES),
+        (Files(resource.RLIM_INFINITY, resource.RLIM_INFINITY), 0, resource.RLIM_INFINITY),
+    ],
+)
+def test_too_few_files_are_told_before_anything_is_begun(
+    files: Files, code: int, soft: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C4, H1: what cannot be opened later would be taken for broken; the limit is raised where that is allowed."""
+    monkeypatch.setattr(resource, "getrlimit", files.get)
+    monkeypatch.setattr(resource, "setrlimit", files.set)
+    assert run(["config", "show"]) == code
+    told = capsys.readouterr().err
+    assert ("may open 12 files at once" in told and "ulimit -n" in told) == bool(code)
+    assert files.now[0] == soft
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_files_that_run_out_are_told_in_a_sentence(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C4: wherever that happens."""
+
+    def short(*_: object, **__: object) -> None:
+        raise OSError(number, "Too many open files", "/proc/x")
+
+    monkeypatch.setattr(cli, "main", short)
+    assert run(["status", "x"]) == 1
+    assert capsys.readouterr().err.startswith("nephila: no more files may be open at once")
+    with pytest.raises(OSError, match="Too many"):
+        run(["status", "x"], debugging=True)
 
 
 def test_the_listed_commands_are_what_they_say_they_are() -> None:

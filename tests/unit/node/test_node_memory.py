@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from nephila.model.errors import MemoryShortageError, NephilaError, StorageError
+from nephila.model.errors import FileShortageError, MemoryShortageError, NephilaError, StorageError
 from nephila.node.memory import failure_of
 
 
@@ -14,6 +14,12 @@ from nephila.node.memory import failure_of
 def test_a_lack_of_memory_is_told_as_that(error: Exception) -> None:
     """C4, F10: wherever it was refused."""
     assert isinstance(failure_of(error, "a lease"), MemoryShortageError)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_a_lack_of_files_is_told_as_that(number: int) -> None:
+    """C4, H1: of this process, or of the machine."""
+    assert isinstance(failure_of(OSError(number, "Too many open files"), "a lease"), FileShortageError)
 
 
 def test_our_own_errors_stay_what_they_are_and_others_are_named() -> None:

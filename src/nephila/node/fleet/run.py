@@ -14,6 +14,7 @@ import uvloop
 
 from nephila.config import Configured
 from nephila.engines.valkey_state import ValkeyState
+from nephila.fetch import raise_descriptor_limit
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.errors import UsageError
@@ -50,6 +51,7 @@ def run_worker(
     view: View | None = None,
 ) -> CrawlSummary:
     """Work for a fleet until it ends; the first signal stops cleanly, a second at once."""
+    raise_descriptor_limit(1)  # the loop itself needs some
     calm_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, threads(runner.get_loop()):
         return runner.run(_work(configured, seeds, listeners, view))
