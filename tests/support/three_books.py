@@ -29,6 +29,10 @@ class Contents:
     catalogued: frozenset[Place]
     pages: Counter[str]
     """Pages stored whole, by identity."""
+    plans: dict[str, tuple[object, object]]
+    """Pages whose next visit the catalogue and the frontier tell otherwise: what they tell."""
+    planned: int
+    """Pages whose next visit the catalogue knows."""
 
 
 def contents(world: World) -> Contents:
@@ -52,6 +56,7 @@ def contents(world: World) -> Contents:
             elif record.rec_type == "resource" and not orphaned:
                 others.add(place)
             record.raw_stream.read()
+    plans, planned = _plans(world, view)
     view.close()
     lines = [line for name, data in files.items() if name.endswith(".cdxj") for line in data.decode().splitlines()]
     fields = [json.loads(line.split(" ", 2)[2]) for line in lines]
@@ -69,13 +74,31 @@ def contents(world: World) -> Contents:
         if not robots and not truncated and 200 <= status < 300
     )
     catalogued = frozenset((name, offset) for name, offset, *_ in rows)
-    return Contents(frozenset(answers), frozenset(unchanged), frozenset(listed) - frozenset(others), catalogued, pages)
+    own = frozenset(listed) - frozenset(others)
+    return Contents(frozenset(answers), frozenset(unchanged), own, catalogued, pages, plans, planned)
+
+
+def _plans(world: World, view: LmdbFrontierView) -> tuple[dict[str, tuple[object, object]], int]:
+    """Where the catalogue and the frontier differ about the next visit of pages that have ended."""
+    connection = sqlite3.connect(f"file:{world.out}/catalogue.sqlite?mode=ro", uri=True)
+    rows = connection.execute("SELECT url_hash, host, url, next_crawl_at, change_rate FROM pages").fetchall()
+    connection.close()
+    found: dict[str, tuple[object, object]] = {}
+    for fingerprint, host, url, next_at, rate in rows:
+        story = view.story(host, fingerprint)
+        if story is None or story.state not in {"stored_pending", "completed"}:
+            continue
+        told, known = None if next_at is None else (next_at, rate), story.outlook
+        if told != (None if known is None else tuple(known)):
+            found[url] = (told, known)
+    return found, sum(next_at is not None for *_, next_at, _ in rows)
 
 
 def check_books(found: Contents) -> None:
     """Archive, catalogue and index tell the same."""
     assert found.catalogued == found.answers, "the catalogue is the archive's"
     assert found.listed == found.answers - found.unchanged, "so is the index"
+    assert found.plans == {}, "the catalogue shows what the frontier has planned (W3)"
 
 
 def check_whole(world: World, wanted: set[str]) -> None:
@@ -83,6 +106,7 @@ def check_whole(world: World, wanted: set[str]) -> None:
     found = contents(world)
     check_books(found)
     assert set(found.pages) == wanted
+    assert found.planned >= len(wanted)
     assert {url: count for url, count in found.pages.items() if count > 1} == {}
     audit = world.auditor.report()
     assert {violation.kind for violation in audit.violations} <= {"repeat"}, audit.violations

@@ -185,7 +185,7 @@ async def add_block(call: Call[asked.BlockOrder, None]) -> given.BlockGiven:
     before = await ordering.block_on(call.desk, block.pattern)
     shown = _block_given(block)
     async with call.changing("block", block.pattern, None if before is None else _block_given(before), shown):
-        await call.desk.frontier.block(block)
+        await ordering.block(call.desk, block)
     return shown
 
 

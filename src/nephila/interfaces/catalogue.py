@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -67,6 +67,10 @@ class CaptureRow:
     """When its lease would have ended."""
     robots_txt: str = ""
     """The text of a robots.txt that came into force; kept with the domain, not with the capture."""
+    next_crawl_at: int | None = None
+    """When the page is visited next, as planned with this capture, UTC milliseconds. Kept with the page."""
+    change_rate: float | None = None
+    """Changes a day, as they were estimated with this capture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,10 @@ class PageRow:
     duplicate_of: str
     storage_key: str
     near_duplicate_of: str = ""
+    next_crawl_at: int | None = None
+    """When it is visited next, as planned at its last visit, UTC milliseconds; None where nothing is planned."""
+    change_rate: float | None = None
+    """Changes a day, estimated; None before two visits were compared."""
 
 
 class CaptureFigures(NamedTuple):
@@ -141,6 +149,8 @@ class DomainFigures:
     requests: int
     mean_ms: float
     last_at: int
+    blocked: bool = False
+    """A person has blocked all of it (T7)."""
 
 
 class Catalogue(Protocol):
@@ -220,6 +230,17 @@ class CatalogueSights(Protocol):
         """Last visit, pages, requests, mean milliseconds and robots.txt of a registrable domain."""
 
 
+class BlockedDomains(Protocol):
+    """A catalogue that shows which domains a person has blocked (T7, W3)."""
+
+    def show_blocked(self, names: Collection[str], suffixes: Collection[str] = ()) -> None:
+        """Let these registrable domains be blocked, and those below the suffixes; no others. Waits as `record`."""
+
+
+class BookedCatalogue(Catalogue, BlockedDomains, Protocol):
+    """A catalogue as those need it who keep the books of a crawl."""
+
+
 @runtime_checkable
 class RemovableCatalogue(Catalogue, Protocol):
     """A catalogue that something can be taken out of (K2)."""
@@ -228,5 +249,5 @@ class RemovableCatalogue(Catalogue, Protocol):
         """What takes captures out."""
 
 
-class WholeCatalogue(RemovableCatalogue, CatalogueReports, CatalogueSights, Protocol):
+class WholeCatalogue(RemovableCatalogue, CatalogueReports, CatalogueSights, BlockedDomains, Protocol):
     """A catalogue with all that is read of one."""

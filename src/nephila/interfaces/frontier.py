@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from nephila.interfaces.recrawl import Outlook
 from nephila.model.noun import noun
 from nephila.model.outcome import OriginRules, Release, Settlement
 from nephila.model.record import SegmentId
@@ -56,6 +57,9 @@ class Settled:
     accepted: bool
     """False: the token is not the host's any more; nothing was changed."""
     admission: Admission = Admission()
+    outlook: Outlook | None = None
+    """When the page that was settled is visited next, the last of them where there were several; None for one that is
+    not to be visited again, or whose visit has not ended yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +179,8 @@ class UrlStory:
     """Queued, and fetched before (F4)."""
     step: int = -1
     """While it is queued or parked: the step at which waiting will have made its score the highest (F7)."""
+    outlook: Outlook | None = None
+    """What its last visit has planned; None where nothing is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,16 @@ class Planned(NamedTuple):
     """Proven gone, not merely missing once (R5)."""
 
 
+@quick
+class Outlook(NamedTuple):
+    """What a plan says to people: the catalogue shows it (W3)."""
+
+    next_at: int
+    """When the page is to be visited next, UTC milliseconds, as planned at its last visit."""
+    change_rate: float | None
+    """How often it changes, in changes a day, estimated; None before there were two visits to compare."""
+
+
 class RecrawlPolicy(Protocol):
     """Decides how long to wait until the next visit."""
 

@@ -13,7 +13,7 @@ from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.sharing import Sharing
 from nephila.frontier.policy import Policy
 from nephila.frontier.schedule import SimpleRecrawl
-from nephila.interfaces.catalogue import Catalogue
+from nephila.interfaces.catalogue import BookedCatalogue
 from nephila.interfaces.duplicates import DigestIndex, SharedDigests
 from nephila.interfaces.network import SharedNames
 from nephila.interfaces.renderer import Renderer, Shelf
@@ -38,7 +38,7 @@ class Engines:
     """Where a crawl keeps its state: in its directory, or on the servers of a fleet."""
 
     frontier: NodeFrontier
-    catalogue: Catalogue
+    catalogue: BookedCatalogue
     duplicates: DigestIndex
     known: Callable[[], Iterable[SegmentId]]
     """Segments that were confirmed: new ones are named otherwise."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from nephila.frontier.score import bonus_of
 from nephila.interfaces.catalogue import CaptureRow, ErrorRow
+from nephila.interfaces.recrawl import Outlook
 from nephila.model.events import Event, EventKind
 from nephila.model.exchange import FailureKind, Fetched
 from nephila.model.outcome import Dead, Done, Dropped, Outcome, Release, Retry, RulesKind, Settlement
@@ -169,7 +170,7 @@ async def take_result(desk: Desk, token: Token, result: Result) -> Taken:
     )
     if not settled.accepted:
         return Taken(accepted=False)
-    await _list(desk, _row(desk, host, task, token, result), None)
+    await _list(desk, _row(desk, host, task, token, result, settled.outlook), None)
     if desk.crawls:
         _tell(desk, EventKind.FETCH_OK, host, task, result)
     desk.nudge()
@@ -256,7 +257,7 @@ def _kind(error: str, status: int) -> str:
     return error if error in set(FailureKind) else "worker"
 
 
-def _row(desk: Desk, host: str, task: PageTask, token: Token, result: Result) -> CaptureRow:
+def _row(desk: Desk, host: str, task: PageTask, token: Token, result: Result, outlook: Outlook | None) -> CaptureRow:
     elapsed_ms = result.elapsed_ms or 0
     return CaptureRow(
         url=task.url,
@@ -281,6 +282,8 @@ def _row(desk: Desk, host: str, task: PageTask, token: Token, result: Result) ->
         end=token,
         payload_digest="",
         worker=result.worker,
+        next_crawl_at=None if outlook is None else outlook.next_at,
+        change_rate=None if outlook is None else outlook.change_rate,
     )
 
 

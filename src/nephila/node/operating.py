@@ -27,6 +27,7 @@ from nephila.seeds import SeedUrl, spell
 from nephila.urls import Address, registrable_domain
 
 from .addressing import aliases_of, identifier_of
+from .blocked import show_blocked
 from .clock import SystemClock
 from .engines import policy_of
 from .inspect import begun
@@ -56,6 +57,10 @@ class Operator(ABC):
     @abstractmethod
     def _change(self, act: Callable[[OperatedFrontier], Awaitable[T]]) -> T:
         """Change something in the frontier."""
+
+    @abstractmethod
+    def _show_blocked(self) -> None:
+        """Have the catalogue show what is blocked now, where nobody else does."""
 
     @abstractmethod
     def _learned(self, act: Callable[[LearnedAliases], T], domain: str) -> T:
@@ -96,6 +101,7 @@ class Operator(ABC):
             raise UsageError("a block needs a reason", "whoever asks `why` later is told it")
         entry = Block(kept, told, self._clock.wall_ms())
         self._change(lambda frontier: frontier.block(entry))
+        self._show_blocked()
         return entry
 
     def block_all(self, entries: Callable[[int], Sequence[Block]]) -> None:
@@ -106,11 +112,14 @@ class Operator(ABC):
                 await frontier.block(entry)
 
         self._change(act)
+        self._show_blocked()
 
     def unblock(self, pattern: str) -> bool:
         """Take a block back; False when there was none."""
         kept = pattern if any(block.pattern == pattern for block in self.blocks()) else check_pattern(pattern)
-        return self._change(lambda frontier: frontier.unblock(kept))
+        removed = self._change(lambda frontier: frontier.unblock(kept))
+        self._show_blocked()
+        return removed
 
     # Traps
 
@@ -176,12 +185,16 @@ class CrawlOperator(Operator):
         finally:
             environment.close()
 
-    def _read(self, look: Callable[[OperatedView], T]) -> T:
+    def _read(self, look: Callable[[LmdbFrontierView], T]) -> T:
         view = LmdbFrontierView.open(self._directory.frontier, self._clock, self._settings.frontier.map_bytes)
         try:
             return look(view)
         finally:
             view.close()
+
+    def _show_blocked(self) -> None:
+        secret, blocks = self._read(lambda view: (view.secret, view.blocks()))
+        show_blocked(self._directory, self._settings, secret, lambda: blocks)
 
     def _change(self, act: Callable[[OperatedFrontier], Awaitable[T]]) -> T:
         async def run() -> T:

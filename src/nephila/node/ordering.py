@@ -6,6 +6,7 @@ returns.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from nephila.model.task import Candidate, Level
 from nephila.seeds import Seed
 from nephila.urls import Address, registrable_domain
 
+from .blocked import show_blocked
 from .desk import Desk, stories_of
 from .operating import check_policy
 from .sowing import Sown
@@ -127,11 +129,24 @@ def block_of(desk: Desk, pattern: str, reason: str) -> Block:
     return Block(kept, told, desk.clock.wall_ms())
 
 
-async def unblock(desk: Desk, block: Block) -> bool:
+async def block(desk: Desk, entry: Block) -> None:
+    """Let a block hold from the next claim on."""
+    await desk.frontier.block(entry)
+    await _show_blocked(desk)
+
+
+async def unblock(desk: Desk, entry: Block) -> bool:
     """Take a block back; False when there was none."""
-    removed = await desk.frontier.unblock(block.pattern)
+    removed = await desk.frontier.unblock(entry.pattern)
+    await _show_blocked(desk)
     desk.nudge()
     return removed
+
+
+async def _show_blocked(desk: Desk) -> None:
+    """Have the catalogue show it, in a thread: another process may be writing."""
+    secret, view = desk.frontier.secret, desk.frontier.view
+    await asyncio.to_thread(show_blocked, desk.directory, desk.settings, secret, view.blocks)
 
 
 # Dead letters

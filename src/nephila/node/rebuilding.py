@@ -161,6 +161,7 @@ async def _rebuild(
         await replay.run()
         archived.advance_to(clock.wall_ms())
         await _block_again(directory, machinery)
+        await machinery.bookkeeper.record()
         found = await _rested(machinery)
     if failures:
         raise failures[0]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.catalogue import CaptureRow, Catalogue
+from nephila.interfaces.recrawl import Outlook
 from nephila.model.errors import StoreAwayError
 from nephila.model.listing import ListKind
 from nephila.model.outcome import DeferReason, Done, OriginRules, Release
@@ -27,6 +28,7 @@ from nephila.pipeline import (
     NOTE_PUT_OFF,
     NOTE_SIMHASH,
     WAIT_MS,
+    Beside,
     Judge,
     Judgement,
     Pipeline,
@@ -294,7 +296,15 @@ class Recovery:
         task = replace(capture.task, via=capture.via)
         judged = self._rejudge(capture, task, stored)
         self._pipeline.remember_again(task, judged)
-        return capture_row(lease, task, capture.fetched, judged, stored, worker=worker)
+        beside = Beside(worker, outlook=self._outlook(lease.host, task, stored))
+        return capture_row(lease, task, capture.fetched, judged, stored, beside)
+
+    def _outlook(self, host: str, task: PageTask, stored: StoredCapture) -> Outlook | None:
+        """What was planned with a capture that was settled: known of the last one of its URL."""
+        story = self._frontier.view.story(host, task.fingerprint)
+        if story is None or (story.segment, story.offset) != (stored.ref.segment, stored.ref.offset):
+            return None
+        return story.outlook
 
     def _rejudge(self, capture: Capture, task: PageTask, stored: StoredCapture) -> Judgement:
         """The judgement of a capture that was stored: as it was then, whatever the indexes of contents know now."""

@@ -60,6 +60,7 @@ from nephila.urls import Identifier
 from .addressing import aliases_of, identifier_of, identify_with, scope_of
 from .allowance import PageAllowance
 from .archiving import Books, Medium, Writer, archiving
+from .blocked import BlockedInStep
 from .cataloguing import warnings_of
 from .crawl import Crawl
 from .directory import CrawlDirectory
@@ -174,10 +175,12 @@ def assemble(
     if near is not None:
         stack.callback(near.close)
     aliases, absences, listings, renderings = _learned(directory, settings, identifier, clock, stack, seat)
-    medium = Medium(clock, ground.disk or LOCAL_DISK, ground.objects)
     writer = Writer(engines.writer or seat.number, frontier.secret, joining, engines.known, events, fail, trail)
-    books = Books(frontier, catalogue, duplicates, near, (aliases, absences, listings, renderings))
-    kept = archiving(directory, settings, medium, writer, books, stack)
+    blocked = BlockedInStep(frontier.view.blocks, catalogue, clock)
+    books = Books(frontier, catalogue, duplicates, near, (aliases, absences, listings, renderings, blocked))
+    kept = archiving(
+        directory, settings, Medium(clock, ground.disk or LOCAL_DISK, ground.objects), writer, books, stack
+    )
     resumed_at = clock.steady_ms() if frontier.snapshot().hosts else None
     addresses = seat.addresses
     if addresses is None and not joining:

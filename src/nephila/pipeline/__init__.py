@@ -6,7 +6,7 @@ from .holding import Holding
 from .judgement import Judge, Judgement
 from .learning import Learning
 from .listed import ListClause
-from .listing import capture_row, part_row, robots_row
+from .listing import Beside, capture_row, part_row, robots_row
 from .lists import Formats, Lists
 from .near import NOTE_SIMHASH, NearPages, original_of
 from .notfound import MissingPages
@@ -23,6 +23,7 @@ __all__ = [
     "NOTE_RENDERED",
     "NOTE_SIMHASH",
     "WAIT_MS",
+    "Beside",
     "Conduct",
     "CrawledPage",
     "Formats",

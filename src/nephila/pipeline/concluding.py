@@ -6,16 +6,17 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import replace
 
+from nephila.interfaces.frontier import Settled
 from nephila.model.exchange import Answer, Fetched, FetchFailed
 from nephila.model.outcome import Deferred, Done, OriginRules, Outcome, Release, Retry, Settlement
-from nephila.model.record import Original, StoredCapture
+from nephila.model.record import Original, SegmentId, StoredCapture
 from nephila.model.task import Lease, PageTask
 from nephila.urls import origin_of
 
 from .capturing import Found, capture_of
 from .extending import hand_on
 from .judgement import Judgement
-from .listing import capture_row
+from .listing import Beside, capture_row, sizes_of
 from .notfound import PROBE, SOFT_404
 from .parts import CrawledPage
 from .showing import LARGE_BYTES, Showing
@@ -99,16 +100,7 @@ class Concluding(Showing):
             ledger.first_of_its_kind(ref.segment, ref.offset, judged.digest, original)
         remembered = self._to.near.remember(judged.likeness, task.url)
         outcome = judged.ending(ref)
-        row = capture_row(
-            lease,
-            task,
-            answer,
-            judged,
-            stored,
-            worker=self._conduct.worker_of(ref.segment),
-            signals=self._to.politeness.signals(rules, lease.user_agent),
-            wall_offset=self._wall_offset(),
-        )
+        sizes = sizes_of(answer)
         if not self._keeps_bodies:
             answer = answer.without_content()
         if self._to.lists is not None and isinstance(outcome, Done) and outcome.page:
@@ -123,17 +115,27 @@ class Concluding(Showing):
             self._to.duplicates.forget(judged.digest, stored.record_id)
             self._to.near.forget(remembered, task.url)
             raise
+        beside = self._beside(lease, ref.segment, rules, settled)
+        row = capture_row(lease, task, answer, judged, stored, beside, sizes)
         ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
         if not settled.accepted and judged.digest:
             self._to.duplicates.forget(judged.digest, stored.record_id)
             self._to.near.forget(remembered, task.url)
         if settled.accepted and judged.sifted.refused:
             judged = replace(judged, sifted=replace(judged.sifted, refused=self._conduct.noted(judged.sifted.refused)))
-        self._narrator.answer(lease, task, answer, row.wire_bytes, judged, settled, outcome, visit)
+        self._narrator.answer(lease, task, answer, sizes[1], judged, settled, outcome, visit)
         if settled.accepted:
             self._learn(lease, task, answer, judged, outcome)
             await self._hand_on(task, answer, judged)
         return settled.accepted
+
+    def _beside(self, lease: Lease, segment: SegmentId, rules: OriginRules | None, settled: Settled) -> Beside:
+        return Beside(
+            self._conduct.worker_of(segment),
+            self._to.politeness.signals(rules, lease.user_agent),
+            self._wall_offset(),
+            settled.outlook,
+        )
 
     def _learn(self, lease: Lease, task: PageTask, answer: Fetched, judged: Judgement, outcome: Outcome) -> None:
         """What an answer that counts says of its site."""

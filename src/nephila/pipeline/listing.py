@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from nephila.interfaces.catalogue import CaptureRow
+from nephila.interfaces.recrawl import Outlook
 from nephila.model.exchange import Fetched, Truncation
+from nephila.model.noun import noun
 from nephila.model.record import StoredCapture
 from nephila.model.task import Lease, PageTask, PartTask, RobotsTask
 
@@ -15,19 +17,30 @@ def wall_of(moment: int, wall_offset: int) -> int:
     return moment + wall_offset if moment else 0
 
 
+@noun
+class Beside:
+    """What a line of the catalogue tells of a page that is not in its answer."""
+
+    worker: str
+    signals: str = ""
+    wall_offset: int = 0
+    """What the wall clock is ahead of the timeline."""
+    outlook: Outlook | None = None
+    """What settling it has planned."""
+
+
 def capture_row(
     lease: Lease,
     task: PageTask,
     answer: Fetched,
     judged: Judgement,
     stored: StoredCapture,
-    *,
-    worker: str,
-    signals: str = "",
-    wall_offset: int = 0,
+    beside: Beside,
+    sizes: tuple[int, int] | None = None,
 ) -> CaptureRow:
-    """A capture as a line of the catalogue; `wall_offset` is what the wall clock is ahead of the timeline."""
-    page = judged.page
+    """A capture as a line of the catalogue; `sizes` are the answer's, where its content was let go since."""
+    page, outlook = judged.page, beside.outlook
+    length, wire_bytes = sizes_of(answer) if sizes is None else sizes
     return CaptureRow(
         url=task.url,
         fingerprint=task.fingerprint,
@@ -42,8 +55,8 @@ def capture_row(
         content_type=answer.content_type,
         # Of a list there is none: a page is known by having one (and a list that has not changed, by nothing).
         content_hash=b"" if judged.listing else judged.digest or (task.digest if judged.not_modified else b""),
-        length=len(answer.body),
-        wire_bytes=len(answer.head) + len(answer.payload),
+        length=length,
+        wire_bytes=wire_bytes,
         elapsed_ms=answer.elapsed_ms,
         kind=stored.kind,
         segment=stored.ref.segment,
@@ -61,11 +74,18 @@ def capture_row(
         noindex=page.directives.noindex if page else False,
         noarchive=page.directives.noarchive if page else False,
         changed=not judged.not_modified and judged.digest != task.digest,
-        signals=signals,
-        worker=worker,
-        assigned_at=wall_of(lease.claimed_at, wall_offset),
-        timeout_at=wall_of(lease.expires_at, wall_offset),
+        signals=beside.signals,
+        worker=beside.worker,
+        assigned_at=wall_of(lease.claimed_at, beside.wall_offset),
+        timeout_at=wall_of(lease.expires_at, beside.wall_offset),
+        next_crawl_at=None if outlook is None else outlook.next_at,
+        change_rate=None if outlook is None else outlook.change_rate,
     )
+
+
+def sizes_of(answer: Fetched) -> tuple[int, int]:
+    """How long the body of an answer is, and how long all of it was on the wire."""
+    return len(answer.body), len(answer.head) + len(answer.payload)
 
 
 def _signed(number: int) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from itertools import islice
@@ -160,7 +160,8 @@ class SqliteCatalogue:
 
     def leading_domains(self, limit: int) -> list[DomainFigures]:
         """The domains with most pages."""
-        return [DomainFigures(*row) for row in self._rows(sql.SELECT_LEADING, (limit,))]
+        rows = self._rows(sql.SELECT_LEADING, (limit,))
+        return [DomainFigures(name, pages, all_, ms, at, bool(blocked)) for name, pages, all_, ms, at, blocked in rows]
 
     def domains_by_pages(self) -> dict[int, int]:
         """How many domains have pages of so many digits; 0 is none."""
@@ -195,6 +196,17 @@ class SqliteCatalogue:
         found = self._rows(query, (name,))
         return found[0] if found else None
 
+    def show_blocked(self, names: Collection[str], suffixes: Collection[str] = ()) -> None:
+        """As the interface."""
+        with self._writing():
+            run = self._connection.execute
+            shown = {name for (name,) in run(sql.SELECT_BLOCKED)}
+            below = tuple(f".{one}" for one in suffixes)
+            over = [name for name in shown if name not in names and not name.endswith(below)]
+            self._connection.executemany(sql.UNBLOCK, [(name,) for name in over])
+            self._connection.executemany(sql.BLOCK, [(name,) for name in names if name not in shown])
+            self._connection.executemany(sql.BLOCK_BELOW, [(one, one) for one in below])
+
     def removal(self) -> Removal:
         """What takes captures out of it."""
         return Removal(self._connection, self._writing, self._rows)
@@ -222,6 +234,7 @@ class SqliteCatalogue:
             )
         if not read_only:
             connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(sql.INDEX_BLOCKED)
         connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
 
     def _create(self) -> None:
@@ -275,7 +288,10 @@ class SqliteCatalogue:
 
     def _upsert_states(self, statement: str, rows: list[CaptureRow]) -> None:
         numbers = self._segments
-        values = [(row.fingerprint, row.host, numbers[row.segment], row.offset, row.at) for row in rows]
+        values = [
+            (row.fingerprint, row.host, numbers[row.segment], row.offset, row.at, row.next_crawl_at, row.change_rate)
+            for row in rows
+        ]
         self._connection.executemany(statement, values)
 
     def _mark(self, name: SegmentId) -> int:

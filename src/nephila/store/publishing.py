@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from nephila.interfaces.catalogue import (
     CaptureFigures,
@@ -146,6 +146,10 @@ class PublishingCatalogue:
             self._catalogue.close()
 
     # The rest is the catalogue's
+
+    def show_blocked(self, names: Collection[str], suffixes: Collection[str] = ()) -> None:
+        """As the interface."""
+        self._catalogue.show_blocked(names, suffixes)
 
     def upto(self, segment: SegmentId) -> int:
         """As the interface."""

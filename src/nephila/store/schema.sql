@@ -68,8 +68,8 @@ CREATE TABLE page_states (
   "offset"        INTEGER NOT NULL,
   crawled_at      INTEGER NOT NULL,         -- the newest visit, which may have been answered by a 304
   crawl_count     INTEGER NOT NULL DEFAULT 1,
-  next_crawl_at   INTEGER,                  -- filled where pages are crawled again
-  change_rate     REAL                      -- changes a day, likewise
+  next_crawl_at   INTEGER,                  -- as planned at the newest visit; null where none is planned
+  change_rate     REAL                      -- changes a day, estimated; null before two visits were compared
 ) STRICT;
 
 -- Newest first, of one host or of all.
@@ -98,6 +98,9 @@ CREATE TABLE domains (
   avg_response_ms    REAL GENERATED ALWAYS AS (CAST(total_response_ms AS REAL) / max(total_requests, 1)) VIRTUAL,
   blocked            INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
+
+-- Domains that a person has blocked: few among many. (The same is made for catalogues of before it: `catalogue.py`.)
+CREATE INDEX domains_blocked ON domains (domain) WHERE blocked = 1;
 
 CREATE TABLE errors (
   url_hash  BLOB NOT NULL,

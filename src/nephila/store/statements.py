@@ -13,8 +13,11 @@ from nephila.interfaces.catalogue import CaptureRow
 
 RENAMED = {"fingerprint": "url_hash", "level": "priority"}
 
-CAPTURE_FIELDS = tuple(field.name for field in fields(CaptureRow) if field.name != "robots_txt")
+KEPT_ELSEWHERE = ("robots_txt", "next_crawl_at", "change_rate")
+"""Fields that are kept with the domain or the page, the last ones of a row."""
+CAPTURE_FIELDS = tuple(field.name for field in fields(CaptureRow) if field.name not in KEPT_ELSEWHERE)
 CAPTURE_COLUMNS = tuple(RENAMED.get(name, name) for name in CAPTURE_FIELDS)
+STATE_COLUMNS = ("url_hash", "host", "segment", "offset", "crawled_at", "next_crawl_at", "change_rate")
 
 
 def _insert(table: str, columns: Sequence[str]) -> str:
@@ -23,17 +26,24 @@ def _insert(table: str, columns: Sequence[str]) -> str:
 
 
 def _upsert_state(renewed: Sequence[str]) -> str:
-    """Every capture counts; the newest decides, in whatever order they come."""
+    """Every capture counts; the newest decides, in whatever order they come.
+
+    A rate is kept where the newest knows none: an answer that says nothing of the page leaves what is known of it.
+    """
     newer = "excluded.crawled_at >= page_states.crawled_at"
+    renewed = (*renewed, "crawled_at", "next_crawl_at")
     changes = "".join(f', "{one}" = iif({newer}, excluded."{one}", page_states."{one}")' for one in renewed)
-    insert = _insert("page_states", ("url_hash", "host", "segment", "offset", "crawled_at"))
+    first, second = ("excluded", "page_states"), ("page_states", "excluded")
+    rates = (", ".join(f"{table}.change_rate" for table in order) for order in (first, second))
+    changes += ", change_rate = iif({}, coalesce({}), coalesce({}))".format(newer, *rates)
+    insert = _insert("page_states", STATE_COLUMNS)
     return f"{insert} ON CONFLICT (url_hash) DO UPDATE SET crawl_count = crawl_count + 1{changes}"
 
 
 INSERT_CAPTURE = _insert("captures", CAPTURE_COLUMNS)
 COUNT_CAPTURES = "UPDATE totals SET captures = captures + ?, wire_bytes = wire_bytes + ?"
-UPSERT_STATE = _upsert_state(("segment", "offset", "crawled_at"))
-UPSERT_UNCHANGED_STATE = _upsert_state(("crawled_at",))
+UPSERT_STATE = _upsert_state(("segment", "offset"))
+UPSERT_UNCHANGED_STATE = _upsert_state(())
 """A 304 says that the page is still what it was: only the visit is new."""
 FORGET_DEAD = "DELETE FROM dead_letters WHERE url_hash = ? AND at <= ?"
 
@@ -50,6 +60,11 @@ UPSERT_ROBOTS = (
     " robots_fetched_at = excluded.robots_fetched_at, crawl_delay_ms = excluded.crawl_delay_ms"
     " WHERE excluded.robots_fetched_at >= coalesce(domains.robots_fetched_at, 0)"
 )
+INDEX_BLOCKED = "CREATE INDEX IF NOT EXISTS domains_blocked ON domains (domain) WHERE blocked = 1"
+SELECT_BLOCKED = "SELECT domain FROM domains WHERE blocked = 1"
+BLOCK = "UPDATE domains SET blocked = 1 WHERE domain = ? AND blocked = 0"
+BLOCK_BELOW = "UPDATE domains SET blocked = 1 WHERE substr(domain, -length(?)) = ? AND blocked = 0"
+UNBLOCK = "UPDATE domains SET blocked = 0 WHERE domain = ?"
 INSERT_ERROR = (
     _insert("errors", ("url_hash", "at", "kind", "url", "host", "detail", "retries")) + " ON CONFLICT DO NOTHING"
 )
@@ -61,7 +76,7 @@ UPSERT_DEAD = (
 
 SELECT_PAGES = (
     "SELECT url, status, content_type, length, title, depth, crawled_at, crawl_count, duplicate_of, storage_key,"
-    " near_duplicate_of FROM pages"
+    " near_duplicate_of, next_crawl_at, change_rate FROM pages"
 )
 SELECT_CAPTURES = "SELECT {} FROM captures c JOIN segments s ON s.id = c.segment".format(  # noqa: S608 - our own names
     ", ".join("s.name" if column == "segment" else f'c."{column}"' for column in CAPTURE_COLUMNS)
@@ -80,7 +95,7 @@ SELECT_ERRORS = """
 SELECT at, url_hash, kind, host FROM errors WHERE (at, url_hash, kind) > (?, ?, ?) ORDER BY at, url_hash, kind LIMIT ?
 """
 SELECT_LEADING = """
-SELECT domain, total_pages, total_requests, avg_response_ms, coalesce(last_crawled_at, 0)
+SELECT domain, total_pages, total_requests, avg_response_ms, coalesce(last_crawled_at, 0), blocked
 FROM domains ORDER BY total_pages DESC, domain LIMIT ?
 """
 COUNT_DOMAINS = """

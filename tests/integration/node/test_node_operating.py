@@ -396,6 +396,31 @@ def test_why_tells_which_block_refused_and_when_it_was_taken_back(drive: Drive) 
             operator.block(pattern, reason)
 
 
+def test_the_catalogue_shows_which_domains_are_blocked(drive: Drive) -> None:
+    """T7, W3: by the command, whether a crawl runs or not: all of a domain, not a host or a part of it."""
+    crawl = drive()
+    rows = [replace(sample_row(number), domain=f"{name}.example") for number, name in enumerate("abc")]
+    catalogue = SqliteCatalogue(CrawlDirectory(crawl.out).catalogue)
+    catalogue.record(rows, ())
+
+    def shown() -> set[str]:
+        return {one.domain for one in catalogue.leading_domains(9) if one.blocked}
+
+    operator = open_operator(crawl.out)
+    operator.block("a.example", "they asked us")
+    operator.block("www.b.example", "they asked us")
+    operator.block("https://c.example/private", "they asked us")
+    assert shown() == {"a.example"}
+    operator.block("b.example", "they asked us again")
+    assert shown() == {"a.example", "b.example"}
+    assert operator.unblock("a.example")
+    assert shown() == {"b.example"}
+    catalogue.close()
+    CrawlDirectory(crawl.out).catalogue.unlink()
+    operator.block("a.example", "a crawl without a catalogue has blocks as well")
+    assert not CrawlDirectory(crawl.out).catalogue.exists()
+
+
 def test_why_tells_of_a_queued_url_of_a_blocked_host(drive: Drive) -> None:
     """T8, T7: it was queued before the block."""
     driven = drive()

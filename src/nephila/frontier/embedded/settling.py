@@ -13,9 +13,10 @@ from typing import assert_never
 from xxhash import xxh3_64_intdigest
 
 from nephila.frontier import rank as ranks
+from nephila.frontier.change import outlook_of
 from nephila.frontier.lifecycle import after
 from nephila.interfaces.frontier import Admission, Settled
-from nephila.interfaces.recrawl import RecrawlPolicy, Visit
+from nephila.interfaces.recrawl import Outlook, RecrawlPolicy, Visit
 from nephila.model.errors import FrontierError
 from nephila.model.outcome import (
     Dead,
@@ -78,10 +79,11 @@ def settle(
     if entries is None or book.token_of(key) != token:
         return Settled(accepted=False)
     brought: Admission | None = None
+    outlook: Outlook | None = None
     for settlement, entry in zip(settlements, entries, strict=True):
         if entry:
             lease.entries.remove(entry)
-            one = _end_page(book, key, host, settlement, entry)
+            one, outlook = _end_page(book, key, host, settlement, entry)
         else:
             end_robots(book, key, host, lease.origin, settlement.outcome)
             lease.origin = ""
@@ -94,7 +96,7 @@ def settle(
         if any(entries):
             host.work_since = book.now or 1  # it was served; its robots.txt alone is no service
         _free(book, key, host, release, 0 if called_at is None else book.now - called_at)
-    return Settled(True, brought or Admission())
+    return Settled(True, brought or Admission(), outlook)
 
 
 def _sum_of(one: Admission, other: Admission) -> Admission:
@@ -120,8 +122,10 @@ def _entries(lease: LeaseRecord, settlements: Sequence[Settlement]) -> list[byte
     return entries
 
 
-def _end_page(book: Book, key: bytes, host: HostState, settlement: Settlement, entry: bytes) -> Admission:
-    """Apply the outcome of a page and admit the links that it brought."""
+def _end_page(
+    book: Book, key: bytes, host: HostState, settlement: Settlement, entry: bytes
+) -> tuple[Admission, Outlook | None]:
+    """Apply the outcome of a page and admit the links that it brought; with it, what is planned for the page."""
     outcome = settlement.outcome
     url_key, record = take_out(book, key, host, entry[:-FINGERPRINT_BYTES], entry[-FINGERPRINT_BYTES:])
     domain = book.domain(key)
@@ -138,7 +142,9 @@ def _end_page(book: Book, key: bytes, host: HostState, settlement: Settlement, e
         look_further(book, key)
     if host.shelved:
         refill(book, key, host)
-    return admission
+    if book.policy.recrawl is None or record.fate is None or not isinstance(outcome, Done):
+        return admission, None
+    return admission, outlook_of(record.fate.history)
 
 
 def _write_end(

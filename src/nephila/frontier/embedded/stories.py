@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nephila.frontier import order
+from nephila.frontier.change import outlook_of
 from nephila.frontier.lifecycle import State
 from nephila.frontier.timeline import Timeline
 from nephila.frontier.traps import SkeletonTally, tell
@@ -221,6 +222,7 @@ class Stories:
             missing_since=fate.history.gone_since_s * 1000,
             again=place is not None and order.supply_of_lane(place.lane) is order.Supply.DUE,
             step=-1 if place is None else place.step,
+            outlook=outlook_of(fate.history),
         )
 
     def _state(self, txn: Txn, url_key: bytes, record: UrlRecord) -> str:

@@ -262,7 +262,9 @@ def _done(
     }
     if recrawl is not None:
         home = tail_of(host, task.url) in _HOMES
-        visit = Visit(wall_s, done.status, done.changed, home, facts.tier, facts.recrawl_s, done.listing)
+        visit = Visit(
+            wall_s, done.status, done.changed, home, facts.tier, facts.recrawl_s, done.listing, done.expected_s
+        )
         planned = recrawl.plan(facts.history, visit)
         told["plan"] = {
             "history": planned.history,

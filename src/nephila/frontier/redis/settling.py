@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 from xxhash import xxh32_digest
 
+from nephila.frontier.change import outlook_of
 from nephila.frontier.policy import Policy
 from nephila.interfaces.frontier import NOWHERE, Admission, Found, Settled
-from nephila.interfaces.recrawl import History
+from nephila.interfaces.recrawl import History, Outlook
 from nephila.model.errors import FrontierError
 from nephila.model.outcome import (
     Deferred,
@@ -121,7 +122,7 @@ class Settling(Foundation):
             await self._note_segments(shard, settlements)
         request = request_id()
         while True:
-            told, args, wanted = self._told(host, settlements, parts, shard, facts)
+            told, args, wanted, outlook = self._told(host, settlements, parts, shard, facts)
             head: dict[str, Any] = {"settlements": told} | ({} if holder is None else {"holder": holder})
 
             def make(again: bool, patterns: dict[str, Any], head: dict[str, Any] = head, args: Args = args) -> Args:
@@ -143,12 +144,10 @@ class Settling(Foundation):
         admission = Admission(0, sum(part.twice for part in parts))
         for part in parts:
             admission = _plus(admission, part.admission)
-        if not reply[1]:
-            admission = Admission()
         await self._touched({shard, *(other for part in parts for other in part.shards)})
-        return Settled(
-            bool(reply[1]), _plus(admission, Admission(reply[2], reply[3], reply[4])) if reply[1] else admission
-        )
+        if not reply[1]:
+            return Settled(accepted=False)
+        return Settled(True, _plus(admission, Admission(reply[2], reply[3], reply[4])), outlook)
 
     async def _note_segments(self, shard: int, settlements: Sequence[Settlement]) -> None:
         for settlement in settlements:
@@ -226,11 +225,12 @@ class Settling(Foundation):
 
     def _told(
         self, host: str, settlements: Sequence[Settlement], parts: Sequence[_Part], shard: int, facts: dict[Any, Facts]
-    ) -> tuple[list[dict[str, Any]], Args, list[str]]:
-        """The settlements as arguments, and the URLs whose patterns they need."""
+    ) -> tuple[list[dict[str, Any]], Args, list[str], Outlook | None]:
+        """The settlements as arguments, the URLs whose patterns they need, and what they plan for the last page."""
         told: list[dict[str, Any]] = []
         args: Args = []
         wanted: list[str] = []
+        outlook: Outlook | None = None
         for settlement, part in zip(settlements, parts, strict=True):
             task, outcome = settlement.task, settlement.outcome
             salt = None
@@ -244,6 +244,8 @@ class Settling(Foundation):
                     task, host, outcome, known, self._policy.recrawl, self.timeline.wall_s(), wanted.append
                 )
                 done = outcome if isinstance(outcome, Done) else None
+                plan = one["outcome"].get("plan")
+                outlook = None if plan is None else outlook_of(plan["history"])
                 if done:
                     salt = asking.salt_of(task, known)
                     one["outcome"]["abroad"] = part.admission.added
@@ -253,7 +255,7 @@ class Settling(Foundation):
             args += asking.group_args(part.own.groups, self._policy.random_seed, salt)
             args += asking.refusal_args(part.own.refused)
             told.append(one)
-        return told, args, wanted
+        return told, args, wanted, outlook
 
     def _robots_told(self, outcome: Outcome, shard: int) -> tuple[dict[str, Any], bytes]:
         """How a robots.txt ended, and the text of its rules (or what breaks ties for the next host)."""

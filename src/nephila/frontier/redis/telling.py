@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nephila.frontier import order, traps
+from nephila.frontier.change import outlook_of
 from nephila.interfaces.frontier import FrontierSnapshot, Trap, UrlStory
 from nephila.interfaces.recrawl import History
 from nephila.model.outcome import DeferReason, OriginRules, RulesKind
@@ -143,6 +144,7 @@ def story_told(told: Told, wall_ms: int) -> UrlStory:
         missing_since=history.gone_since_s * 1000,
         again=bool(told[23]),
         step=told[24],
+        outlook=outlook_of(history),
     )
     if told[25]:
         tally = tally_told(told[25])

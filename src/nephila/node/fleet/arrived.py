@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from nephila.dedup import SharedDigestIndex
-from nephila.interfaces.catalogue import CaptureRow, Catalogue, ErrorRow, PageRow
+from nephila.interfaces.catalogue import BookedCatalogue, CaptureRow, ErrorRow, PageRow
 from nephila.model.record import SegmentId
 
 
 class ArrivedCatalogue:
-    """A `Catalogue` over another one."""
+    """A `BookedCatalogue` over another one."""
 
-    def __init__(self, inner: Catalogue, contents: SharedDigestIndex) -> None:
+    def __init__(self, inner: BookedCatalogue, contents: SharedDigestIndex) -> None:
         self._inner = inner
         self._contents = contents
 
@@ -42,6 +42,10 @@ class ArrivedCatalogue:
     def captures_of(self, fingerprint: bytes) -> list[CaptureRow]:
         """As the interface."""
         return self._inner.captures_of(fingerprint)
+
+    def show_blocked(self, names: Collection[str], suffixes: Collection[str] = ()) -> None:
+        """As the interface."""
+        self._inner.show_blocked(names, suffixes)
 
     def hurry(self, patience_s: float) -> None:
         """As the interface."""

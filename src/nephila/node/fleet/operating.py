@@ -117,6 +117,9 @@ class FleetOperator(Operator):
 
         return asyncio.run(run())
 
+    def _show_blocked(self) -> None:
+        """The workers do that."""
+
     def _learned(self, act: Callable[[LearnedAliases], T], domain: str) -> T:
         group = self._regions.of(domain)
         return self._decide(regional(self._whole, group), act, domain)

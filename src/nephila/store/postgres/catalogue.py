@@ -8,7 +8,7 @@ for: `record` returns when the rows are there. What waits behind it is its calle
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from nephila.engines.postgres import Act, Patience, PostgresDatabase, Row, Session
@@ -180,6 +180,19 @@ class PostgresCatalogue:
         """As the interface."""
         found: list[Any] = self._rows(sql.SELECT_DOMAIN, name)
         return found[0] if found else None
+
+    def show_blocked(self, names: Collection[str], suffixes: Collection[str] = ()) -> None:
+        """As the interface."""
+        wanted, below = sorted(names), sorted(suffixes)
+
+        async def act(session: Session) -> None:
+            if below:
+                await session.rows(sql.SHOW_BLOCKED_BELOW, wanted, below)
+            else:
+                await session.rows(sql.SHOW_BLOCKED, wanted)
+
+        with self._writing:
+            self._atomically(act)
 
     def removal(self) -> PostgresRemoval:
         """What takes captures out (K2)."""

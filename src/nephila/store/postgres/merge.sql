@@ -5,18 +5,26 @@
 INSERT INTO captures ({columns}) SELECT {columns} FROM staged;
 
 -- Every capture counts; the newest one with content decides what the page is, in whatever order they come. A 304 says
--- that the page is still what it was: only the visit is new.
+-- that the page is still what it was: only the visit is new. What is planned follows from the newest visit; a rate is kept
+-- where that knows none.
 INSERT INTO page_states AS known
-  (url_hash, host, segment, "offset", captured_at, has_content, crawled_at, crawl_count)
+  (url_hash, host, segment, "offset", captured_at, has_content, crawled_at, crawl_count, next_crawl_at, change_rate)
 SELECT DISTINCT ON (url_hash) url_hash, host, segment, "offset", at, status <> 304,
-       max(at) OVER of_page, count(*) OVER of_page
+       max(at) OVER of_page, count(*) OVER of_page, first_value(next_crawl_at) OVER newest,
+       first_value(change_rate) OVER newest_rate
 FROM staged
 WHERE NOT robots AND url_hash <> '' -- nor part of a visit
-WINDOW of_page AS (PARTITION BY url_hash)
+WINDOW of_page AS (PARTITION BY url_hash),
+       newest AS (PARTITION BY url_hash ORDER BY at DESC, segment DESC, "offset" DESC),
+       newest_rate AS (PARTITION BY url_hash ORDER BY change_rate IS NULL, at DESC, segment DESC, "offset" DESC)
 ORDER BY url_hash, status <> 304 DESC, at DESC, segment DESC, "offset" DESC
 ON CONFLICT (url_hash) DO UPDATE SET
   crawl_count = known.crawl_count + excluded.crawl_count,
   crawled_at = greatest(known.crawled_at, excluded.crawled_at),
+  next_crawl_at = CASE WHEN excluded.crawled_at >= known.crawled_at THEN excluded.next_crawl_at
+                       ELSE known.next_crawl_at END,
+  change_rate = CASE WHEN excluded.crawled_at >= known.crawled_at THEN coalesce(excluded.change_rate, known.change_rate)
+                     ELSE coalesce(known.change_rate, excluded.change_rate) END,
   segment = CASE WHEN (excluded.has_content, excluded.captured_at, excluded.segment, excluded."offset")
            > (known.has_content, known.captured_at, known.segment, known."offset")
            THEN excluded.segment ELSE known.segment END,

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from nephila.engines.postgres import Session
 from nephila.interfaces.catalogue import CaptureRow, ErrorRow
-from nephila.store.statements import CAPTURE_COLUMNS, CAPTURE_FIELDS
+from nephila.store.statements import CAPTURE_COLUMNS, CAPTURE_FIELDS, KEPT_ELSEWHERE
 
 from . import statements as sql
 from .migrating import lock_of
@@ -28,10 +28,10 @@ MOST_ROBOTS = 16_000_000
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
-STAGED_COLUMNS = (*CAPTURE_COLUMNS, "robots_txt")
+STAGED_COLUMNS = (*CAPTURE_COLUMNS, *KEPT_ELSEWHERE)
 ERROR_COLUMNS = ("url_hash", "at", "kind", "url", "host", "detail", "retries", "dead")
 _SEGMENT_INDEX = CAPTURE_FIELDS.index("segment")
-_capture_values = attrgetter(*CAPTURE_FIELDS, "robots_txt")
+_capture_values = attrgetter(*CAPTURE_FIELDS, *KEPT_ELSEWHERE)
 _error_values = attrgetter("fingerprint", "at", "kind", "url", "host", "detail", "retries", "dead")
 
 _capture_texts = attrgetter(*(one.name for one in fields(CaptureRow) if one.type in {"str", "SegmentId"}))

@@ -20,7 +20,8 @@ WHERE g.id = s.segment AND s."offset" <= g.upto AND EXISTS (
 
 SELECT_PAGES = """
 SELECT c.url, c.status, c.content_type, c.length, c.title, c.depth, p.crawled_at, p.crawl_count, c.duplicate_of,
-       (SELECT s.name FROM segments s WHERE s.id = p.segment) || '#' || p."offset", c.near_duplicate_of
+       (SELECT s.name FROM segments s WHERE s.id = p.segment) || '#' || p."offset", c.near_duplicate_of,
+       p.next_crawl_at, p.change_rate
 FROM page_states p
 CROSS JOIN LATERAL (
   SELECT * FROM captures WHERE at = p.captured_at AND segment = p.segment AND "offset" = p."offset" OFFSET 0
@@ -46,7 +47,7 @@ SELECT at, url_hash, kind, host FROM errors WHERE (at, url_hash, kind) > ($1, $2
 ORDER BY at, url_hash, kind LIMIT $4
 """
 SELECT_LEADING = """
-SELECT domain, total_pages, total_requests, avg_response_ms, coalesce(last_crawled_at, 0)
+SELECT domain, total_pages, total_requests, avg_response_ms, coalesce(last_crawled_at, 0), blocked
 FROM domains ORDER BY total_pages DESC, domain LIMIT $1
 """
 COUNT_DOMAINS = """
@@ -65,4 +66,19 @@ SELECT_DOMAIN = """
 SELECT coalesce(last_crawled_at, 0), total_pages, total_requests, avg_response_ms, coalesce(robots_txt, '')
 FROM domains WHERE domain = $1
 """
+_TURNED = """
+WITH turned AS (
+  SELECT domain FROM domains WHERE domain IN (
+    SELECT domain FROM domains WHERE NOT blocked AND domain = ANY($1::text[])
+    UNION
+    SELECT domain FROM domains WHERE blocked AND domain <> ALL($1::text[]){above}){below}
+  ORDER BY domain FOR UPDATE
+)
+UPDATE domains d SET blocked = NOT d.blocked FROM turned WHERE d.domain = turned.domain
+"""
+_BELOW = "EXISTS (SELECT 1 FROM unnest($2::text[]) AS suffix WHERE right(domain, length(suffix) + 1) = '.' || suffix)"
+SHOW_BLOCKED = _TURNED.format(above="", below="")
+SHOW_BLOCKED_BELOW = _TURNED.format(above=f" AND NOT {_BELOW}", below=f" OR (NOT blocked AND {_BELOW})")
+"""Where whole suffixes are blocked, for which every domain is looked at. Rows are held in the order of their key, as by
+everybody who writes them."""
 SELECT_TOTALS = "SELECT coalesce(sum(captures), 0)::bigint, coalesce(sum(wire_bytes), 0)::bigint FROM totals"

@@ -303,6 +303,58 @@ def check_parts_of_visits_are_listed_and_are_no_pages(open_catalogue: OpenCatalo
     assert len(list(catalogue.captures(part.segment))) == 2
 
 
+def check_a_page_shows_what_its_newest_visit_has_planned(open_catalogue: OpenCatalogue) -> None:
+    """W3, R2: in whatever order visits come; an answer that plans nothing leaves no plan, but the rate."""
+    catalogue = open_catalogue()
+    url = "https://spiders.example/planned"
+
+    def seen() -> tuple[int | None, float | None]:
+        [page] = catalogue.pages()
+        return page.next_crawl_at, page.change_rate
+
+    catalogue.record([replace(sample_row(3, url), next_crawl_at=3_000)], ())
+    assert seen() == (3_000, None), "nothing was compared yet"
+    catalogue.record([replace(sample_row(5, url), next_crawl_at=5_000, change_rate=0.5)], ())
+    assert seen() == (5_000, 0.5)
+    catalogue.record([replace(sample_row(4, url), next_crawl_at=4_000, change_rate=0.25)], ())
+    assert seen() == (5_000, 0.5), "of the newest"
+    catalogue.record([replace(sample_row(6, url), status=304, next_crawl_at=6_000, change_rate=0.125)], ())
+    assert seen() == (6_000, 0.125), "a page that has not changed was visited as well"
+    catalogue.record([replace(sample_row(7, url), status=503)], ())
+    assert seen() == (None, 0.125)
+    rows = [replace(sample_row(number, url), next_crawl_at=number, change_rate=float(number)) for number in (10, 8, 9)]
+    catalogue.record(rows, ())
+    assert seen() == (10, 10.0), "several in one batch"
+    catalogue.record(rows, ())
+    assert seen() == (10, 10.0)
+    catalogue.record([replace(sample_row(12, url), status=500), replace(rows[0], offset=11_000, at=rows[0].at + 1)], ())
+    assert seen() == (None, 10.0)
+
+
+def check_blocked_domains_are_shown(open_catalogue: OpenCatalogue) -> None:
+    """W3, T7: exactly those that are blocked as a whole, or are below a blocked suffix, and no others any more."""
+    catalogue = open_catalogue()
+    names = ("a.example", "b.example", "c.co.uk", "xco.uk")
+    catalogue.record([replace(sample_row(number), domain=name) for number, name in enumerate(names)], ())
+
+    def shown() -> set[str]:
+        return {one.domain for one in catalogue.leading_domains(9) if one.blocked}
+
+    assert shown() == set()
+    catalogue.show_blocked(["a.example", "never.met.example"])
+    assert shown() == {"a.example"}
+    catalogue.record([sample_row(9)], ())
+    assert shown() == {"a.example"}
+    catalogue.show_blocked(["b.example", "co.uk"], ["co.uk"])
+    assert shown() == {"b.example", "c.co.uk"}
+    catalogue.record([replace(sample_row(10), domain="b.example"), replace(sample_row(11), domain="d.co.uk")], ())
+    assert shown() == {"b.example", "c.co.uk"}
+    catalogue.show_blocked(["b.example", "co.uk"], ["co.uk"])
+    assert shown() == {"b.example", "c.co.uk", "d.co.uk"}
+    catalogue.show_blocked([])
+    assert shown() == set()
+
+
 CHECKS: tuple[Callable[[OpenCatalogue], None], ...] = (
     check_rows_come_back_as_they_were,
     check_parts_of_visits_are_listed_and_are_no_pages,
@@ -320,4 +372,6 @@ CHECKS: tuple[Callable[[OpenCatalogue], None], ...] = (
     check_figures_of_every_capture_and_error,
     check_what_watchers_see,
     check_what_is_taken_out_is_gone,
+    check_a_page_shows_what_its_newest_visit_has_planned,
+    check_blocked_domains_are_shown,
 )

@@ -9,9 +9,10 @@ from xxhash import xxh3_64_intdigest
 
 from nephila.frontier import health
 from nephila.frontier import rank as ranks
+from nephila.frontier.change import outlook_of
 from nephila.frontier.lifecycle import after
 from nephila.interfaces.frontier import Admission, Settled
-from nephila.interfaces.recrawl import Visit
+from nephila.interfaces.recrawl import Outlook, Visit
 from nephila.model.errors import FrontierError
 from nephila.model.exchange import FailureKind
 from nephila.model.outcome import (
@@ -52,15 +53,19 @@ class Settling(Admitting):
         if lease is None or not _is_its_to_settle(lease, settlements):
             return Settled(accepted=False)
         added = known = cooling = 0
+        outlook: Outlook | None = None
         for settlement in settlements:
             admission = self._end(lease, settlement)
             added, known, cooling = added + admission.added, known + admission.known, cooling + admission.cooling
+            if isinstance(settlement.task, PageTask):
+                planned = self.rules_of_crawl.recrawl is not None and isinstance(settlement.outcome, Done)
+                outlook = outlook_of(lease.host.urls[settlement.task.fingerprint].history) if planned else None
         if release is not None:
             del self.leases[token]
             if any(isinstance(settlement.task, PageTask) for settlement in settlements):
                 lease.host.work_since = max(1, self.now)  # it was served; its robots.txt alone is no service
             self._free(lease.host, release)
-        return Settled(True, Admission(added, known, cooling))
+        return Settled(True, Admission(added, known, cooling), outlook)
 
     def _free(self, host: Host, release: Release) -> None:
         host.token = 0

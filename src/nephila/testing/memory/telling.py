@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from nephila.frontier import order, traps
+from nephila.frontier.change import outlook_of
 from nephila.frontier.lifecycle import State
 from nephila.frontier.traps import TrapState
 from nephila.interfaces.frontier import FrontierSnapshot, UrlStory
@@ -106,6 +107,7 @@ class Telling(Claiming):
             missing_since=url.history.gone_since_s * 1000,
             again=url.place is not None and order.supply_of_lane(url.place.lane) is order.Supply.DUE,
             step=-1 if url.place is None else url.place.step,
+            outlook=outlook_of(url.history),
         )
 
     def _state(self, host: Host, url: Url) -> str:

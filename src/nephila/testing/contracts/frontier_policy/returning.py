@@ -5,7 +5,7 @@ from __future__ import annotations
 from xxhash import xxh3_64_digest
 
 from nephila.interfaces.frontier import Found
-from nephila.model.outcome import Settlement
+from nephila.model.outcome import Retry, Settlement
 from nephila.model.policy import Block
 from nephila.model.settings import BudgetSettings, RecrawlSettings, TrapSettings
 from nephila.model.task import Candidate, Level, Refusal
@@ -38,6 +38,37 @@ class ReturningChecks(PolicyCase):
         await self.frontier.confirm(SEGMENT, self.end_of_segment)
         self.tick(8 * DAY_S)
         assert await self.serve() == ["https://a.test/1"]
+
+    async def check_settling_tells_when_a_page_is_visited_next(self) -> None:
+        """R2, W3: what was planned, in UTC, and how often the page changes once there are visits to compare."""
+        await self.harness.configure(Options(recrawl=RecrawlSettings()))
+        (address,) = addresses("https://a.test/1")
+        await self.frontier.admit(candidates(address.url))
+        for visit, changed in enumerate((True, False, True)):
+            (lease,) = await self.claim_pages()
+            wall_s = self.harness.clock.wall_ms() // 1000
+            settled = await self.frontier.settle(
+                lease.token, [Settlement(lease.tasks[0], self.page(changed=changed))], release()
+            )
+            story = self.harness.view.story(address.host, address.fingerprint)
+            assert story is not None
+            assert settled.outlook is not None
+            assert settled.outlook == story.outlook
+            assert settled.outlook.next_at == (wall_s + story.interval_s) * 1000
+            assert (settled.outlook.change_rate is None) == (visit == 0)
+            self.tick(story.interval_s + 10)
+        (lease,) = await self.claim_pages()
+        retry = Retry(1000, "timeout")
+        assert (await self.frontier.settle(lease.token, [Settlement(lease.tasks[0], retry)], release())).outlook is None
+
+    async def check_nothing_is_told_of_a_next_visit_that_is_not_planned(self) -> None:
+        """R2, W3: where pages are not visited again."""
+        await self.harness.configure(Options(recrawl=None))
+        await self.frontier.admit(candidates("https://a.test/1"))
+        (lease,) = await self.claim_pages()
+        settled = await self.frontier.settle(lease.token, [Settlement(lease.tasks[0], self.page())], release())
+        assert settled.accepted
+        assert settled.outlook is None
 
     async def check_a_list_is_known_as_the_source(self) -> None:
         """X3, T8: what stands in a sitemap was found there, refusals too."""
