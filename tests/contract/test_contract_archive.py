@@ -19,20 +19,29 @@ from nephila.testing.disk import ForgetfulDisk
 from nephila.testing.loop import run_virtual
 from nephila.testing.objects import SimulatedObjectStore
 
+LAYOUTS = [
+    pytest.param(ArchiveSettings(), id="rolling"),
+    pytest.param(ArchiveSettings(layout="domain-hour"), id="domain-hour"),
+    pytest.param(ArchiveSettings(layout="key"), id="a-file-an-answer"),
+    pytest.param(ArchiveSettings(layout="key", key="{date}/{domain}/{hour}.warc.gz"), id="by-another-key"),
+]
+
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("layout", ["rolling", "domain-hour"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("medium", [LocalDisk, ForgetfulDisk])
 def test_local_archive_keeps_the_contract(
-    check: Callable[[OpenArchive], None], layout: str, medium: type[LocalDisk] | type[ForgetfulDisk], tmp_path: Path
+    check: Callable[[OpenArchive], None],
+    layout: ArchiveSettings,
+    medium: type[LocalDisk] | type[ForgetfulDisk],
+    tmp_path: Path,
 ) -> None:
     """W1, F10: every check of the suite, whatever is underneath."""
     disk, clock = medium(), VirtualClock()
 
     def open_archive() -> LocalArchive:
-        settings = ArchiveSettings(layout=layout)
         return LocalArchive(
-            tmp_path, settings, clock, CrawlIdentity(secret=7), disk, decode_sample, lambda host: "one.example"
+            tmp_path, layout, clock, CrawlIdentity(secret=7), disk, decode_sample, lambda host: "one.example"
         )
 
     check(open_archive)
@@ -65,19 +74,18 @@ class Shipped(SpooledArchive):
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("layout", ["rolling", "domain-hour"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("arrived", [False, True], ids=["in-the-spool", "in-the-store"])
 def test_an_archive_in_a_store_of_objects_keeps_the_contract(
-    check: Callable[[OpenArchive], None], layout: str, arrived: bool, tmp_path: Path
+    check: Callable[[OpenArchive], None], layout: ArchiveSettings, arrived: bool, tmp_path: Path
 ) -> None:
     """W2, W1, F10: while captures lie in the spool, and when they are read from the store."""
     disk, clock, objects = ForgetfulDisk(), VirtualClock(), SimulatedObjectStore()
 
     def open_archive() -> SpooledArchive:
-        settings = ArchiveSettings(layout=layout)
         identity = CrawlIdentity(secret=7)
-        names = [key.rpartition("/")[2] for key in objects.objects]
-        spool = LocalArchive(tmp_path, settings, clock, identity, disk, decode_sample, lambda host: "one.example")
+        names = [key.removeprefix("prefix/") for key in objects.objects]
+        spool = LocalArchive(tmp_path, layout, clock, identity, disk, decode_sample, lambda host: "one.example")
         spool.count_on_from(names)
         archive = Shipped(spool, tmp_path, disk, objects)
         return archive if arrived else Synced(archive)

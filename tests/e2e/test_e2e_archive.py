@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from served import records
+from served import plain_web, records, run, served, stored_pages
 from warc_checks import archives, captures_in_archives, check_archives, index_lines, kinds
 from webs import Crawled
 
@@ -18,6 +18,25 @@ from webs import Crawled
 def test_every_warc_passes_the_checkers(crawled: Crawled) -> None:
     """W1: `warcio check` and `fastwarc check`."""
     check_archives(crawled.out)
+
+
+def test_an_archive_laid_out_by_a_key_is_read_by_the_same_tools(tmp_path: Path) -> None:
+    """W1, K1: by two processes; every checker, the indexer's offsets and the audit, in folders."""
+    spec, arguments = plain_web(47, hosts=4, pages=40)
+    with served(tmp_path, spec, *arguments, "--base-delay-ms", "0") as web:
+        out = tmp_path / "crawl"
+        options = ("--delay", "0", "--scope", "all", "--max-wait", "1", "--processes", "2", "--warc-layout", "key")
+        run("crawl", *web.seeds, "--out", out, *web.flags, *options, "--user-agent", "N/1 (+https://example.org/bot)")
+    assert len(stored_pages(out)) == 40
+    assert all(path.relative_to(out / "warc").as_posix().count("/") == 2 for path in archives(out))
+    check_archives(out)
+    answers, resources = captures_in_archives(out)
+    fields = [json.loads(line.split(" ", 2)[2]) for line in index_lines(out)]
+    assert len(fields) == answers + resources
+    for one in fields:
+        data = (out / "warc" / one["filename"]).read_bytes()[int(one["offset"]) :][: int(one["length"])]
+        assert one["url"].encode() in gzip.decompress(data)
+    run("audit", out)
 
 
 def test_all_kinds_of_records_are_there(crawled: Crawled, say: Callable[[str], None]) -> None:

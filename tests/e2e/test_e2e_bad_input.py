@@ -64,6 +64,27 @@ NONSENSE: dict[str, tuple[list[str], int, list[str]]] = {
     "no crawl to go on with": (["crawl", "--out", "new"], 2, ["no crawl in new", "no seed"]),
     "a malformed seed": (["crawl", "http://[bad", "--out", "new"], 2, ["no seed can be crawled", "http://[bad"]),
     "a seed without a host": (["crawl", "http://", "--out", "a/b/new"], 2, ["it names no host"]),
+    "a key that leads elsewhere": (
+        ["crawl", "http://a.test/", "--out", "new", "--warc-layout", "key", "--warc-key", "../{url_hash}.warc.gz"],
+        2,
+        ["leads out of the archive", "archive.key"],
+    ),
+    "a key with several processes": (
+        [
+            *("crawl", "http://a.test/", "--out", "new", "--warc-layout", "key"),
+            "--warc-key",
+            "{x}/y",
+            "--processes",
+            "2",
+        ],
+        2,
+        ["does not end with .warc.gz"],
+    ),
+    "a key that nothing uses": (
+        ["crawl", "http://a.test/", "--out", "new", "--warc-key", "{host}/{date}.warc.gz"],
+        2,
+        ["the layout is rolling", "--warc-layout key"],
+    ),
     "no list": (["crawl", "--seeds", "gone.txt", "--out", "new"], 2, ["gone.txt", "No such file", "check the name"]),
     "a directory": (["crawl", "--seeds", "folder", "--out", "new"], 2, ["is a directory", "name a file"]),
     "a binary file": (["crawl", "--seeds", "binary", "--out", "new"], 2, ["binary file", "one URL or domain a line"]),
@@ -276,13 +297,16 @@ def test_a_directory_that_was_left_half_made_is_begun_anew(web: ServedWeb, tmp_p
 # A machine that gives little
 
 
-def test_too_few_descriptors_make_the_crawl_smaller_and_that_is_said(web: ServedWeb, tmp_path: Path) -> None:
+@pytest.mark.parametrize("layout", ["domain-hour", "key"])
+def test_too_few_descriptors_make_the_crawl_smaller_and_that_is_said(
+    web: ServedWeb, tmp_path: Path, layout: str
+) -> None:
     """H1: concurrency is sized from the limit; in every layout."""
 
     def few() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
-    options = ("--out", tmp_path / "crawl", *web.flags, *QUICK, "--warc-layout", "domain-hour")
+    options = ("--out", tmp_path / "crawl", *web.flags, *QUICK, "--warc-layout", layout)
     result = run("crawl", *web.seeds, *options, preexec_fn=few)
     assert "16 exchanges at once instead of 256" in result.stderr
     assert "ulimit -n" in result.stderr

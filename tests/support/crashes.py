@@ -32,7 +32,7 @@ from nephila.node.recovery import Recovered
 from nephila.node.wiring import build
 from nephila.pipeline import Pipeline
 from nephila.seeds import ArgumentSeeds
-from nephila.store import MARKER
+from nephila.store import MARKER, ArchivePlace
 from nephila.testing.clock import VirtualClock
 from nephila.testing.disk import ForgetfulDisk
 from nephila.testing.loop import run_virtual
@@ -199,8 +199,8 @@ class World:
     def archive(self) -> dict[str, bytes]:
         """The archive's files, WARC and CDXJ, by name."""
         if self.objects is not None:
-            files = {key.rpartition("/")[2]: data for key, (data, _) in self.objects.objects.items()}
-            return {name: data for name, data in files.items() if name != MARKER}
+            names = ArchivePlace.parse(self.settings.archive.url).names(self.objects.objects)
+            return {name: self.objects.objects[key][0] for name, key in names.items() if name != MARKER}
         folder = self.out / "warc"
         names = self.disk.names(folder)
         if isinstance(self.disk, ForgetfulDisk):

@@ -100,7 +100,7 @@ class Killer:
         time.sleep(self._draw.uniform(0.0, 0.5))
 
     def _archived(self) -> int:
-        return sum(path.stat().st_size for path in self.archive.glob("*.warc.gz"))
+        return sum(path.stat().st_size for path in self.archive.rglob("*.warc.gz"))
 
     def _strike_worker(self, process: subprocess.Popen[bytes], began: float) -> None:
         """Kill one worker, perhaps one that has just begun to live; its supervisor goes on."""

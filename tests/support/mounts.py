@@ -86,7 +86,7 @@ def _fail(disk: str, image: str, kept: str, told: str) -> None:
     subprocess.run(["mount", "-o", "loop", image, disk], check=True)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 120
-        while sum(path.stat().st_size for path in Path(disk).glob("*/warc/*.warc.gz")) < size:
+        while sum(path.stat().st_size for path in Path(disk).glob("*/warc/**/*.warc.gz")) < size:
             if time.monotonic() > deadline or process.poll() is not None:
                 break
             time.sleep(0.01)

@@ -130,7 +130,7 @@ def crawl_json(web: ServedWeb, out: Path, *arguments: str, code: int | None = 0)
 
 def records(out: Path) -> Iterator[Any]:
     """Every record of every WARC of a crawl, as warcio reads them: (file, record, block)."""
-    for path in sorted((out / "warc").glob("*.warc.gz")):
+    for path in sorted((out / "warc").rglob("*.warc.gz")):
         with path.open("rb") as stream:
             for record in ArchiveIterator(stream, no_record_parse=True):
                 yield path, record, record.raw_stream.read()

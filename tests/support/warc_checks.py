@@ -24,7 +24,7 @@ body, whoever wrote it (it sets an attribute that the decompressor does not have
 
 def archives(out: Path) -> list[Path]:
     """The WARC files of a crawl."""
-    found = sorted((out / "warc").glob("*.warc.gz"))
+    found = sorted((out / "warc").rglob("*.warc.gz"))
     assert found, f"no WARC files in {out}"
     return found
 
@@ -62,7 +62,7 @@ def places_in_archives(out: Path) -> tuple[list[tuple[str, int]], list[tuple[str
 
 def index_lines(out: Path) -> list[str]:
     """The lines of our own CDXJ files."""
-    return [line for path in sorted((out / "warc").glob("*.cdxj")) for line in path.read_text().splitlines()]
+    return [line for path in sorted((out / "warc").rglob("*.cdxj")) for line in path.read_text().splitlines()]
 
 
 def kinds(out: Path) -> dict[str, int]:

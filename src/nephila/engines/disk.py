@@ -5,13 +5,14 @@ what was not synced it is found at once (`nephila.testing.disk`). So no stage op
 for SQLite and LMDB, which have their own ways.
 
 What must stay true: `append` writes all or raises; bytes are safe from power loss after `DiskFile.sync`, a new or
-renamed name after `Disk.sync_directory`.
+renamed name after `Disk.sync_directory`, that of a folder too.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -59,7 +60,16 @@ class Disk(Protocol):
         """An existing file, for reading, appending and cutting."""
 
     def names(self, directory: Path) -> list[str]:
-        """File names in order; the directory is made when it is missing."""
+        """File names in order; the directory is made when it is missing.
+
+        A file in a folder below it is called by its path from here, with slashes; folders themselves are not named.
+        """
+
+    def make_folder(self, directory: Path) -> None:
+        """Make a folder, and those above it that are missing; no error when it is there."""
+
+    def remove_folders(self, directory: Path, within: Path) -> None:
+        """Remove a folder if it is empty, then the one above it, and so on below `within`. Never raises."""
 
     def rename(self, source: Path, target: Path) -> None:
         """Atomic; replaces the target."""
@@ -71,7 +81,7 @@ class Disk(Protocol):
         """Make names that were created, renamed or removed durable."""
 
     def sizes(self, directory: Path) -> dict[str, int]:
-        """The bytes of each file, by name in order; the directory is made when it is missing."""
+        """The bytes of each file, by name as in `names`; the directory is made when it is missing."""
 
     def free(self, directory: Path) -> int:
         """Bytes that may still be written there, as far as is known."""
@@ -140,7 +150,20 @@ class LocalDisk:
     def names(self, directory: Path) -> list[str]:
         """As the protocol."""
         directory.mkdir(parents=True, exist_ok=True)
-        return sorted(path.name for path in directory.iterdir())
+        return sorted(name for name, _ in _files_below(directory))
+
+    def make_folder(self, directory: Path) -> None:
+        """As the protocol."""
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def remove_folders(self, directory: Path, within: Path) -> None:
+        """As the protocol. The system refuses where something is in it, or was put there meanwhile."""
+        while within in directory.parents:
+            try:
+                directory.rmdir()
+            except OSError:
+                return
+            directory = directory.parent
 
     def rename(self, source: Path, target: Path) -> None:
         """As the protocol."""
@@ -162,18 +185,33 @@ class LocalDisk:
         """As the protocol. A file that goes while they are counted has no bytes."""
         directory.mkdir(parents=True, exist_ok=True)
         found: dict[str, int] = {}
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                try:
-                    found[entry.name] = entry.stat().st_size
-                except FileNotFoundError:
-                    continue
+        for name, entry in _files_below(directory):
+            try:
+                found[name] = entry.stat().st_size
+            except FileNotFoundError:
+                continue
         return dict(sorted(found.items()))
 
     def free(self, directory: Path) -> int:
         """As the protocol: what is left to ordinary users."""
         told = os.statvfs(directory)
         return told.f_bavail * told.f_frsize
+
+
+def _files_below(directory: Path, prefix: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Every file with its path from there. A folder that goes meanwhile has none; links to folders are not followed."""
+    try:
+        entries = os.scandir(directory)
+    except FileNotFoundError:
+        if prefix:
+            return
+        raise
+    with entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files_below(directory / entry.name, f"{prefix}{entry.name}/")
+            else:
+                yield prefix + entry.name, entry
 
 
 LOCAL_DISK = LocalDisk()
@@ -188,4 +226,4 @@ class LookingDisk(LocalDisk):
 
     def names(self, directory: Path) -> list[str]:
         """File names in order; none where there is no such directory."""
-        return sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
+        return sorted(name for name, _ in _files_below(directory)) if directory.is_dir() else []

@@ -119,8 +119,8 @@ def _outbound(directory: CrawlDirectory, settings: Settings, medium: Medium, wri
     """A local archive as the spool, and the way from there to the store."""
     place = ArchivePlace.parse(settings.archive.url)
     objects = medium.objects or object_store(settings, medium.clock)
-    hourly = settings.archive.layout == "domain-hour"
-    age_s = settings.archive.max_age_s if hourly else settings.spool.segment_age_s
+    rolls = settings.archive.layout == "rolling"
+    age_s = settings.spool.segment_age_s if rolls else settings.archive.max_age_s
     rolled = replace(settings.archive, max_bytes=settings.spool.segment_bytes, max_age_s=age_s)
     spool = local_archive(directory.spool, replace(settings, archive=rolled), medium, writer.secret, writer.number)
     spool.count_on_from(writer.known())

@@ -63,6 +63,8 @@ class Bookkeeper:
         self._outstanding: dict[SegmentId, set[int]] = {}
         self._synced: dict[SegmentId, int] = {}
         self._confirmed: dict[SegmentId, int] = {}
+        self._last: dict[SegmentId, int] = {}
+        """Where the last capture of each segment begins."""
         self._rows: list[CaptureRow] = []
         self._errors: list[ErrorRow] = []
         self._originals: dict[tuple[SegmentId, int], tuple[bytes, Original]] = {}
@@ -82,6 +84,7 @@ class Bookkeeper:
         if outstanding is None:
             outstanding = self._outstanding[segment] = set()
         outstanding.add(offset)
+        self._last[segment] = offset
         if not self._is_nudged:
             self.nudge()
 
@@ -175,7 +178,8 @@ class Bookkeeper:
             await loop.run_in_executor(None, part.flush)
         unwritten = {row.segment for row in self._rows}
         for segment in [segment for segment in self._rolled if segment not in unwritten]:
-            if not self._outstanding.get(segment):
+            # Nor while a capture that belongs to nobody is not synced: a file that has its index is looked at no more.
+            if not self._outstanding.get(segment) and self._confirmed.get(segment, 0) > self._last.get(segment, -1):
                 await self._end(segment)
 
     async def _end(self, segment: SegmentId) -> None:
@@ -188,12 +192,14 @@ class Bookkeeper:
         self._outstanding.pop(segment, None)
         self._synced.pop(segment, None)
         self._confirmed.pop(segment, None)
+        self._last.pop(segment, None)
 
     def take(self, segment: SegmentId) -> list[CaptureRow]:
         """Hand over the rows of a segment of an earlier run: recovery confirms and records it as a whole."""
         taken = [row for row in self._rows if row.segment == segment]
         self._rows = [row for row in self._rows if row.segment != segment]
         self._outstanding.pop(segment, None)
+        self._last.pop(segment, None)
         return taken
 
     def looked_at(self, segment: SegmentId) -> int:

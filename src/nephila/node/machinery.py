@@ -15,6 +15,7 @@ from nephila.observe import Fanout, Tally
 from nephila.pipeline import Pipeline, RenderClause
 from nephila.plugins import PluginExtensions
 from nephila.seeds import SeedSource
+from nephila.store import first_characters
 from nephila.urls import Identifier
 
 from .allowance import PageAllowance
@@ -76,5 +77,5 @@ async def begin_shipping(machinery: Machinery) -> None:
     """Where the archive goes to a store: see that it can, before anything is fetched. Raises `ObjectStoreError`."""
     if machinery.shipper is not None:
         crawl = identity_of(machinery.frontier.secret)
-        files, is_new = f"{machinery.settings.archive.prefix}-", machinery.frontier.snapshot().hosts == 0
+        files, is_new = first_characters(machinery.settings.archive), machinery.frontier.snapshot().hosts == 0
         await machinery.shipper.begin(crawl, files, is_new=is_new)

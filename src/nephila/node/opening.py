@@ -24,6 +24,7 @@ from nephila.model.errors import (
 )
 from nephila.model.settings import Settings
 from nephila.pipeline import CrawledPage
+from nephila.store import check_layout
 
 from .crawl import Crawl
 from .directory import CrawlDirectory
@@ -64,6 +65,7 @@ async def opened(
 def begun(out: Path, configured: Configured, is_untouched: Callable[[], bool]) -> Iterator[tuple[CrawlDirectory, int]]:
     """Hold the directory, and take it back where it was begun for nothing; with the descriptor that holds it."""
     directory = CrawlDirectory(out)
+    check_layout(configured.settings.archive)
     _refuse_another_normal_form(out, configured)
     _refuse_another_archive(out, configured)
     with directory.held() as lock:

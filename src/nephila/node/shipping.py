@@ -158,14 +158,15 @@ class Shipper:
     async def begin(self, crawl: str, files: str, *, is_new: bool) -> None:
         """Find out whether the store takes what will be brought, and claim the prefix, before anything is fetched.
 
-        `files` is how the names of its files begin. Raises `ObjectStoreError` with a sentence. A crawl that goes on
-        does so while the store is away: it spools.
+        `files` is how the names of its files begin, if they all do so. Raises `ObjectStoreError` with a sentence. A
+        crawl that goes on does so while the store is away: it spools.
         """
         self._archive.clean()
         for attempt in range(1, START_TRIES + 1):
             try:
                 await self._claim(f"nephila crawl {crawl}\n".encode())
-                await self._objects.abort_unfinished(self.place.key(files))
+                if files:  # else what is half made may be another crawl's
+                    await self._objects.abort_unfinished(self.place.key(files))
             except StoreAwayError as error:
                 if attempt < START_TRIES:
                     await asyncio.sleep(self._pause_s(attempt))

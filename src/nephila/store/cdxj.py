@@ -107,6 +107,6 @@ def write_index(disk: Disk, directory: Path, segment: SegmentId, rows: Iterable[
                     file.append(block)
                 file.sync()
         disk.rename(draft, target)
-        disk.sync_directory(directory)
+        disk.sync_directory(target.parent)
     except OSError as error:
         raise refused(target.name, error) from error

@@ -5,6 +5,9 @@ most one torn tail; what it returned survives kill -9, because the bytes are the
 durable in groups and may run in a thread beside `append`: it takes note of what is written under the lock and waits for
 the disk without it.
 
+Which captures share a file is the layout's affair (`layout`): a file is open under the key that they share, until it is
+full, or its hour or day is over; one that is for a single capture is closed when that is written.
+
 Every run begins new files: an old file is read, cut to its last whole capture, and never grown again, so the warcinfo
 record at its head speaks for all that follows. A file counts as finished once its index lies beside it.
 
@@ -18,7 +21,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from nephila.engines.disk import Disk, DiskFile
 from nephila.interfaces.catalogue import CaptureRow
@@ -30,17 +32,15 @@ from nephila.model.settings import ArchiveSettings
 from . import warc
 from .capture import EncodedCapture, encode_capture
 from .cdxj import write_index
+from .layout import ROLLING, SegmentKey, layout_of
 from .member import deflated
 from .readback import Decode, capture_of, whole_units
 from .reader import WarcReader
 from .recovery import recover
-from .rotation import HOUR_MS, WARC_SUFFIX, RollLimits, SegmentKey, index_name, next_serial, segment_name
+from .rotation import WARC_SUFFIX, RollLimits, index_name, next_serial
 from .segment import MAX_DESCRIPTORS, Segment, SegmentFiles, TornSegmentError, UnsyncedError, refused
 from .trail import ARCHIVES, Trail
 from .warc import CrawlIdentity, RecordKind
-
-_ROLLING = SegmentKey()
-"""Of every capture, where files are not by domain and hour."""
 
 
 class LocalArchive:
@@ -57,17 +57,17 @@ class LocalArchive:
         domain_of: Callable[[str], str] = lambda host: host,
         max_descriptors: int = MAX_DESCRIPTORS,
     ) -> None:
-        """`domain_of` gives the registrable domain of a host, for the layout domain-hour."""
+        """`domain_of` gives the registrable domain of a host, for layouts that name it. Raises `UsageError`."""
         self.trail: Trail | None = None
         """Where given, what was synced is sealed."""
         self._directory = directory
         self._settings = settings
-        self._hourly = settings.layout == "domain-hour"
+        self._layout = layout_of(settings, identity.secret, domain_of)
+        self._rolls = settings.layout == "rolling"
         self._clock = clock
         self._identity = identity
         self._disk = disk
         self._decode = decode
-        self._domain_of = domain_of
         self._limits = RollLimits(settings.max_bytes, int(settings.max_age_s * 1000))
         self._files = SegmentFiles(directory, disk, max_descriptors)
         self._lock = threading.Lock()
@@ -76,7 +76,7 @@ class LocalArchive:
         self._open: dict[SegmentKey, Segment] = {}
         self._retired: list[Segment] = []
         """Closed for writing, not yet synced for the last time."""
-        self._hour = 0
+        self._period = 0
         self._listeners: list[Callable[[SegmentId], None]] = []
         self._broken: StorageError | None = None
         self._serial = next_serial(self._names(), identity.writer)
@@ -94,14 +94,17 @@ class LocalArchive:
         with self._lock:
             if self._broken is not None:
                 raise self._broken
-            key = self._key_of(capture) if self._hourly else _ROLLING
+            key = ROLLING if self._rolls else self._layout.key_of(capture, self._clock.wall_ms())
             segment = self._open.get(key)
             rolled: list[SegmentId] = []
             try:
-                if segment is None or key.hour != self._hour or self._is_full(segment, len(encoded.data)):
+                if segment is None or key.period != self._period or self._is_full(segment, len(encoded.data)):
                     rolled = self._roll(key, len(encoded.data))
                     segment = self._open.get(key) or self._begin(key)
                 offset = self._write(segment, encoded.data)
+                if self._layout.single:
+                    self._retire(segment)
+                    rolled.append(segment.name)
             except UnsyncedError as error:  # of another file, that had to give way
                 self._broken = error
                 raise
@@ -117,12 +120,12 @@ class LocalArchive:
                     raise self._broken
                 segments = (*self._retired, *self._open.values())
                 work = [(segment, segment.end) for segment in segments if segment.synced < segment.end]
-                names_changed, self._files.unsynced_names = self._files.unsynced_names, False
+                directories = self._files.take_unsynced_names()
             try:
                 for segment, _ in work:
                     self._sync_file(segment)
-                if names_changed:
-                    self._disk.sync_directory(self._directory)
+                for directory in directories:
+                    self._disk.sync_directory(directory)
             except UnsyncedError as error:
                 self._broken = error
                 raise
@@ -144,12 +147,13 @@ class LocalArchive:
 
     def roll_aged(self) -> None:
         """Close files that are as old as they may be, though nothing more was appended. May be run in a thread."""
-        hour = self._clock.wall_ms() // HOUR_MS
+        period_ms = self._layout.period_ms
+        period = self._clock.wall_ms() // period_ms if period_ms else 0
         with self._lock:
             aged = [
                 segment
                 for segment in self._open.values()
-                if segment.end and (self._is_full(segment, 0) or (segment.key.domain and segment.key.hour != hour))
+                if segment.end and (self._is_full(segment, 0) or segment.key.period != period)
             ]
             for segment in aged:
                 self._retire(segment)
@@ -206,11 +210,13 @@ class LocalArchive:
 
         A file of which nothing was whole is removed.
         """
-        end = recover(self._disk, self._directory / segment, confirmed)
+        path = self._directory / segment
+        end = recover(self._disk, path, confirmed, self._directory)
         if end == 0:
             try:
-                self._disk.remove(self._directory / segment)
-                self._disk.sync_directory(self._directory)
+                self._disk.remove(path)
+                self._disk.sync_directory(path.parent)
+                self._disk.remove_folders(path.parent, self._directory)
             except OSError as error:
                 raise refused(segment, error) from error
         elif self.trail is not None:
@@ -235,16 +241,12 @@ class LocalArchive:
         except OSError as error:
             raise StorageError(f"The archive file {segment} cannot be read: {error.strerror or error}.") from error
 
-    def _key_of(self, capture: Capture) -> SegmentKey:
-        host = urlsplit(capture.fetched.url).hostname or "unknown"
-        return SegmentKey(self._domain_of(host), self._clock.wall_ms() // HOUR_MS)
-
     def _roll(self, key: SegmentKey, more: int) -> list[SegmentId]:
-        """Close what may not grow: the full file under this key, and all files of another hour."""
+        """Close what may not grow: the full file under this key, and all files of another hour or day."""
         full = [segment for segment in (self._open.get(key),) if segment is not None and self._is_full(segment, more)]
-        if key.hour != self._hour:
-            self._hour = key.hour
-            full += [segment for segment in self._open.values() if segment.key.hour != key.hour]
+        if key.period != self._period:
+            self._period = key.period
+            full += [segment for segment in self._open.values() if segment.key.period != key.period]
         for segment in full:
             self._retire(segment)
         return [segment.name for segment in full]
@@ -254,7 +256,7 @@ class LocalArchive:
 
     def _begin(self, key: SegmentKey) -> Segment:
         while True:
-            name = segment_name(self._settings.prefix, key, self._clock.wall_ms(), self._serial, self._identity.writer)
+            name = self._layout.name_of(key, self._clock.wall_ms(), self._serial, self._identity.writer)
             self._serial += 1
             segment = Segment(SegmentId(name), key, self._clock.steady_ms())
             if self._files.create(segment):

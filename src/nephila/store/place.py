@@ -1,12 +1,14 @@
 """``s3://bucket/prefix``: where in a store of objects an archive lies, and under which keys.
 
 The key of a file is the prefix and its name, with nothing derived from anything else: whoever has the name that the
-catalogue and the index tell, has the key. Names sort by time, so a listing does too.
+catalogue and the index tell, has the key. Names may have folders in them (`layout`). Below a prefix there may be those
+of other crawls: a folder that has a marker or a trail of its own is not ours.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
 from nephila.model.errors import UsageError
@@ -17,7 +19,9 @@ MARKER = "nephila-crawl"
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 _MAX_PREFIX_BYTES = 700
-"""Keys have 1,024 bytes; a name has up to 255, an index's no more."""
+"""Keys have 1,024 bytes; a name has up to 320, an index's no more."""
+_ANOTHER = re.compile(rf"(.+?/)(?:{MARKER}|trail/[^/]+/(?:chain|events)-[^/]+\.jsonl)")
+"""What only the prefix of a crawl has directly in it."""
 
 
 @noun
@@ -53,6 +57,13 @@ class ArchivePlace:
     def key(self, name: str) -> str:
         """The key of a file of the archive."""
         return f"{self.prefix}/{name}" if self.prefix else name
+
+    def names(self, keys: Iterable[str]) -> dict[str, str]:
+        """What lies under the prefix, without what belongs to other crawls below it: keys by their names."""
+        cut = len(self.key(""))
+        found = {key[cut:]: key for key in keys}
+        others = tuple({match[1] for name in found if (match := _ANOTHER.fullmatch(name))})
+        return {name: key for name, key in found.items() if not name.startswith(others)} if others else found
 
     def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.prefix}".rstrip("/")

@@ -14,6 +14,7 @@ from nephila.model.errors import StorageError
 
 from .readback import units
 from .reader import DamagedArchiveError, WarcReader
+from .segment import directories_of
 
 
 def valid_end(file: DiskFile, name: str, start: int = 0) -> int:
@@ -27,11 +28,11 @@ def valid_end(file: DiskFile, name: str, start: int = 0) -> int:
     return end
 
 
-def recover(disk: Disk, path: Path, confirmed: int = 0) -> int:
+def recover(disk: Disk, path: Path, confirmed: int = 0, root: Path | None = None) -> int:
     """Cut the file back to its last whole capture and make it durable; returns its length then.
 
     Raises `StorageError` where bytes before `confirmed` are missing, having changed nothing. They are not read: a crawl
-    of many gigabytes must go on within seconds.
+    of many gigabytes must go on within seconds. `root` is the archive, where the file lies in a folder of it.
     """
     try:
         file = disk.open(path)
@@ -50,7 +51,8 @@ def recover(disk: Disk, path: Path, confirmed: int = 0) -> int:
             file.sync()
         finally:
             file.close()
-        disk.sync_directory(path.parent)  # nor its name, if it was killed before its first sync
+        for directory in sorted(directories_of(path, root or path.parent)):
+            disk.sync_directory(directory)  # nor its name, if it was killed before its first sync
     except OSError as error:
         raise StorageError(f"{path.name} cannot be read or repaired: {error.strerror or error}.") from error
     return end

@@ -107,8 +107,10 @@ class RemoteDisk:
 
     def open(self, path: Path) -> DiskFile:
         """As the protocol."""
-        folder = self._folders.get(path.parent)
-        return self._other.open(path) if folder is None else folder.open(path.name)
+        for parent in path.parents:  # names of archives may have folders in them
+            if (folder := self._folders.get(parent)) is not None:
+                return folder.open(path.relative_to(parent).as_posix())
+        return self._other.open(path)
 
     def names(self, directory: Path) -> list[str]:
         """As the protocol."""
@@ -118,6 +120,13 @@ class RemoteDisk:
     def create(self, path: Path) -> DiskFile:
         """Nothing is made."""
         raise _refused(path)
+
+    def make_folder(self, directory: Path) -> None:
+        """Nothing is made."""
+        raise _refused(directory)
+
+    def remove_folders(self, directory: Path, within: Path) -> None:
+        """Nothing is removed."""
 
     def rename(self, source: Path, target: Path) -> None:
         """Nothing is renamed."""

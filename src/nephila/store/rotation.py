@@ -1,8 +1,9 @@
-"""Which file a capture goes to, what files are called, and when one is full: plain functions of what is passed in.
+"""What files are called, what their names tell, and when one is full: plain functions of what is passed in.
 
-Names sort by time and are never used twice: `prefix-YYYYMMDDhhmmss-NNNNN-wN.warc.gz`, where the serial number counts
-on from the highest one in the directory and `wN` is the writing process. In the layout `domain-hour` the time is the
-hour's and the registrable domain stands at the end.
+Names are never used twice. They end with a tail, `-YYYYMMDDhhmmss-NNNNN-wN.warc.gz`: when the file was begun, a serial
+number that counts on from the highest one there is, and the writing process. What stands before it is the layout's
+affair (`layout`); in that of old, `domain-hour`, the registrable domain stands behind it. A name may have folders in
+it, with slashes; then it is read from its end, for whatever is before the tail may come from a URL.
 """
 
 from __future__ import annotations
@@ -11,24 +12,22 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 WARC_SUFFIX = ".warc.gz"
 INDEX_SUFFIX = ".cdxj"
 HOUR_MS = 3_600_000
 
-MAX_DOMAIN_IN_NAME = 100
-"""File systems take 255 bytes of a name; a longer domain is cut, its serial number still tells it apart."""
+MAX_NAME_BYTES = 320
+"""Of a name with its folders: what a store of objects takes of a key beside the prefix (`place`)."""
+MAX_PART_BYTES = 255
+"""Of a folder, or of what is in the last one: what file systems take."""
+LONGEST_SERIAL = 12
+LONGEST_WRITER = 12
+"""Digits. A fleet counts its writers on for ever."""
 
-_NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]")
-_SERIAL = re.compile(r"-\d{14}-(\d{5,})-w(\d+)(?:-|\.warc)")
-
-
-class SegmentKey(NamedTuple):
-    """What the captures of one file share. Rolling: nothing. domain-hour: domain and hour."""
-
-    domain: str = ""
-    hour: int = 0
+_TAIL = r"-(?P<at>\d{14})-(?P<serial>\d{5,})-w(?P<writer>\d+)"
+_FLAT = re.compile(rf"{_TAIL}(?:-|\.warc)")
+_IN_FOLDERS = re.compile(rf"{_TAIL}\.warc\.gz\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +42,44 @@ class RollLimits:
         return end > 0 and (end + more > self.max_bytes or age_ms >= self.max_age_ms)
 
 
-def segment_name(prefix: str, key: SegmentKey, at: int, serial: int, writer: int) -> str:
-    """The name of a new file; `at` in UTC milliseconds."""
-    moment = datetime.fromtimestamp((key.hour * HOUR_MS if key.domain else at) / 1000, UTC)
-    domain = "-" + _NOT_IN_NAMES.sub("_", key.domain.lower())[:MAX_DOMAIN_IN_NAME] if key.domain else ""
-    return f"{prefix}-{moment:%Y%m%d%H%M%S}-{serial:05d}-w{writer}{domain}{WARC_SUFFIX}"
+def tail_of_name(at: int, serial: int, writer: int) -> str:
+    """What makes a name the only one of its kind; `at` in UTC milliseconds."""
+    return f"-{datetime.fromtimestamp(at / 1000, UTC):%Y%m%d%H%M%S}-{serial:05d}-w{writer}"
+
+
+def longest_tail() -> int:
+    """Characters of the longest tail that is ever written, with what a draft of a file adds."""
+    return len(f"-{'':14}-{'':{LONGEST_SERIAL}}-w{'':{LONGEST_WRITER}}{WARC_SUFFIX}.purge")
 
 
 def next_serial(names: Iterable[str], writer: int) -> int:
     """One more than the highest serial number of this writer."""
-    found = (_SERIAL.search(name) for name in names if name.endswith(WARC_SUFFIX))
-    return max((int(match[1]) + 1 for match in found if match and int(match[2]) == writer), default=0)
+    found = (_told(name) for name in names if name.endswith(WARC_SUFFIX))
+    return max((int(match["serial"]) + 1 for match in found if match and int(match["writer"]) == writer), default=0)
 
 
 def writer_of(segment: str) -> int:
     """The process that has written a file; 0 where its name does not say."""
-    found = _SERIAL.search(segment)
-    return int(found[2]) if found else 0
+    found = _told(segment)
+    return int(found["writer"]) if found else 0
+
+
+def begun_at(segment: str) -> int | None:
+    """When a file was begun, UTC milliseconds; None where its name does not say."""
+    found = _told(segment)
+    if found is None:
+        return None
+    try:
+        moment = datetime.strptime(found["at"], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return int(moment.timestamp() * 1000)
 
 
 def index_name(segment: str) -> str:
     """The CDXJ file beside a WARC file."""
     return segment.removesuffix(WARC_SUFFIX) + INDEX_SUFFIX
+
+
+def _told(name: str) -> re.Match[str] | None:
+    return _IN_FOLDERS.search(name) if "/" in name else _FLAT.search(name)

@@ -1,7 +1,10 @@
 """The files that are being written: a bounded number of descriptors over any number of open segments.
 
-In the layout `domain-hour` thousands of segments are open at once, each growing now and then. A segment stays open (it
-may grow) while its descriptor comes and goes: the least recently used one that has nothing unsynced gives way.
+In layouts other than rolling thousands of segments are open at once, each growing now and then. A segment stays open
+(it may grow) while its descriptor comes and goes: the least recently used one that has nothing unsynced gives way.
+
+Where names have folders in them, those are made as they are needed. What was made is synced with the name itself, from
+the archive's own directory down: a file is not there after a power loss if its folder is not.
 
 What must stay true: bytes are only ever added after the last whole capture. A write that fails is cut off again; where
 even that fails the segment is never written to again, so that a torn capture can only be the last of its file.
@@ -20,10 +23,12 @@ from nephila.engines.disk import Disk, DiskFile
 from nephila.model.errors import StorageError
 from nephila.model.record import SegmentId
 
-from .rotation import SegmentKey
+from .layout import SegmentKey
 
 MAX_DESCRIPTORS = 64
-"""Enough that rolling needs one and domain-hour reopens seldom; small beside the sockets of a crawl."""
+"""Enough that rolling needs one and other layouts reopen seldom; small beside the sockets of a crawl."""
+_TRIES = 10
+"""To make a file in a folder that somebody may be removing, because it was empty."""
 
 
 @dataclass(slots=True, eq=False)
@@ -51,20 +56,38 @@ class SegmentFiles:
         self._max = max_descriptors
         self._held: dict[SegmentId, Segment] = {}
         """Segments with a descriptor, least recently used first."""
-        self.unsynced_names = False
-        """A file was made since the directory was last synced."""
+        self._unsynced: set[Path] = set()
+        """Directories in which names were made since they were last synced."""
 
     def create(self, segment: Segment) -> bool:
-        """Make the file; False where the name is taken."""
+        """Make the file, and its folders; False where the name is taken."""
+        path = self._directory / segment.name
         try:
-            segment.file = self._disk.create(self._directory / segment.name)
-        except FileExistsError:
+            segment.file = self._made(path)
+        except (FileExistsError, IsADirectoryError):
             return False
         except OSError as error:
             raise refused(segment.name, error) from error
-        self.unsynced_names = True
+        self._unsynced |= directories_of(path, self._directory)
         self._hold(segment)
         return True
+
+    def _made(self, path: Path) -> DiskFile:
+        if path.parent == self._directory:
+            return self._disk.create(path)
+        for _ in range(_TRIES - 1):
+            self._disk.make_folder(path.parent)
+            try:
+                return self._disk.create(path)
+            except FileNotFoundError:
+                continue
+        self._disk.make_folder(path.parent)
+        return self._disk.create(path)
+
+    def take_unsynced_names(self) -> list[Path]:
+        """Directories whose names are to be synced, those above first; whoever takes them syncs them."""
+        taken, self._unsynced = self._unsynced, set()
+        return sorted(taken)
 
     def append(self, segment: Segment, data: bytes) -> None:
         """Add a capture, all or nothing. Raises `StorageError`."""
@@ -130,6 +153,11 @@ class SegmentFiles:
             except OSError as error:
                 raise unsynced(oldest.name, error) from error
             self._close(oldest, durable=True)
+
+
+def directories_of(path: Path, root: Path) -> set[Path]:
+    """`root` and the folders on the way from there to a file: a name is as durable as the names above it."""
+    return {root, *(parent for parent in path.parents if root in parent.parents)}
 
 
 class TornSegmentError(StorageError):

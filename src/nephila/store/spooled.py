@@ -14,11 +14,9 @@ What is not in the spool any more is read from the store, in stretches.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -35,12 +33,11 @@ from .place import ArchivePlace
 from .readback import Decode, capture_of, whole_units
 from .reader import WarcReader
 from .remote import RemoteFile
-from .rotation import WARC_SUFFIX, index_name
-from .segment import refused
+from .rotation import WARC_SUFFIX, begun_at, index_name
+from .segment import directories_of, refused
 from .trail import ARCHIVES
 
 HASH_BYTES = 1 << 20
-_TIME = re.compile(r"-(\d{14})-\d{5,}-w\d+")
 
 
 class SpooledArchive:
@@ -171,6 +168,7 @@ class SpooledArchive:
                 self._disk.remove(self._directory / name)
         except OSError as error:
             raise refused(segment, error) from error
+        self._disk.remove_folders((self._directory / segment).parent, self._directory)
         self._taken_on.discard(segment)
 
     # -- reading
@@ -195,7 +193,13 @@ class SpooledArchive:
 
     def has_in_spool(self, segment: SegmentId) -> bool:
         """Whether its file is here."""
-        return segment in self._names()
+        try:
+            self._disk.open(self._directory / segment).close()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise refused(segment, error) from error
+        return True
 
     def recover(self, segment: SegmentId, confirmed: int) -> int:
         """As `LocalArchive.recover`. An object of the store is whole: it ends where it is known to."""
@@ -216,6 +220,7 @@ class SpooledArchive:
         draft = target.with_name(target.name + ".part")
         try:
             self._disk.remove(draft)
+            self._disk.make_folder(draft.parent)
             with closing(self._disk.create(draft)) as file:
                 position = 0
                 while piece := source.read_at(position, HASH_BYTES):
@@ -223,9 +228,11 @@ class SpooledArchive:
                     position += len(piece)
                 file.sync()
             self._disk.rename(draft, target)
-            self._disk.sync_directory(self._directory)
+            for directory in sorted(directories_of(target, self._directory)):
+                self._disk.sync_directory(directory)
         except FileNotFoundError:
             self._disk.remove(draft)
+            self._disk.remove_folders(draft.parent, self._directory)
             return False
         except OSError as error:
             raise refused(segment, error) from error
@@ -233,8 +240,7 @@ class SpooledArchive:
 
     async def without_index(self) -> set[SegmentId]:
         """Segments that the store has and whose index it has not: they were cut short on their way out of a spool."""
-        prefix = self._place.key("")
-        names = {key.removeprefix(prefix) for key in await self._objects.keys(prefix)}
+        names = self._place.names(await self._objects.keys(self._place.key("")))
         return {SegmentId(name) for name in names if name.endswith(WARC_SUFFIX) and index_name(name) not in names}
 
     def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
@@ -251,6 +257,7 @@ class SpooledArchive:
         try:
             for name in names - kept:
                 self._disk.remove(self._directory / name)
+                self._disk.remove_folders((self._directory / name).parent, self._directory)
         except OSError as error:
             raise refused(self._directory.name, error) from error
 
@@ -279,13 +286,6 @@ def spool_standing(disk: Disk, directory: Path, now_ms: int) -> SpoolStanding:
     except OSError as error:
         raise refused(directory.name, error) from error
     segments = [name for name in sizes if name.endswith(WARC_SUFFIX)]
-    begun = [_begun_at(name) for name in segments]
+    begun = [at for name in segments if (at := begun_at(name)) is not None]
     oldest_s = max(0.0, (now_ms - min(begun)) / 1000) if begun else 0.0
     return SpoolStanding(segments=len(segments), bytes=sum(sizes.values()), oldest_s=oldest_s)
-
-
-def _begun_at(name: str) -> int:
-    """When a segment was begun, by its name."""
-    found = _TIME.search(name)
-    moment = datetime.strptime(found[1], "%Y%m%d%H%M%S").replace(tzinfo=UTC) if found else datetime.now(UTC)
-    return int(moment.timestamp() * 1000)

@@ -257,9 +257,12 @@ class Trail:
         for name, size in self._sizes(EVENTS, SUFFIX, self._event_disk):
             self.grown(f"{EVENTS}/{name}", size)
         indexes = {name for name in self._disk.names(self._archives) if name.endswith(INDEX_SUFFIX)}
-        for name, size in self._sizes(ARCHIVES, WARC_SUFFIX, self._disk):
-            if index_name(name) in indexes and f"{ARCHIVES}/{name}" not in self._closed:
-                self.grown(f"{ARCHIVES}/{name}", size, closed=True)
+
+        def is_left(name: str) -> bool:
+            return index_name(name) in indexes and f"{ARCHIVES}/{name}" not in self._closed
+
+        for name, size in self._sizes(ARCHIVES, WARC_SUFFIX, self._disk, is_left):
+            self.grown(f"{ARCHIVES}/{name}", size, closed=True)
         self.seal(now=True)
 
     def _end(self) -> None:
@@ -316,9 +319,11 @@ class Trail:
         folder, _, name = file.partition("/")
         return self._archives / name if folder == ARCHIVES else self._root / file
 
-    def _sizes(self, folder: str, suffix: str, disk: Disk) -> Iterator[tuple[str, int]]:
+    def _sizes(
+        self, folder: str, suffix: str, disk: Disk, wanted: Callable[[str], bool] = lambda _name: True
+    ) -> Iterator[tuple[str, int]]:
         for name in disk.names(self._archives if folder == ARCHIVES else self._root / folder):
-            if name.endswith(suffix):
+            if name.endswith(suffix) and wanted(name):
                 try:
                     file = disk.open(self._place(f"{folder}/{name}"))
                 except FileNotFoundError:

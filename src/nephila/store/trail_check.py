@@ -355,7 +355,8 @@ def _is_ours(file: str) -> bool:
     """Whether a name is that of an archive or an event file, and of nothing elsewhere."""
     folder, slash, name = file.partition("/")
     suffix = {ARCHIVES: WARC_SUFFIX, EVENTS: SUFFIX}.get(folder, "")
-    return bool(slash and suffix and name.endswith(suffix) and "/" not in name)
+    within = folder == ARCHIVES or "/" not in name  # archives may lie in folders of theirs
+    return bool(slash and suffix and name.endswith(suffix) and within and {"", ".", ".."}.isdisjoint(name.split("/")))
 
 
 def _broken_link(line: TrailLine, number: int) -> str:

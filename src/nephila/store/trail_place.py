@@ -5,7 +5,7 @@
 
 A stretch of a chain is called by the numbers of its first and last line and by the hash of the last: so whoever lists
 the keys knows the heads of all chains, and nothing is written twice under different names. The archive itself lies
-beside them, directly under the prefix (`place`).
+beside them, under the prefix (`place`).
 """
 
 from __future__ import annotations
@@ -57,10 +57,8 @@ class TrailListing:
         """Of each worker, in the order of the lines."""
         self.events: dict[str, dict[str, str]] = {}
         """Of each worker, keys by name."""
-        cut = len(place.key(""))
-        for key in keys:
-            name = key[cut:]
-            if name.endswith((WARC_SUFFIX, INDEX_SUFFIX)) and "/" not in name:
+        for name, key in place.names(keys).items():
+            if name.endswith((WARC_SUFFIX, INDEX_SUFFIX)):
                 self.archives[name] = key
             elif found := _STRETCH.fullmatch(name):
                 stretch = Stretch(int(found["first"]), int(found["last"]), found["head"], key)

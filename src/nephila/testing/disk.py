@@ -3,7 +3,8 @@
 On a real machine a missing fsync is never noticed. Here `lose_power` leaves what a file system may leave: of each file
 what was synced, plus any part of what was written since, perhaps with a hole of zeros where data never arrived; of
 each directory the names as of its last sync, with any later change kept or not. Which, is drawn from the random source
-that is passed in; without one everything unsynced is lost.
+that is passed in; without one everything unsynced is lost. A folder that was made is such a name, in the one above it:
+where it is lost, so is all below it.
 
 A sync that is refused drops what it was to carry: it can be read until the power is lost, and no later sync carries it,
 unless it is written again. The disk may also be small (`capacity`): then it fills up in the middle of a write, as disks
@@ -150,6 +151,8 @@ class ForgetfulDisk:
         self._folders: defaultdict[str, _Names] = defaultdict(dict)
         self._durable: defaultdict[str, _Names] = defaultdict(dict)
         """The names of each directory as of its last sync."""
+        self._fleeting: set[str] = set()
+        """Folders that were made, and whose names a power loss may take."""
 
     def create(self, path: Path) -> MemoryFile:
         """As the protocol."""
@@ -176,8 +179,24 @@ class ForgetfulDisk:
 
     def names(self, directory: Path) -> list[str]:
         """As the protocol."""
+        return list(self.sizes(directory))
+
+    def make_folder(self, directory: Path) -> None:
+        """As the protocol. Folders that nobody has made are taken for older than the disk."""
         self._check()
-        return sorted(self._folders[str(directory)])
+        if str(directory) not in self._folders:
+            if directory.parent != directory:
+                self.make_folder(directory.parent)
+            self._folders[str(directory)] = {}
+            self._fleeting.add(str(directory))
+
+    def remove_folders(self, directory: Path, within: Path) -> None:
+        """As the protocol."""
+        while within in directory.parents and not self.sizes(directory):
+            for known in (self._folders, self._durable):
+                known.pop(str(directory), None)
+            self._fleeting.discard(str(directory))
+            directory = directory.parent
 
     def rename(self, source: Path, target: Path) -> None:
         """As the protocol."""
@@ -200,11 +219,18 @@ class ForgetfulDisk:
         """As the protocol."""
         self._check()
         self._durable[str(directory)] = dict(self._folders[str(directory)])
+        self._fleeting -= {folder for folder in self._fleeting if os.path.dirname(folder) == str(directory)}  # noqa: PTH120 - text
 
     def sizes(self, directory: Path) -> dict[str, int]:
         """As the protocol."""
         self._check()
-        return {name: len(content.data) for name, content in sorted(self._folders[str(directory)].items())}
+        here = str(directory)
+        found = {name: len(content.data) for name, content in self._folders[here].items()}
+        for folder, names in self._folders.items():
+            if folder.startswith(here + os.sep):
+                below = folder[len(here) + 1 :]
+                found |= {f"{below}/{name}": len(content.data) for name, content in names.items()}
+        return dict(sorted(found.items()))
 
     def free(self, directory: Path) -> int:
         """As the protocol: one disk for all directories."""
@@ -245,9 +271,11 @@ class ForgetfulDisk:
                         names[path] = seen[path]
                     else:
                         del names[path]
+        lost = {folder for folder in sorted(self._fleeting) if draw is None or draw.random() < 0.5}
         after = ForgetfulDisk(self.capacity)
         for path, content in names.items():
-            after.overwrite(path, content.after_power_loss(draw))
+            if lost.isdisjoint(map(str, path.parents)):
+                after.overwrite(path, content.after_power_loss(draw))
         return after
 
     def hand_over(self) -> ForgetfulDisk:
@@ -260,6 +288,7 @@ class ForgetfulDisk:
                 for name, one in names.items():
                     copy = copies.setdefault(id(one), _Content(bytearray(one.data), one.durable, list(one.dropped)))
                     its[folder][name] = copy
+        after._fleeting = set(self._fleeting)
         return after
 
     def _check(self) -> None:

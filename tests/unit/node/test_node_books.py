@@ -298,6 +298,24 @@ def test_an_index_is_written_when_its_segment_is_closed_and_all_of_it_is_recorde
     run(main)
 
 
+def test_a_segment_that_nobody_owns_anything_of_is_synced_before_it_counts_as_finished() -> None:
+    """W1, F10: one that has its index is not looked at again; a power loss must not find it with less than it had."""
+
+    async def main(desk: Desk, keeper: Bookkeeper) -> None:
+        keeper.appended(A, 0)
+        desk.roll(A)
+        keeper.settled(A, 0, None)
+        await keeper.tick()
+        await keeper.record()
+        assert ("index", A) not in desk.done, "the sync did not tell of it yet"
+        desk.synced = [(A, 100)]
+        await keeper.tick()
+        await keeper.record()
+        assert desk.done[-2:] == [("confirm", A, 100), ("index", A)]
+
+    run(main)
+
+
 def test_segments_do_not_wait_for_each_other() -> None:
     """W1: several are open where each domain has its own."""
 

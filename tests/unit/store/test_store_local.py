@@ -5,6 +5,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 from nephila.model.errors import StorageError
 from nephila.model.record import Capture, SegmentId
 from nephila.model.settings import ArchiveSettings
-from nephila.store.rotation import SegmentKey, index_name
+from nephila.store.layout import SegmentKey
+from nephila.store.rotation import index_name
 from nephila.store.segment import MAX_DESCRIPTORS, Segment, SegmentFiles, UnsyncedError
 from nephila.testing.contracts.archive import fetched_sample, page_capture, row_of
-from nephila.testing.disk import ForgetfulDisk
+from nephila.testing.disk import ForgetfulDisk, MemoryFile
 
 from .conftest import DIRECTORY, ArchiveWorld
 
@@ -67,6 +69,69 @@ def test_one_file_per_domain_and_hour(world: ArchiveWorld) -> None:
     archive.append(_of_host(10, "two.example"))
     assert sorted(world.closed) == sorted(set(first_hour))
     assert len(archive.segments()) == 3
+
+
+def test_every_answer_has_a_file_that_is_closed_at_once(world: ArchiveWorld) -> None:
+    """W1: in the layout key, as the preset has it; the same page on the same day makes another file."""
+    archive = world.open(ArchiveSettings(layout="key"))
+    stored = [archive.append(page_capture(number)).ref.segment for number in (1, 2, 1)]
+    assert world.closed == stored
+    assert len(set(stored)) == 3
+    first, _, again = (name.partition("-2026")[0] for name in stored)
+    assert first == again, "both are found under one key"
+    assert [len(list(archive.tail(segment, 0))) for segment in stored] == [1, 1, 1]
+    archive.sync()
+    assert world.disk.open_files == 0
+    assert world.closed == stored
+
+
+def test_other_keys_are_closed_with_the_day_that_they_name(world: ArchiveWorld) -> None:
+    """W1: captures of a key lie together until its day is over, also when nothing more comes."""
+    archive = world.open(ArchiveSettings(layout="key", key="{date}/{domain}.warc.gz", max_age_s=10**6))
+    hosts = ["a.one.example", "b.one.example", "two.example"]
+    first_day = {archive.append(_of_host(number, hosts[number % 3])).ref.segment for number in range(9)}
+    assert len(first_day) == 2
+    world.clock.advance(86_400)
+    later = archive.append(_of_host(10, "two.example")).ref.segment
+    assert sorted(world.closed) == sorted(first_day)
+    world.clock.advance(86_400)
+    archive.roll_aged()
+    assert world.closed[-1] == later
+    archive.close()
+    assert sorted(world.closed) == archive.segments()
+
+
+def test_a_folder_that_is_removed_meanwhile_is_made_again(world: ArchiveWorld) -> None:
+    """W1, W2: whoever empties a spool removes empty folders, perhaps the one in which a file is about to be made."""
+    taken = []
+
+    class Emptied(ForgetfulDisk):
+        def make_folder(self, directory: Path) -> None:
+            super().make_folder(directory)
+            if len(taken) < 3:
+                taken.append(directory)
+                self.remove_folders(directory, DIRECTORY)
+
+        def create(self, path: Path) -> MemoryFile:
+            if str(path.parent) not in self._folders:
+                raise FileNotFoundError
+            return super().create(path)
+
+    world.disk = Emptied()
+    archive = world.open(ArchiveSettings(layout="key"))
+    stored = archive.append(page_capture(1))
+    assert len(taken) == 3
+    assert len(list(archive.tail(stored.ref.segment, 0))) == 1
+
+
+def test_recovery_leaves_no_empty_folder(world: ArchiveWorld) -> None:
+    """W1: a file of which nothing was whole is removed with the folders that were made for it."""
+    path = DIRECTORY / "2026-01-01" / "ab" / "cd-20260101000000-00000-w0.warc.gz"
+    world.disk.overwrite(path, b"torn")
+    archive = world.open(ArchiveSettings(layout="key"))
+    assert archive.recover(archive.unfinished()[0], 0) == 0
+    assert archive.segments() == []
+    assert str(path.parent.parent) not in world.disk._folders
 
 
 def test_open_files_are_bounded_whatever_is_open(world: ArchiveWorld) -> None:
@@ -195,7 +260,7 @@ def test_a_closing_that_fails_before_its_sync_is_a_sync_that_failed() -> None:
     assert disk.open_files == 0
 
 
-@pytest.mark.parametrize("layout", ["rolling", "domain-hour"])
+@pytest.mark.parametrize("layout", ["rolling", "domain-hour", "key"])
 def test_what_sync_returned_survives_a_power_loss(layout: str) -> None:
     """W2, Q4: at any moment, whatever part of the unsynced bytes and names the disk kept."""
     for seed in range(30):

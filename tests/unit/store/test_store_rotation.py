@@ -1,51 +1,62 @@
-"""File names and when a file is full."""
+"""What names tell, and when a file is full."""
 
-from nephila.store.rotation import HOUR_MS, RollLimits, SegmentKey, index_name, next_serial, segment_name
+import pytest
+
+from nephila.store.rotation import (
+    LONGEST_SERIAL,
+    LONGEST_WRITER,
+    RollLimits,
+    begun_at,
+    index_name,
+    longest_tail,
+    next_serial,
+    tail_of_name,
+    writer_of,
+)
 
 NOON = 1_767_268_800_000
-
-
-def test_names_sort_by_time_then_serial() -> None:
-    """W1: a listing is a timeline."""
-    names = [
-        segment_name("nephila", SegmentKey(), NOON, 9, 0),
-        segment_name("nephila", SegmentKey(), NOON, 10, 0),
-        segment_name("nephila", SegmentKey(), NOON + 1_000, 3, 0),
-    ]
-    assert names == sorted(names)
-    assert names[0] == "nephila-20260101120000-00009-w0.warc.gz"
-
-
-def test_writers_never_share_a_name() -> None:
-    """W1: several processes write into one directory."""
-    assert segment_name("x", SegmentKey(), NOON, 1, 0) != segment_name("x", SegmentKey(), NOON, 1, 1)
-
-
-def test_the_domain_and_its_hour_are_in_the_name() -> None:
-    """W1: one file per domain and hour, found by its name."""
-    key = SegmentKey("spiders.example", NOON // HOUR_MS)
-    assert segment_name("x", key, NOON + 1_234_567, 0, 2) == "x-20260101120000-00000-w2-spiders.example.warc.gz"
-
-
-def test_hostile_domains_make_harmless_names() -> None:
-    """Q5: nothing in a host leaves the directory or overflows a file name."""
-    name = segment_name("x", SegmentKey("[2001:db8::1]/../" + "a" * 400, 1), NOON, 0, 0)
-    assert "/" not in name
-    assert len(name) < 200
+LIKE_A_TAIL = "a-20250101000000-00077-w9-b.example"
 
 
 def test_serials_count_on_from_the_highest_of_the_same_writer() -> None:
-    """W1: a restart within the same second takes no name twice."""
+    """W1: a restart within the same second takes no name twice, whatever the layout was before."""
     names = [
         "nephila-20260101120000-00007-w0.warc.gz",
         "nephila-20260101120000-00009-w1.warc.gz",
         "nephila-20260101120000-00004-w0-a-b.example.warc.gz",
         "nephila-20260101120000-00050-w0.cdxj",
+        "2026-01-01/ab/cd-20260101120000-00011-w2.warc.gz",
         "notes.txt",
     ]
     assert next_serial(names, 0) == 8
     assert next_serial(names, 1) == 10
+    assert next_serial(names, 2) == 12
     assert next_serial([], 0) == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nephila-20260101120000-00007-w3.warc.gz",
+        f"nephila-20260101120000-00007-w3-{LIKE_A_TAIL}.warc.gz",
+        f"{LIKE_A_TAIL}/{LIKE_A_TAIL}-20260101120000-00007-w3.warc.gz",
+    ],
+)
+def test_a_host_does_not_pass_for_what_a_name_tells(name: str) -> None:
+    """W1, Q5: who wrote a file, which one it was and when it was begun, though a host looks like that."""
+    assert (writer_of(name), next_serial([name], 3), begun_at(name)) == (3, 8, NOON)
+
+
+def test_a_name_of_somebody_else_tells_nothing() -> None:
+    """W1: a file that was put there by hand is nobody's, and of no time."""
+    assert (writer_of("notes.warc.gz"), begun_at("a/notes.warc.gz")) == (0, None)
+    assert begun_at("x-20269999999999-00000-w0.warc.gz") is None
+
+
+def test_the_longest_tail_is_counted_on() -> None:
+    """W1: with every digit there may be, and the end of a draft's name."""
+    tail = tail_of_name(NOON, 10 ** (LONGEST_SERIAL - 1), 10 ** (LONGEST_WRITER - 1))
+    assert len(f"{tail}.warc.gz.purge") == longest_tail()
 
 
 def test_a_file_is_full_by_size_or_age() -> None:
@@ -60,3 +71,4 @@ def test_a_file_is_full_by_size_or_age() -> None:
 def test_the_index_lies_beside_its_file() -> None:
     """W1: x.warc.gz has its index in x.cdxj."""
     assert index_name("x.warc.gz") == "x.cdxj"
+    assert index_name("a/b/x.warc.gz") == "a/b/x.cdxj"

@@ -39,3 +39,32 @@ def test_names_belong_to_their_directory() -> None:
     disk.sync_directory(FILE.parent)
     assert disk.names(FILE.parent) == ["one"]
     assert disk.lose_power().names_of_all() == {FILE}
+
+
+def test_a_folder_that_was_made_is_a_name_in_the_one_above_it() -> None:
+    """Q4, W1: a file whose own directory was synced is gone all the same with a folder that was not."""
+    deep = FILE.parent / "2026" / "ab" / "two"
+    for synced, survives in (([deep.parent], False), ([deep.parent, deep.parent.parent, FILE.parent], True)):
+        disk = ForgetfulDisk()
+        disk.names(FILE.parent)
+        disk.make_folder(deep.parent)
+        disk.create(deep).sync()
+        for directory in synced:
+            disk.sync_directory(directory)
+        assert disk.names(FILE.parent) == ["2026/ab/two"]
+        assert disk.sizes(FILE.parent) == {"2026/ab/two": 0}
+        assert disk.lose_power().names(FILE.parent) == (["2026/ab/two"] if survives else [])
+
+
+def test_folders_are_removed_as_far_as_they_are_empty() -> None:
+    """W1: as a file system does it."""
+    disk = ForgetfulDisk()
+    one, other = FILE.parent / "2026" / "ab" / "two", FILE.parent / "2026" / "three"
+    for path in (one, other):
+        disk.make_folder(path.parent)
+        disk.create(path)
+    disk.remove_folders(one.parent, FILE.parent)
+    assert disk.names(one.parent) == ["two"]
+    disk.remove(one)
+    disk.remove_folders(one.parent, FILE.parent)
+    assert disk.names(FILE.parent) == ["2026/three"]

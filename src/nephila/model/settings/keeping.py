@@ -14,7 +14,15 @@ class ArchiveSettings:
     url: str = setting(
         "", "store for the archive, as s3://bucket/prefix; empty keeps it in the crawl directory (W2)", flag="archive"
     )
-    layout: str = setting("rolling", "how files are named", flag="warc-layout", choices=("rolling", "domain-hour"))
+    layout: str = setting(
+        "rolling", "how files are named", flag="warc-layout", choices=("rolling", "domain-hour", "key")
+    )
+    key: str = setting(
+        "{date}/{domain_hash}/{url_hash}.warc.gz",
+        "in the layout key, how names begin: of date, hour, domain, domain_hash, host, url_hash; with url_hash every "
+        "answer has a file of its own",
+        flag="warc-key",
+    )
     max_bytes: int = setting(1_000_000_000, "a file is rolled at this size", low=1024)
     max_age_s: float = setting(3600.0 * 24, "or at this age", low=1)
     prefix: str = setting("nephila", "first word of every file name")
@@ -46,7 +54,7 @@ class SpoolSettings:
     """Where files wait for their upload (W2)."""
 
     segment_bytes: int = setting(64_000_000, "a file is closed and uploaded at this size", low=1024)
-    segment_age_s: float = setting(60.0, "or at this age; in the layout domain-hour with its hour", low=0.1)
+    segment_age_s: float = setting(60.0, "or at this age; where names have an hour or a date, with that", low=0.1)
     max_bytes: int = setting(100_000_000_000, "bytes that may wait; then fetching does", low=1_000_000)
     max_share: float = setting(0.8, "share of the free disk that may be taken by them", low=0.01, high=1)
     retry_s: float = setting(1.0, "seconds until a store that is away is asked again, doubling, with jitter", low=0.01)

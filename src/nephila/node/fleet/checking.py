@@ -25,7 +25,7 @@ from nephila.model.errors import NephilaError, ObjectExistsError
 from nephila.model.settings import Settings
 from nephila.node.clock import SystemClock
 from nephila.node.telling import open_stream
-from nephila.store import MARKER, ArchivePlace
+from nephila.store import MARKER, ArchivePlace, check_layout
 from nephila.store.postgres.migrating import known_migrations, schema_of
 from nephila.store.s3 import CredentialChain, S3ObjectStore
 
@@ -133,6 +133,7 @@ async def _archive(settings: Settings, environ: Mapping[str, str], *, read_only:
     clock = SystemClock()
     try:
         place = ArchivePlace.parse(settings.archive.url)
+        check_layout(settings.archive)
         store = S3ObjectStore(place.bucket, settings.s3, CredentialChain(environ, clock.wall_ms), clock.wall_ms)
     except NephilaError as error:
         yield bad("archive", settings.archive.url, str(error), error.hint)

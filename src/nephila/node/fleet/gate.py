@@ -7,20 +7,22 @@ from collections.abc import Awaitable, Callable
 from nephila.interfaces.objects import ObjectBody, ObjectInfo, ObjectStore
 from nephila.model.errors import EngineAwayError, StorageError, StoreAwayError
 from nephila.model.record import SegmentId
-from nephila.store import writer_of
+from nephila.store import ArchivePlace, writer_of
 from nephila.store.rotation import WARC_SUFFIX
 
 
 class GatedObjects:
     """An `ObjectStore` over another one. `may_upload` is asked for every segment, by the number of its writer."""
 
-    def __init__(self, inner: ObjectStore, may_upload: Callable[[int], Awaitable[bool]]) -> None:
+    def __init__(self, inner: ObjectStore, place: ArchivePlace, may_upload: Callable[[int], Awaitable[bool]]) -> None:
+        """`place` is where the segments go."""
         self._inner = inner
+        self._prefix = place.key("")
         self._may_upload = may_upload
 
     async def create(self, key: str, body: ObjectBody) -> None:
         """As the interface. That nobody can be asked is as if the store were away: it is waited for."""
-        name = key.rpartition("/")[2]
+        name = key.removeprefix(self._prefix)
         if name.endswith(WARC_SUFFIX):
             try:
                 allowed = await self._may_upload(writer_of(SegmentId(name)))

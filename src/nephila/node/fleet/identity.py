@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from nephila.engines.disk import LookingDisk
 from nephila.model.errors import CrawlDirectoryError
 from nephila.model.record import SegmentId
 from nephila.node.directory import CrawlDirectory
@@ -70,8 +71,7 @@ class WorkerDirectory(CrawlDirectory):
     def spooled_writers(self) -> dict[int, list[SegmentId]]:
         """Segments in the spool by who wrote them."""
         found: dict[int, list[SegmentId]] = {}
-        names = sorted(path.name for path in self.spool.iterdir()) if self.spool.is_dir() else []
-        for name in names:
+        for name in LookingDisk().names(self.spool):
             if name.endswith(WARC_SUFFIX):
                 found.setdefault(writer_of(SegmentId(name)), []).append(SegmentId(name))
         return found
@@ -87,7 +87,9 @@ class WorkerDirectory(CrawlDirectory):
         for segment in segments:
             for name in (segment, index_name(segment), segment + JOURNAL_SUFFIX):
                 if (self.spool / name).exists():
+                    (self.given_up / name).parent.mkdir(parents=True, exist_ok=True)
                     (self.spool / name).replace(self.given_up / name)
+            LookingDisk().remove_folders((self.spool / segment).parent, self.spool)
 
     # The scope
 

@@ -40,7 +40,7 @@ from nephila.node.wiring import assemble
 from nephila.observe import Fanout
 from nephila.politeness import address_ledger
 from nephila.render import BorrowedBrowsers, BrowserLender, SharedShelf
-from nephila.store import ArchivePlace
+from nephila.store import ArchivePlace, check_layout
 
 from .access import check_fleet
 from .arrived import ArrivedCatalogue
@@ -95,7 +95,9 @@ async def joined(
             await agree(registry, settings)
             member = _member(identity.id, settings, ground.clock)
             objects = GatedObjects(
-                ground.objects or object_store(settings, ground.clock), partial(registry.may_upload, member.id)
+                ground.objects or object_store(settings, ground.clock),
+                _place(settings),
+                partial(registry.may_upload, member.id),
             )
             writer = draw_writer()
             common = RemoteTimeline(ground.clock)
@@ -219,7 +221,8 @@ def _nothing(_workers: int) -> None:
 
 
 async def agree(registry: Registry, settings: Settings) -> None:
-    """The form of URLs, and where the archive is, are the same for all workers and for ever."""
+    """The form of URLs, and where the archive is, are the same for all workers and for ever; its layout need not be."""
+    check_layout(settings.archive)
     urls = settings.urls
     told = f"{urls!r} {settings.archive.url.rstrip('/')}"
     if not await registry.same_terms(sha256(told.encode()).hexdigest()):

@@ -118,9 +118,8 @@ def _catalogue(settings: Settings, name: str) -> PostgresCatalogue | None:
 async def _bring(store: ObjectStore, place: ArchivePlace, folder: Path) -> list[SegmentId]:
     """Copy the files of the archive that are not there yet; their names."""
     found: list[SegmentId] = []
-    for key in await store.keys(place.key("")):
-        name = key.removeprefix(place.key(""))
-        if not name.endswith(WARC_SUFFIX) or "/" in name:  # in a folder: of a region, which is another crawl
+    for name, key in place.names(await store.keys(place.key(""))).items():  # a region is another crawl
+        if not name.endswith(WARC_SUFFIX):
             continue
         found.append(SegmentId(name))
         target = folder / name

@@ -49,13 +49,14 @@ class _OfWriters(Container[SegmentId]):
 class _Scratch(LocalDisk):
     """A folder in which files are made; archive files that are not there are read from the store."""
 
-    def __init__(self, objects: RewritingStore, place: ArchivePlace) -> None:
+    def __init__(self, objects: RewritingStore, place: ArchivePlace, folder: Path) -> None:
         self._objects = objects
         self._place = place
+        self._folder = folder
 
     def open(self, path: Path) -> DiskFile:
         if path.name.endswith(WARC_SUFFIX) and not path.exists():
-            return opened(self._objects, self._place.key(path.name))
+            return opened(self._objects, self._place.key(path.relative_to(self._folder).as_posix()))
         return super().open(path)
 
 
@@ -117,10 +118,11 @@ class FleetPremises:
 
     def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
         """As the protocol. An index is made of what the catalogue knows, and no chain seals it."""
-        write_index(_Scratch(self._objects, self._place), self._scratch, segment, rows)
         made = self._scratch / index_name(segment)
+        made.parent.mkdir(parents=True, exist_ok=True)
+        write_index(_Scratch(self._objects, self._place, self._scratch), self._scratch, segment, rows)
         self._check_lock()
-        asyncio.run(self._put_index(self._place.key(made.name), _body(made)))
+        asyncio.run(self._put_index(self._place.key(index_name(segment)), _body(made)))
         made.unlink()
 
     async def _put_index(self, key: str, body: ObjectBody) -> None:
@@ -187,6 +189,7 @@ class FleetPremises:
         """Copy an object here: its length and digest."""
         digest, size = sha256(), 0
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb") as out:
                 while piece := self._objects.read(key, size, PIECE_BYTES):
                     digest.update(piece)

@@ -2,7 +2,8 @@
 
 A check takes `open_archive`, which opens an archive on storage of its own; calling it again opens the same storage
 anew, as a restarted process would (the former archive is then dead, whether it was closed or not). The archive must be
-given `decode_sample` for the bodies of these captures, and room for all of them in one segment.
+given `decode_sample` for the bodies of these captures. Which of them share a segment is its own affair, and not for
+want of room in one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
+from itertools import pairwise
 
 from nephila.interfaces.archive import Archive
 from nephila.interfaces.catalogue import CaptureRow
@@ -182,16 +184,18 @@ def check_every_kind_of_capture_reads_back_equal(open_archive: OpenArchive) -> N
     archive = open_archive()
     written = [(capture, archive.append(capture)) for capture in assorted_captures()]
     archive.sync()
-    read = list(archive.tail(written[0][1].ref.segment, 0))
+    segments = dict.fromkeys(stored.ref.segment for _, stored in written)
+    read = [found for segment in segments for found in archive.tail(segment, 0)]
     assert [capture for capture, _ in read] == [capture for capture, _ in written]
     assert [stored for _, stored in read] == [stored for _, stored in written]
 
 
 def check_captures_lie_one_after_the_other(open_archive: OpenArchive) -> None:
-    """W1: a capture ends where the next one begins; its main record is inside it."""
+    """W1: a capture ends where the next one of its segment begins; its main record is inside it."""
     archive = open_archive()
     refs = [archive.append(page_capture(number)).ref for number in range(4)]
-    assert [ref.offset for ref in refs[1:]] == [ref.end for ref in refs[:-1]]
+    for before, after in pairwise(refs):
+        assert after.offset == before.end or after.segment != before.segment
     assert all(ref.offset < ref.offset + ref.length < ref.end for ref in refs)
 
 
@@ -200,8 +204,10 @@ def check_tail_begins_at_the_mark(open_archive: OpenArchive) -> None:
     archive = open_archive()
     refs = [archive.append(page_capture(number)).ref for number in range(3)]
     archive.sync()
-    assert [capture for capture, _ in archive.tail(refs[0].segment, refs[0].end)] == [page_capture(1), page_capture(2)]
-    assert list(archive.tail(refs[0].segment, refs[2].end)) == []
+    following = [number for number in (1, 2) if refs[number].segment == refs[0].segment]
+    behind = archive.tail(refs[0].segment, refs[0].end)
+    assert [capture for capture, _ in behind] == [page_capture(number) for number in following]
+    assert list(archive.tail(refs[2].segment, refs[2].end)) == []
 
 
 def check_ids_follow_from_token_and_attempt(open_archive: OpenArchive) -> None:
@@ -220,8 +226,10 @@ def check_sync_tells_the_end_of_what_is_durable(open_archive: OpenArchive) -> No
     """W2: what `sync` returns covers every capture that was appended, once."""
     archive = open_archive()
     assert archive.sync() == []
-    last = [archive.append(page_capture(number)) for number in range(3)][-1]
-    assert archive.sync() == [(last.ref.segment, last.ref.end)]
+    refs = [archive.append(page_capture(number)).ref for number in range(3)]
+    told = archive.sync()
+    assert dict(told) == {ref.segment: ref.end for ref in refs}
+    assert len(told) == len(dict(told))
     assert archive.sync() == []
 
 
@@ -248,7 +256,7 @@ def check_closing_tells_listeners(open_archive: OpenArchive) -> None:
     closed: list[SegmentId] = []
     archive.on_roll(closed.append)
     stored = archive.append(page_capture(1))
-    assert closed == []
+    assert closed in ([], [stored.ref.segment])
     archive.close()
     assert closed == [stored.ref.segment]
 

@@ -148,6 +148,14 @@ class TroubledDisk:
         """As the protocol."""
         return self.disk.names(directory)
 
+    def make_folder(self, directory: Path) -> None:
+        """As the protocol."""
+        self.trouble.around(lambda: self.disk.make_folder(directory))
+
+    def remove_folders(self, directory: Path, within: Path) -> None:
+        """As the protocol."""
+        self.disk.remove_folders(directory, within)
+
     def rename(self, source: Path, target: Path) -> None:
         """As the protocol."""
         self.trouble.around(lambda: self.disk.rename(source, target))
