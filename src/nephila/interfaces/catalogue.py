@@ -241,6 +241,16 @@ class BookedCatalogue(Catalogue, BlockedDomains, Protocol):
     """A catalogue as those need it who keep the books of a crawl."""
 
 
+class CatalogueHistories(Protocol):
+    """What an export is chosen by: all that is recorded at a moment, and what is known of many URLs at once."""
+
+    def extent(self) -> dict[SegmentId, int]:
+        """Every segment, the oldest first, and where its recorded part ends."""
+
+    def histories(self, fingerprints: Sequence[bytes]) -> list[CaptureRow]:
+        """Every capture of these URLs, some hundreds at most, in no order."""
+
+
 @runtime_checkable
 class RemovableCatalogue(Catalogue, Protocol):
     """A catalogue that something can be taken out of (K2)."""
@@ -249,5 +259,7 @@ class RemovableCatalogue(Catalogue, Protocol):
         """What takes captures out."""
 
 
-class WholeCatalogue(RemovableCatalogue, CatalogueReports, CatalogueSights, BlockedDomains, Protocol):
+class WholeCatalogue(
+    RemovableCatalogue, CatalogueReports, CatalogueSights, CatalogueHistories, BlockedDomains, Protocol
+):
     """A catalogue with all that is read of one."""

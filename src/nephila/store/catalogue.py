@@ -167,6 +167,19 @@ class SqliteCatalogue:
         """How many domains have pages of so many digits; 0 is none."""
         return dict(self._rows(sql.COUNT_DOMAINS, ()))
 
+    # -- for exports
+
+    def extent(self) -> dict[SegmentId, int]:
+        """As the interface."""
+        return {
+            SegmentId(name): int(upto) for name, upto in self._rows("SELECT name, upto FROM segments ORDER BY id", ())
+        }
+
+    def histories(self, fingerprints: Sequence[bytes]) -> list[CaptureRow]:
+        """As the interface."""
+        query = f"{sql.SELECT_CAPTURES} WHERE c.url_hash IN ({', '.join('?' * len(fingerprints))})"
+        return [_capture(row) for row in self._rows(query, tuple(fingerprints))]
+
     # For those who watch a crawl: each costs what it returns, whatever the size of the catalogue
 
     def marks(self) -> dict[int, int]:

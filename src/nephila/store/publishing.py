@@ -209,6 +209,14 @@ class PublishingCatalogue:
         """As the interface."""
         return self._catalogue.errors_since(at, limit)
 
+    def extent(self) -> dict[SegmentId, int]:
+        """As the interface."""
+        return self._catalogue.extent()
+
+    def histories(self, fingerprints: Sequence[bytes]) -> list[CaptureRow]:
+        """As the interface."""
+        return self._catalogue.histories(fingerprints)
+
     def removal(self) -> CatalogueRemoval:
         """What takes captures out of it (K2); what was told of them is others' by now."""
         return self._catalogue.removal()

@@ -158,6 +158,16 @@ class PostgresCatalogue:
         """As the interface."""
         return {int(digits): int(count) for digits, count in self._rows(sql.COUNT_DOMAINS)}
 
+    # For exports
+
+    def extent(self) -> dict[SegmentId, int]:
+        """As the interface."""
+        return {SegmentId(name): int(upto) for name, upto in self._rows("SELECT name, upto FROM segments ORDER BY id")}
+
+    def histories(self, fingerprints: Sequence[bytes]) -> list[CaptureRow]:
+        """As the interface."""
+        return [CaptureRow(*row) for row in self._rows(sql.OF_URLS, list(fingerprints))]
+
     # For those who watch a crawl
 
     def marks(self) -> dict[int, int]:

@@ -35,6 +35,7 @@ SELECT_CAPTURES = "SELECT {} FROM captures c JOIN segments s ON s.id = c.segment
 OF_SEGMENT = f"""{SELECT_CAPTURES}
 WHERE c.segment = $1 AND c."offset" > $2 AND c.at BETWEEN $3 AND $4 ORDER BY c."offset" LIMIT $5"""
 OF_URL = f'{SELECT_CAPTURES} WHERE c.url_hash = $1 ORDER BY c.at DESC, c.segment DESC, c."offset" DESC'
+OF_URLS = f"{SELECT_CAPTURES} WHERE c.url_hash = ANY($1::bytea[])"
 SELECT_SEGMENT = "SELECT id, first_at, last_at FROM segments WHERE name = $1 AND first_at IS NOT NULL"
 
 SELECT_FIGURES = """

@@ -355,6 +355,19 @@ def check_blocked_domains_are_shown(open_catalogue: OpenCatalogue) -> None:
     assert shown() == set()
 
 
+def check_histories_of_many_urls_at_once(open_catalogue: OpenCatalogue) -> None:
+    """W6: all captures of each that is known, and how far every segment is recorded, the oldest first."""
+    catalogue = open_catalogue()
+    assert catalogue.extent() == {}
+    twice = [sample_row(1, "https://spiders.example/a"), sample_row(4, "https://spiders.example/a")]
+    catalogue.record([twice[0], sample_row(2)], ())
+    catalogue.record([replace(twice[1], segment=OTHER), sample_row(3)], ())
+    asked = [twice[0].fingerprint, sample_row(3).fingerprint, b"nobody knows it!"]
+    found = sorted(catalogue.histories(asked), key=lambda row: row.at)
+    assert found == [twice[0], sample_row(3), replace(twice[1], segment=OTHER)]
+    assert list(catalogue.extent().items()) == [(SEGMENT, 4_000), (OTHER, 5_000)]
+
+
 CHECKS: tuple[Callable[[OpenCatalogue], None], ...] = (
     check_rows_come_back_as_they_were,
     check_parts_of_visits_are_listed_and_are_no_pages,
@@ -374,4 +387,5 @@ CHECKS: tuple[Callable[[OpenCatalogue], None], ...] = (
     check_what_is_taken_out_is_gone,
     check_a_page_shows_what_its_newest_visit_has_planned,
     check_blocked_domains_are_shown,
+    check_histories_of_many_urls_at_once,
 )
