@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.model.policy import Block, DomainPolicy
     from nephila.model.summary import CrawlSnapshot, CrawlSummary
     from nephila.node.audit import Audit
+    from nephila.node.exporting import Exported, ExportOrder, Looked
     from nephila.node.standing import CrawlStatus
     from nephila.node.takedown import Order, Takedown
     from nephila.node.takedown.ordering import Foreseen
@@ -285,6 +286,19 @@ def _audit(crawl: Path | Configured, host: str, expect: Sequence[str]) -> Audit:
     return audit_of_fleet(crawl, host, expect)
 
 
+def _export(crawl: Path | Configured, order: ExportOrder, tell: Callable[[Looked], None]) -> Exported:
+    """Of a crawl directory, or of the crawl of a fleet by its settings."""
+    from nephila.node.exporting import export, source_of_directory  # noqa: PLC0415 - start-up
+
+    if isinstance(crawl, Path):
+        with source_of_directory(crawl) as source:
+            return export(source, order, tell)
+    from nephila.node.fleet.exporting import source_of_fleet  # noqa: PLC0415 - start-up
+
+    with source_of_fleet(crawl) as source:
+        return export(source, order, tell)
+
+
 def _run_demo(out: Path, *, pages: int, listeners: Sequence[EventSink] = (), view: View | None = None) -> DemoResult:
     from .demonstration import demonstrate  # noqa: PLC0415 - start-up
 
@@ -308,6 +322,7 @@ class Backend:
     open_fleet_view: Callable[[Configured], Insight] = _open_fleet_view
     open_fleet_operator: Callable[[Configured], Operator] = _open_fleet_operator
     open_fleet_purge: Callable[[Configured, Callable[[str], None]], Purger] = _open_fleet_purge
+    export: Callable[[Path | Configured, ExportOrder, Callable[[Looked], None]], Exported] = _export
 
 
 def backend_of(ctx: click.Context) -> Backend:

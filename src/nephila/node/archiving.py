@@ -125,7 +125,7 @@ def _outbound(directory: CrawlDirectory, settings: Settings, medium: Medium, wri
     spool = local_archive(directory.spool, replace(settings, archive=rolled), medium, writer.secret, writer.number)
     spool.count_on_from(writer.known())
     spool.trail = writer.trail
-    archive = SpooledArchive(spool, directory.spool, medium.disk, objects, place, _decoder(settings))
+    archive = SpooledArchive(spool, directory.spool, medium.disk, objects, place, payload_decoder(settings))
     draw = Random(f"{settings.random_seed}/{writer.number}")  # noqa: S311 - jitter
     uploads = settings.s3.uploads
     shipper = Shipper(archive, objects, place, settings.spool, uploads, medium.clock, writer.events, draw)
@@ -151,13 +151,14 @@ def local_archive(directory: Path, settings: Settings, medium: Medium, secret: i
         medium.clock,
         identity,
         medium.disk,
-        _decoder(settings),
+        payload_decoder(settings),
         registrable_domain,
         archive_files(),
     )
 
 
-def _decoder(settings: Settings) -> Callable[[bytes, bytes], bytes]:
+def payload_decoder(settings: Settings) -> Callable[[bytes, bytes], bytes]:
+    """How stored answers become bodies: within the bounds that they were fetched with."""
     limit, longest = settings.fetch.max_decoded_bytes, settings.fetch.max_bytes
     of_lists = max(limit, settings.sitemaps.max_bytes)
 

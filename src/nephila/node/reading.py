@@ -36,7 +36,7 @@ def _media_of(fetched: Fetched) -> str:
     return found
 
 
-def _type_of(fetched: Fetched) -> str:
+def type_of(fetched: Fetched) -> str:
     """The type of a body by its URL, too: documents are often served under a wrong name."""
     found = fetched.memo.get(_DOCUMENT)
     if found is None:
@@ -83,7 +83,7 @@ def wanted_types(types: Sequence[str] | None) -> Callable[[Fetched], bool]:
     exact = frozenset(types)
 
     def wanted(fetched: Fetched) -> bool:
-        essence = _type_of(fetched)
+        essence = type_of(fetched)
         return essence in exact or essence.partition("/")[0] + "/*" in exact
 
     return wanted
@@ -95,7 +95,7 @@ def page_reader(settings: Settings, others: Sequence[str] = ()) -> Callable[[Fet
     max_bytes = min(MAX_BYTES, settings.fetch.max_decoded_bytes)
 
     def read(fetched: Fetched) -> Page | None:
-        kind = _type_of(fetched)
+        kind = type_of(fetched)
         if kind not in HTML_TYPES:
             return bare_page(fetched, kind, settings) if kind in others else None
         return parse_html(

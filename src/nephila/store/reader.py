@@ -119,6 +119,11 @@ class WarcReader:
             self._offset = record.end
             yield record
 
+    def at(self, offset: int) -> Iterator[WarcRecord]:
+        """The records from an offset on, where one must begin: what was read ahead is used where it can be."""
+        self._offset = offset
+        return iter(self)
+
     def _damaged(self, reason: str) -> DamagedArchiveError:
         return DamagedArchiveError(self._name, self._offset, reason)
 

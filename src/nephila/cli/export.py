@@ -1,0 +1,263 @@
+"""`nephila export`: what a crawl has stored, in a form that others read (W4, W6)."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nephila.model.errors import UsageError
+
+from .backend import backend_of
+from .figures import count
+from .looking import crawl_of, fleet_option, group_option, json_option, place_argument
+from .output import print_json, printable
+from .progress import ProgressLine
+from .rows import many, reasons, wrapped
+
+if TYPE_CHECKING:
+    from nephila.node.exporting import Exported, ExportOrder
+
+FORMS = ("jsonl", "text", "markdown", "html", "links")
+_BY_NAME = {".jsonl": "jsonl", ".jsonl.gz": "jsonl"}
+_FOLDERS = frozenset({"text", "markdown", "html"})
+_LINK_NAMES = (".jsonl", ".jsonl.gz")
+_NAMES = {"jsonl": (".jsonl", ".jsonl.gz"), "links": _LINK_NAMES}
+STANDARD_OUTPUT = "-"
+_TERMINATED = 128 + signal.SIGTERM
+
+
+class Moment(click.ParamType[int]):
+    """A day or an instant, UTC unless it says otherwise."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - click's
+        """UTC milliseconds."""
+        if isinstance(value, int):
+            return value
+        try:
+            found = datetime.fromisoformat(value)
+            return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is no time; write it like 2026-01-31 or 2026-01-31T12:00:00Z.", param, ctx)
+
+
+@click.command("export", short_help="Write what was stored as JSON lines or files.")
+@place_argument
+@fleet_option
+@group_option
+@click.option(
+    "--to",
+    "target",
+    required=True,
+    metavar="PATH",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="A new file, or a new folder for text, markdown and html; - is standard output, for JSON lines.",
+)
+@click.option("--format", "form", type=click.Choice(FORMS), help="Can be left out where the name of the file tells.")
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="Of this host only.  (repeatable)")
+@click.option("--domain", "domains", multiple=True, metavar="NAME", help="Of this registrable domain.  (repeatable)")
+@click.option(
+    "--status",
+    "statuses",
+    multiple=True,
+    type=click.IntRange(100, 599),
+    metavar="CODE",
+    help="With this HTTP status; 200, and any for wacz.  (repeatable)",
+)
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Of this content type, such as text/html or text/*."
+)
+@click.option("--since", type=Moment(), default=0, metavar="TIME", help="Fetched at this time (UTC) or later.")
+@click.option("--until", type=Moment(), default=0, metavar="TIME", help="Fetched before this time: as it was then.")
+@click.option("--all", "all_captures", is_flag=True, help="Every capture of a page, not only the newest.")
+@click.option("--unique", is_flag=True, help="Without pages that say the same as another one, or nearly.")
+@click.option(
+    "--view",
+    type=click.Choice(("raw", "rendered")),
+    help="Of pages that a browser has shown: as sent, or as it left them.",
+)
+@click.option(
+    "--include",
+    multiple=True,
+    type=click.Choice(("noindex", "noarchive", "truncated")),
+    help="What is left out otherwise.  (repeatable)",
+)
+@click.option(
+    "--use",
+    "uses",
+    multiple=True,
+    type=click.Choice(("search", "ai-input", "ai-train")),
+    help="What for: leaves out pages whose robots.txt refuses that.  (repeatable)",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many.")
+@click.option("--replace", is_flag=True, help="Replace an earlier export at PATH.")
+@json_option
+@click.pass_context
+def export(
+    ctx: click.Context,
+    /,
+    directory: Path | None,
+    file: Path | None,
+    group: str,
+    *,
+    as_json: bool,
+    **asked: Any,  # noqa: ANN401 - the flags
+) -> None:
+    """Write what the crawl in DIR, or a fleet's, has stored to PATH, also while it runs; nothing of it is changed.
+
+    Of each page the newest whole capture with status 200 (of wacz, with any). Left out are pages that ask for it
+    (noindex, noarchive), that are gone since, or that were taken down. PATH is there when it is whole, and not before.
+    docs/exports.md has the fields of every format.
+
+    Exit code 0: all that was asked for is there; 1: something could not be read, or written; 2: a command that makes
+    no sense.
+    """
+    order = _order(crawl_path=directory, **asked)
+    if order.to is None and as_json:
+        raise UsageError("--to - and --json would both write to standard output.", "Name a file with --to.")
+    crawl = crawl_of(ctx, directory, file, group)
+    with _ended_cleanly(order), ProgressLine() as progress:
+        result = backend_of(ctx).export(
+            crawl, order, lambda at: progress.show(f"{_share(at.captures, at.of)}, {many(at.exported, 'page')}")
+        )
+    if as_json:
+        print_json({"to": str(order.to), "format": order.form, **_document(result)})
+    else:
+        _print(result, order)
+    ctx.exit(0 if result.is_whole else 1)
+
+
+def _order(  # noqa: PLR0913 - the flags are named one by one
+    *,
+    crawl_path: Path | None,
+    target: Path,
+    form: str | None,
+    hosts: tuple[str, ...],
+    domains: tuple[str, ...],
+    statuses: tuple[int, ...],
+    types: tuple[str, ...],
+    since: int,
+    until: int,
+    all_captures: bool,
+    unique: bool,
+    view: str | None,
+    include: tuple[str, ...],
+    uses: tuple[str, ...],
+    limit: int | None,
+    replace: bool,
+) -> ExportOrder:
+    from nephila.export import Include, Selection, Use  # noqa: PLC0415 - start-up
+    from nephila.export.selection import HTML_TYPES, OK  # noqa: PLC0415 - start-up
+    from nephila.node.exporting import ExportOrder, Form, View  # noqa: PLC0415 - start-up
+
+    to = None if str(target) == STANDARD_OUTPUT else target
+    chosen = Form(_form(form, to))
+    whole_archive = chosen is Form.WACZ
+    if until and until <= since:
+        raise UsageError("--until must be later than --since.")
+    order = ExportOrder(
+        form=chosen,
+        to=to,
+        selection=Selection(
+            hosts=frozenset(host.lower().rstrip(".") for host in hosts),
+            domains=frozenset(domain.lower().rstrip(".") for domain in domains),
+            statuses=frozenset(statuses) if statuses or whole_archive else frozenset({OK}),
+            types=tuple(one.lower() for one in types) or (HTML_TYPES if chosen.is_folder else ()),
+            since=since,
+            until=until,
+            newest=not all_captures,
+            unique=unique,
+            include=frozenset(map(Include, include)),
+            use=frozenset(map(Use, uses)),
+            bodies=chosen not in {Form.LINKS, Form.WACZ},
+            everything=whole_archive,
+        ),
+        view=View(view or ("raw" if chosen is Form.HTML else "rendered")),
+        replace=replace,
+        limit=limit or 0,
+    )
+    _check_place(order, crawl_path)
+    return order
+
+
+def _form(form: str | None, to: Path | None) -> str:
+    """The format that was asked for, or that the name of the file tells."""
+    if to is None:
+        if form not in {None, "jsonl", "links"}:
+            raise UsageError(f"{form} cannot go to standard output.", "Name a file or a folder with --to.")
+        return form or "jsonl"
+    name = to.name.lower()
+    if form is None:
+        found = next((known for ending, known in _BY_NAME.items() if name.endswith(ending)), None)
+        if found is None:
+            raise UsageError(f"{to} does not tell which format is wanted.", f"Say --format {'|'.join(FORMS)}.")
+        return found
+    if form not in _FOLDERS and not name.endswith(_NAMES[form]):
+        raise UsageError(f"{form} is written to a file called {' or '.join('*' + one for one in _NAMES[form])}.")
+    return form
+
+
+def _check_place(order: ExportOrder, crawl: Path | None) -> None:
+    from nephila.export.target import check_target  # noqa: PLC0415 - start-up
+
+    if order.to is None:
+        return
+    check_target(order.to, folder=order.form.is_folder, replace=order.replace)
+    if crawl is not None and order.to.parent.resolve().is_relative_to(crawl.resolve()):
+        raise UsageError(f"{order.to} lies in the crawl itself.", "Name a place outside of it with --to.")
+
+
+@contextmanager
+def _ended_cleanly(order: ExportOrder) -> Iterator[None]:
+    """Whoever ends us, with Ctrl-C or otherwise: what was half written is removed, and that is said."""
+
+    def end(_number: int, _frame: object) -> None:
+        sys.exit(_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if order.to is not None:
+            click.echo("Interrupted: nothing was written.", err=True)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _share(captures: int, of: int) -> str:
+    return f"{min(1.0, captures / max(1, of)):.0%} looked at"
+
+
+def _document(result: Exported) -> dict[str, object]:
+    return {
+        "exported": result.pages,
+        "captures": result.captures,
+        "left_out": dict(result.left_out),
+        "damage": result.damage,
+    }
+
+
+def _print(result: Exported, order: ExportOrder) -> None:
+    """On standard error where the pages went to standard output."""
+    from nephila.export.selection import MEANINGS  # noqa: PLC0415 - start-up
+
+    to_errors = order.to is None
+    where = "" if order.to is None else f" in {order.to}"
+    known = many(result.captures, "capture")
+    lines = [*wrapped("", printable(f"{many(result.pages, 'page')}{where}, of {known} that were looked at."), 80)]
+    if result.left_out:
+        lines.append(f"Left out: {count(sum(result.left_out.values()))}")
+        lines += reasons(result.left_out, {str(key): meaning for key, meaning in MEANINGS.items()}, 80)
+    for line in lines:
+        click.echo(line, err=to_errors)
+    for sentence in result.damage:
+        click.echo(printable(f"nephila: {sentence}"), err=True)
