@@ -6,6 +6,8 @@ import gzip
 import hashlib
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 import time
@@ -310,3 +312,58 @@ def test_a_full_disk_is_told_and_left_as_it_was(twice: Twice, tmp_path: Path) ->
     assert full[2].out == ""
     assert full[3].code == 0
     assert (disk / "tree" / "index.jsonl").exists()
+
+
+def test_the_catalogue_is_asked_in_sql(twice: Twice, tmp_path: Path) -> None:
+    """W6, C4: as a table, as JSON lines, as CSV, from standard input; mistakes and writes are told, exit code 2."""
+    counted = json.loads(run("sql", twice.out, "SELECT count(*) AS n FROM pages WHERE status = 200", "--json").stdout)
+    assert counted == {"n": 13}
+    table = run("sql", twice.out, "SELECT status, count(*) AS n FROM pages GROUP BY status ORDER BY status").stdout
+    assert table.splitlines() == ["status  n", "------  --", "   200  13", "   301   1", "   404   5"]
+    csv = run("sql", twice.out, "--csv", input="SELECT title FROM pages WHERE url LIKE '%/article';").stdout
+    assert csv == "title\nSilk & stems\n"
+    assert "pages" in run("sql", twice.out, "--tables").stdout
+    before = state_of(twice.out)
+    for statement in ("DELETE FROM captures", "SELEC 1", "ATTACH 'x' AS y", ""):
+        told = run("sql", twice.out, statement, code=2, stdin=subprocess.DEVNULL)
+        assert told.stderr.startswith("nephila: ")
+        assert "Traceback" not in told.stderr
+    assert run("sql", tmp_path, "SELECT 1", code=1).stderr.startswith("nephila: ")
+    assert state_of(twice.out) == before
+
+
+def test_a_conversation_in_sql(twice: Twice) -> None:
+    """W6, C4: at a terminal, within its width; a mistake costs the statement, Ctrl-D leaves."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
+    process = subprocess.Popen(
+        nephila("sql", twice.out), stdin=slave, stdout=slave, stderr=slave, env=environment, close_fds=True
+    )
+    os.close(slave)
+    told = ""
+    for typed, expected in (
+        ("", "semicolon"),
+        ("SELECT url, title,\n", ""),
+        ("via FROM pages ORDER BY url;\n", "Silk & stems"),
+        ("DELETE FROM captures;\n", "only what reads"),
+        (".tables\n", "dead_letters"),
+        ("SELECT 6 * 7 AS answer;\n", "42"),
+    ):
+        os.write(master, typed.encode())
+        told += _read_until(master, expected)
+    os.write(master, b"\x04")
+    assert process.wait(60) == 0
+    os.close(master)
+    table = [line for line in told.replace("\r", "").split("\n") if line.startswith("http://")]
+    assert table
+    assert max(map(len, table)) <= 80
+
+
+def _read_until(master: int, expected: str) -> str:
+    """What is shown up to the next prompt, which comes after what is expected."""
+    told, deadline = "", time.monotonic() + 60
+    while expected not in told or not told.endswith(("sql> ", "...> ")):
+        assert time.monotonic() < deadline, told
+        if select.select([master], [], [], 1)[0]:
+            told += os.read(master, 65536).decode(errors="replace")
+    return told

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.interfaces.catalogue import PageRow
     from nephila.interfaces.events import EventSink
     from nephila.interfaces.frontier import Trap, UrlStory
+    from nephila.interfaces.queries import CatalogueQueries
     from nephila.model.alias import AliasRule
     from nephila.model.policy import Block, DomainPolicy
     from nephila.model.summary import CrawlSnapshot, CrawlSummary
@@ -299,6 +300,12 @@ def _export(crawl: Path | Configured, order: ExportOrder, tell: Callable[[Looked
         return export(source, order, tell)
 
 
+def _open_queries(crawl: Path | Configured) -> CatalogueQueries:
+    from nephila.node.querying import open_queries  # noqa: PLC0415 - start-up
+
+    return open_queries(crawl)
+
+
 def _run_demo(out: Path, *, pages: int, listeners: Sequence[EventSink] = (), view: View | None = None) -> DemoResult:
     from .demonstration import demonstrate  # noqa: PLC0415 - start-up
 
@@ -323,6 +330,7 @@ class Backend:
     open_fleet_operator: Callable[[Configured], Operator] = _open_fleet_operator
     open_fleet_purge: Callable[[Configured, Callable[[str], None]], Purger] = _open_fleet_purge
     export: Callable[[Path | Configured, ExportOrder, Callable[[Looked], None]], Exported] = _export
+    open_queries: Callable[[Path | Configured], CatalogueQueries] = _open_queries
 
 
 def backend_of(ctx: click.Context) -> Backend:

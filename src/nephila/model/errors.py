@@ -19,6 +19,10 @@ class UsageError(NephilaError):
     exit_code = 2
 
 
+class QueryError(UsageError):
+    """A statement in SQL that cannot be run: misspelled, of a table that is not there, or not one that only reads."""
+
+
 class CrawlDirectoryError(NephilaError):
     """The crawl directory cannot be used: in use, no crawl, another version, not writable, a network file system."""
 

@@ -62,7 +62,7 @@ class SqliteCatalogue:
         self._segments: dict[SegmentId, int] = {}
         with self._told():
             self._connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?{_mode(path) if read_only else 'mode=rwc'}",
+                f"{path.absolute().as_uri()}?{read_only_mode(path) if read_only else 'mode=rwc'}",
                 uri=True,
                 timeout=BUSY_S,
                 isolation_level=None,
@@ -345,7 +345,7 @@ class SqliteCatalogue:
             raise StorageError(f"The catalogue {self._path.name} refused: {error}.", hint) from error
 
 
-def _mode(path: Path) -> str:
+def read_only_mode(path: Path) -> str:
     """How to open a catalogue for reading: beside one on a read-only disk no log can be made, and none is needed."""
     frozen = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
     return "mode=ro&immutable=1" if frozen else "mode=ro"
