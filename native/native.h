@@ -26,6 +26,7 @@ extern PyMethodDef nephila_joining_methods[];
 extern PyMethodDef nephila_packed_methods[];
 extern PyMethodDef nephila_paths_methods[];
 extern PyMethodDef nephila_queueing_methods[];
+extern PyMethodDef nephila_ranking_methods[];
 extern PyMethodDef nephila_sieve_methods[];
 extern PyMethodDef nephila_scan_methods[];
 extern PyMethodDef nephila_signs_methods[];

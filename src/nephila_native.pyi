@@ -200,3 +200,21 @@ def read_page(
 # packed.c: sequences of links that make their nouns when they are asked for; twins are tuples
 
 def outlink_lines(outlinks: Sequence[str]) -> bytes | None: ...
+
+# ranking.c; twins in nephila/ranking/words.py, nephila/ranking/adjacency.py and nephila/ranking/power.py
+
+def sort_unique(words: Buffer) -> int: ...
+def find_words(names: Buffer, wanted: Buffer, places: Buffer) -> None: ...
+def join_links(
+    names: Buffer,
+    standing: Buffer,
+    links: Buffer,
+    counts: Buffer,
+    nodes: Buffer,
+    targets: Buffer,
+    degrees: Buffer,
+    sizes: Buffer,
+) -> int: ...
+def rank_step(
+    ranks: Buffer, degrees: Buffer, sizes: Buffer, targets: Buffer, jumps: Buffer, following: Buffer, damping: float
+) -> float: ...

@@ -1,0 +1,46 @@
+"""Importance from the link graph (R3): PageRank of pages and of registrable domains, made anew while a crawl runs.
+
+What captures say of links becomes rows (`row`), rows become runs on disk (`run`, `graph`); of these follow the pages
+and what stands for what (`members`), the links by number (`adjacency`, `domains`), the ranks (`power`) and the files
+that tell them (`results`). Names are numbers (`words`). Memory is what the iteration needs: docs/importance.md.
+
+Nothing here knows how a capture is stored: `node/link_reading.py` reads them.
+"""
+
+from .computing import compute
+from .graph import LinkGraph, held
+from .results import (
+    DOMAINS,
+    HIGHEST_GRADE,
+    PAGES,
+    Computation,
+    DomainRanks,
+    PageRanks,
+    RankedDomain,
+    RankedPage,
+)
+from .row import Kind, Row
+from .run import RunBuffer
+from .sections import DamagedFileError
+from .words import page_name, rest_of, text_name
+
+__all__ = [
+    "DOMAINS",
+    "HIGHEST_GRADE",
+    "PAGES",
+    "Computation",
+    "DamagedFileError",
+    "DomainRanks",
+    "Kind",
+    "LinkGraph",
+    "PageRanks",
+    "RankedDomain",
+    "RankedPage",
+    "Row",
+    "RunBuffer",
+    "compute",
+    "held",
+    "page_name",
+    "rest_of",
+    "text_name",
+]
