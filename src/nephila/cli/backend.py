@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.model.summary import CrawlSnapshot, CrawlSummary
     from nephila.node.audit import Audit
     from nephila.node.exporting import Exported, ExportOrder, Looked
+    from nephila.node.importance.standing import Importance
     from nephila.node.standing import CrawlStatus
     from nephila.node.takedown import Order, Takedown
     from nephila.node.takedown.ordering import Foreseen
@@ -162,6 +163,15 @@ class Purger(Protocol):
 
     def wait(self, number: str, carry_out: Callable[[], object]) -> Takedown:
         """Wait until it is carried out; `carry_out` does it in a directory where no crawl runs."""
+
+
+class RankCrawl(Protocol):
+    """Brings the ranks of a crawl up to date, and tells the highest."""
+
+    def __call__(
+        self, out: Path, *, pages: int = 0, domains: int = 0, anew: bool = False, waiting: Callable[[], None]
+    ) -> Importance | None:
+        """So many pages and domains; `waiting` is called before somebody else who does it is waited for."""
 
 
 class DemoResult(Protocol):
@@ -306,6 +316,14 @@ def _open_queries(crawl: Path | Configured) -> CatalogueQueries:
     return open_queries(crawl)
 
 
+def _rank_crawl(
+    out: Path, *, pages: int = 0, domains: int = 0, anew: bool = False, waiting: Callable[[], None]
+) -> Importance | None:
+    from nephila.node.importance.standing import importance_of  # noqa: PLC0415 - start-up
+
+    return importance_of(out, pages=pages, domains=domains, anew=anew, waiting=waiting)
+
+
 def _run_demo(out: Path, *, pages: int, listeners: Sequence[EventSink] = (), view: View | None = None) -> DemoResult:
     from .demonstration import demonstrate  # noqa: PLC0415 - start-up
 
@@ -324,6 +342,7 @@ class Backend:
     report_on: Callable[[Path | Configured], CrawlReport] = _report_on
     audit: Callable[[Path | Configured, str, Sequence[str]], Audit] = _audit
     run_simulation: RunSimulation = _run_simulation
+    rank_crawl: RankCrawl = _rank_crawl
     open_purge: Callable[[Path], Purger] = _open_purge
     run_flush: Callable[[Path, Configured, Sequence[EventSink]], CrawlSummary] = _run_flush
     open_fleet_view: Callable[[Configured], Insight] = _open_fleet_view

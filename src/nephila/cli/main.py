@@ -47,6 +47,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "pages": Entry("nephila.cli.pages", "pages", "List the pages that were stored."),
         "export": Entry("nephila.cli.export", "export", "Write what was stored as JSON lines or files."),
         "sql": Entry("nephila.cli.sql", "sql", "Ask the catalogue of a crawl in SQL."),
+        "rank": Entry("nephila.cli.rank", "rank", "Show the pages and domains that others link to most, by PageRank."),
         "why": Entry("nephila.cli.why", "why", "Tell what became of a URL, and which rule decided."),
         "audit": Entry("nephila.cli.audit", "audit", "Check what was sent and sealed against what was promised."),
         "dead": Entry("nephila.cli.dead", "dead", "List URLs that were given up, or put them back."),

@@ -11,6 +11,7 @@
     near/              what pages say, to know those that say nearly the same (LMDB and sorted tables)
     aliases/           what was learned of sites: aliases, pages that stand for missing ones (LMDB)
     rendering/         what pages in browsers need of other hosts, and pages that wait for it; a cache
+    rank/              the link graph, and the ranks of pages and domains; derived from the archive, may be deleted
     events/            JSON lines
     figures.json       figures over time, for charts
     changes.jsonl      what people changed while it ran or stood still: who, when, what
@@ -85,6 +86,7 @@ class CrawlDirectory:
         self.rendering = root / "rendering"
         self.visiting = self.rendering / "visiting"
         """There while a worker of a fleet may be visiting hosts with a browser (J3)."""
+        self.rank = root / "rank"
         self.events = root / "events"
         self.figures = root / "figures.json"
         self.changes = root / "changes.jsonl"
@@ -204,6 +206,7 @@ class CrawlDirectory:
             self.warc,
             self.spool,
             *learned,
+            self.rank,
             self.events,
             self.chain,
             self.plugins,

@@ -25,20 +25,20 @@ def compute(graph: LinkGraph, folder: Path, identity: str, damping: float, now_m
     everywhere = b"\1" * members.pages
     with page_links(graph.runs, members, folder) as links:
         ranked = pagerank(links, everywhere, damping)
-        said = _said(links, everywhere, ranked, damping, now_ms)
+        said = _said(links, everywhere, ranked, damping, graph.mark, now_ms)
     write_pages(folder, identity, graph.runs, members, ranked, said)
     domains = domain_graph(graph.runs, members)
     ranked = pagerank(domains.links, domains.jumps, damping)
-    said = _said(domains.links, domains.jumps, ranked, damping, now_ms)
+    said = _said(domains.links, domains.jumps, ranked, damping, graph.mark, now_ms)
     write_domains(folder, identity, domains, ranked, said)
     return True
 
 
-def _said(links: Adjacency, jumps: bytes, ranked: Ranked, damping: float, now_ms: int) -> Computation:
+def _said(links: Adjacency, jumps: bytes, ranked: Ranked, damping: float, mark: str, now_ms: int) -> Computation:
     handed_on = sum(
         damping * rank * size / degree
         for rank, size, degree in zip(ranked.ranks, links.sizes, links.degrees, strict=True)
         if degree
     )
     floor = (1.0 - handed_on) / jumps.count(1)
-    return Computation(now_ms, len(ranked.ranks), len(links.targets), damping, ranked.steps, ranked.change, floor)
+    return Computation(now_ms, mark, len(ranked.ranks), len(links.targets), damping, ranked.steps, ranked.change, floor)

@@ -27,7 +27,7 @@ MOST_RUN_BYTES = 256 << 20
 """A run is joined with its neighbour up to this size: in memory, so that it bounds what that takes."""
 
 _NAME = re.compile(r"([0-9]{8})\.links")
-_LOCK = "lock"
+LOCK = "lock"
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def held(folder: Path, waiting: Callable[[], None] | None = None) -> Iterator[bo
     """
     try:
         folder.mkdir(exist_ok=True)
-        descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise refused(folder, error) from error
     try:
@@ -99,6 +99,11 @@ class LinkGraph:
     def segments(self) -> frozenset[str]:
         """Files of the archive of which something was read."""
         return frozenset(self._spans)
+
+    @property
+    def mark(self) -> str:
+        """What it consists of, in a few letters: another one after every change."""
+        return f"{text_name(' '.join(run.path.name for run in self.runs)):016x}"
 
     @property
     def rows(self) -> int:

@@ -39,6 +39,8 @@ class Computation:
 
     made_at: int
     """UTC milliseconds."""
+    graph: str
+    """The mark of the graph that it was computed on."""
     count: int
     """Pages, or domains."""
     links: int

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from link_graphs import adjacency_of, exact_ranks, graph_of, row_of, web_of
 
@@ -56,6 +56,7 @@ def webs(draw: st.DrawFn) -> dict[str, list[str]]:
     return {url: draw(st.lists(st.sampled_from(URLS), max_size=6)) for url in stored}
 
 
+@settings(max_examples=50)
 @given(webs())
 def test_ranks_of_stored_pages_are_exact(pages: dict[str, list[str]]) -> None:
     """R3: repeated links count once, links to itself not at all, links to what is not stored take their share."""
@@ -63,6 +64,7 @@ def test_ranks_of_stored_pages_are_exact(pages: dict[str, list[str]]) -> None:
         assert ranks_in(Path(folder), web_of(pages)) == pytest.approx(exact(pages), abs=1e-7)
 
 
+@settings(max_examples=50)
 @given(webs(), webs(), st.data())
 def test_reading_in_pieces_and_in_any_order_changes_nothing(
     first: dict[str, list[str]], second: dict[str, list[str]], data: st.DataObject

@@ -10,7 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .asking import DnsSettings, FetchSettings, PolitenessSettings, RobotsSettings
-from .choosing import BudgetSettings, FrontierSettings, PrioritySettings, RecrawlSettings, SitemapSettings, TrapSettings
+from .choosing import (
+    BudgetSettings,
+    FrontierSettings,
+    PrioritySettings,
+    RankSettings,
+    RecrawlSettings,
+    SitemapSettings,
+    TrapSettings,
+)
 from .declaration import setting
 from .keeping import ArchiveSettings, CatalogueSettings, S3Settings, SpoolSettings, StreamSettings
 from .operating import AlertSettings, FleetSettings, ObserveSettings
@@ -36,6 +44,7 @@ __all__ = [
     "PluginSettings",
     "PolitenessSettings",
     "PrioritySettings",
+    "RankSettings",
     "RecrawlSettings",
     "RenderSettings",
     "RobotsSettings",
@@ -63,6 +72,7 @@ class Settings:
     dns: DnsSettings = DnsSettings()
     frontier: FrontierSettings = FrontierSettings()
     priority: PrioritySettings = PrioritySettings()
+    rank: RankSettings = RankSettings()
     budget: BudgetSettings = BudgetSettings()
     traps: TrapSettings = TrapSettings()
     dedup: DedupSettings = DedupSettings()

@@ -1,4 +1,4 @@
-"""What is fetched next, and when again: the frontier, its priorities and budgets, traps, visits, lists of URLs."""
+"""What is fetched next, and when again: the frontier, priorities, ranks and budgets, traps, visits, lists of URLs."""
 
 from __future__ import annotations
 
@@ -67,6 +67,19 @@ class PrioritySettings:
     ageing_s: float = setting(30 * 86_400.0, "seconds of waiting after which any URL has the highest priority", low=60)
     starving_s: float = setting(86_400.0, "a host with work that waits so many seconds is starving", low=1)
     reserve: float = setting(0.2, "share of the fetches that is kept for starving hosts", low=0, high=1)
+
+
+@dataclass(frozen=True, slots=True)
+class RankSettings:
+    """PageRank over the links of stored pages, and how often it is computed anew while a crawl runs (R3)."""
+
+    every_s: float = setting(
+        3600.0, "seconds between two computations, in a process of its own; 0: none beside the crawl", low=0
+    )
+    least_pages: int = setting(
+        1_000, "pages that must have been stored since the last one, and before the first", low=1
+    )
+    damping: float = setting(0.85, "probability that a link is followed, rather than a jump made", low=0, high=0.99)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,102 @@
+"""`nephila rank`: the pages and domains that others link to most, by PageRank over what was stored (R3)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nephila.model.plain import plain
+
+from .backend import backend_of
+from .figures import count, moment
+from .looking import directory_argument, json_option
+from .output import print_json, printable
+from .rows import many
+
+if TYPE_CHECKING:
+    from nephila.node.importance.standing import Importance
+    from nephila.ranking import Computation
+
+_SHOWN = 3
+"""Files that could not be read, of which so many are named."""
+
+
+@click.command("rank", short_help="Show the pages and domains that others link to most, by PageRank.")
+@directory_argument
+@click.option("--domains", is_flag=True, help="Registrable domains instead of pages.")
+@click.option("--top", default=20, show_default=True, type=click.IntRange(min=1), help="So many of the highest.")
+@click.option("--anew", is_flag=True, help="Read all of the archive once more, not only what is new.")
+@json_option
+@click.pass_context
+def rank(ctx: click.Context, directory: Path, *, domains: bool, top: int, anew: bool, as_json: bool) -> None:
+    """Show the pages of the crawl in DIR with the highest PageRank, also while it runs.
+
+    The links of what was stored since the last time are read from the archive, and all ranks are computed anew. A rank
+    is shown in mean ranks: 2.00 is twice that of an ordinary page. Pages that redirect, or name another page as their
+    canonical form, count for that one; links that are marked nofollow, ugc or sponsored do not count.
+
+    Everything is kept in the folder `rank` of the crawl, which may be deleted. For crawl directories, not for fleets.
+    """
+
+    def waiting() -> None:
+        click.echo("Somebody is computing these ranks already; waiting for that.", err=True)
+
+    chosen = {"domains" if domains else "pages": top}
+    found = backend_of(ctx).rank_crawl(directory, **chosen, anew=anew, waiting=waiting)
+    if found is None:
+        raise TypeError("whoever waits gets an answer")
+    for sentence in _troubles(found):
+        click.echo(printable(sentence), err=True)
+    if as_json:
+        print_json(_document(found, domains=domains, top=top))
+        return
+    for line in rank_lines(found):
+        click.echo(line)
+    click.echo(_summary(found, domains=domains), err=True)
+    sys.stdout.flush()
+
+
+def rank_lines(found: Importance) -> Iterator[str]:
+    """One line each, the highest first; of domains with pages stored and other domains that link there."""
+    for page in found.top_pages:
+        yield printable(f"{page.times_mean:>10,.2f}  {page.url}")
+    if found.top_domains:
+        yield f"{'rank':>10}  {'pages':>9}  {'referring':>9}  domain"
+    for one in found.top_domains:
+        yield printable(f"{one.times_mean:>10,.2f}  {count(one.pages):>9}  {count(one.referring):>9}  {one.domain}")
+
+
+def _summary(found: Importance, *, domains: bool) -> str:
+    said = found.domains if domains else found.pages
+    if said is None:
+        return "No page is stored yet: there is nothing to rank."
+    what = many(said.count, "domain") if domains else many(said.count, "page")
+    links = "link" if said.links == 1 else "links"
+    return f"{what}, {count(said.links)} {links} between them, {moment(said.made_at)} (UTC); 1.00 is the mean."
+
+
+def _troubles(found: Importance) -> Iterator[str]:
+    if found.read.missing:
+        named = ", ".join(found.read.missing[:_SHOWN])
+        more = ", ..." if len(found.read.missing) > _SHOWN else ""
+        yield f"Without {many(len(found.read.missing), 'file')} that the archive does not have: {named}{more}"
+    for sentence in found.read.damaged[:_SHOWN]:
+        yield f"{sentence} What comes after that in the file is left out."
+
+
+def _document(found: Importance, *, domains: bool, top: int) -> dict[str, object]:
+    said: Computation | None = found.domains if domains else found.pages
+    rows = found.top_domains if domains else found.top_pages
+    return {
+        "domains" if domains else "pages": plain(rows),
+        "count": len(rows),
+        "top": top,
+        "computed": None if said is None else plain(said),
+        "read": {"captures": found.read.captures, "links": found.read.links},
+        "missing": list(found.read.missing),
+        "damaged": list(found.read.damaged),
+    }

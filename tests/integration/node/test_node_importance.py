@@ -1,0 +1,220 @@
+"""`nephila rank` on real crawl directories: what is read of the archive, and that nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from crashes import World
+from second_ranks import reread
+from simulation import PATIENT, simulate
+
+from nephila.cli.main import cli, run
+from nephila.config import write_stored
+from nephila.node.directory import CrawlDirectory
+from nephila.node.importance.standing import Importance, importance_of
+from nephila.ranking import DOMAINS, PAGES
+from nephila.testing.clock import VirtualClock
+from nephila.testing.objects import SimulatedObjectStore, Weather
+from nephila.testing.web import SimulatedWeb, WebSpec
+
+SETTINGS = replace(
+    PATIENT,
+    archive=replace(PATIENT.archive, max_bytes=60_000),
+    limits=replace(PATIENT.limits, max_wait_s=250.0),
+    aliases=replace(PATIENT.aliases, learn=False),
+)
+WEB = replace(WebSpec.standard(11), hosts=12, pages=150, page_bytes=600)
+ALL = 100_000
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("ranked") / "crawl"
+    simulate(SimulatedWeb(WEB), out, SETTINGS)
+    write_stored(out, SETTINGS)
+    return out
+
+
+@pytest.fixture
+def out(template: Path, tmp_path: Path) -> Path:
+    shutil.copytree(template, tmp_path / "crawl", ignore=shutil.ignore_patterns("lock.mdb"))
+    return tmp_path / "crawl"
+
+
+def ranks(out: Path, **asked: bool) -> Importance:
+    found = importance_of(out, pages=ALL, domains=ALL, **asked)
+    assert found is not None
+    return found
+
+
+def by_url(found: Importance) -> dict[str, float]:
+    return {page.url: page.rank for page in found.top_pages}
+
+
+def by_domain(found: Importance) -> dict[str, float]:
+    return {one.domain: one.rank for one in found.top_domains}
+
+
+def invoke(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, [str(one) for one in arguments])
+
+
+def test_ranks_are_those_that_another_reader_of_the_archive_finds(out: Path) -> None:
+    """R3: pages and domains of a web with redirects, duplicates, canonical links, nofollow, lists and missing pages."""
+    pages, domains = reread(out, SETTINGS)
+    found = ranks(out)
+    assert found.pages is not None
+    assert found.pages.count == len(pages) > 60
+    assert sorted(by_url(found).values()) == pytest.approx(sorted(pages.values()), abs=1e-7)
+    assert by_domain(found) == pytest.approx(domains, abs=1e-7)
+
+
+def test_what_was_read_is_not_read_again(out: Path) -> None:
+    """R3: the second time nothing is, and nothing is computed."""
+    first = ranks(out)
+    assert first.read.captures > 60
+    written = {path: path.stat().st_mtime_ns for path in (out / "rank").iterdir()}
+    again = ranks(out)
+    assert (again.read.captures, again.pages, again.top_domains) == (0, first.pages, first.top_domains)
+    assert {path: path.stat().st_mtime_ns for path in (out / "rank").iterdir()} == written
+
+
+def test_a_crawl_that_goes_on_is_read_on(tmp_path: Path) -> None:
+    """R3: what was added, and what has changed, as if all were read at once."""
+    web, out, clock = SimulatedWeb(WEB), tmp_path / "crawl", VirtualClock()
+    limited = replace(SETTINGS, limits=replace(SETTINGS.limits, max_pages=40))
+    simulate(web, out, limited, clock=clock)
+    write_stored(out, SETTINGS)
+    before = ranks(out)
+    simulate(web, out, SETTINGS, clock=clock)
+    grown = ranks(out)
+    assert before.pages is not None
+    assert grown.pages is not None
+    assert grown.pages.count > before.pages.count
+    simulate(web, out, SETTINGS, clock=clock, new_cycle=True)
+    again = ranks(out)
+    assert again.read.captures > 0
+    anew = ranks(out, anew=True)
+    assert anew.read.captures == before.read.captures + grown.read.captures + again.read.captures
+    assert by_url(anew) == pytest.approx(by_url(again), abs=1e-12)
+    assert by_domain(anew) == pytest.approx(by_domain(again), abs=1e-12)
+
+
+def test_nothing_but_its_own_folder_is_written_beside_a_running_crawl(out: Path) -> None:
+    """R3: whoever holds the directory is not asked."""
+
+    def others() -> dict[Path, bytes]:
+        own = {"lock.mdb", "catalogue.sqlite-shm", "catalogue.sqlite-wal"}
+        files = (path for path in out.rglob("*") if path.is_file() and path.name not in own)
+        return {path: path.read_bytes() for path in files if path.parent != out / "rank"}
+
+    before = others()
+    with CrawlDirectory(out).held():
+        assert ranks(out).top_pages
+    assert others() == before
+
+
+def test_what_is_purged_is_left_out(out: Path) -> None:
+    """R3, K2: as soon as the archive does not have it."""
+    url = ranks(out).top_pages[0].url
+    assert invoke("purge", out, url, "--reason", "they asked us").exit_code == 0
+    found = ranks(out)
+    assert url not in by_url(found)
+    assert by_url(ranks(out, anew=True)) == pytest.approx(by_url(found), abs=1e-12)
+
+
+def test_a_lost_file_of_the_archive_is_told_and_left_out(out: Path) -> None:
+    """R3, C4: and so is a damaged one, from the damage on."""
+    first, second, *_ = sorted((out / "warc").glob("*.warc.gz"))
+    first.unlink()
+    data = bytearray(second.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    second.write_bytes(data)
+    result = invoke("rank", out, "--top", "1")
+    assert result.exit_code == 0
+    assert f"Without 1 file that the archive does not have: {first.name}" in result.stderr
+    assert f"{second.name} is damaged at byte" in result.stderr
+    told = json.loads(invoke("rank", out, "--json").stdout)
+    assert told["missing"] == [first.name]
+
+
+def test_an_archive_in_a_store_is_read_from_there(tmp_path: Path) -> None:
+    """R3, W2: what was uploaded, and what waits in the spool."""
+    elsewhere = replace(
+        SETTINGS,
+        archive=replace(SETTINGS.archive, url="s3://crawls/spiders"),
+        spool=replace(SETTINGS.spool, segment_bytes=30_000, segment_age_s=20.0),
+    )
+    objects = SimulatedObjectStore()
+    world = World(SimulatedWeb(WEB), tmp_path, elsewhere, objects=objects)
+    world.crawl()
+    write_stored(world.out, elsewhere)
+    calm = SimulatedObjectStore(weather=Weather(latency_s=0.0), objects=objects.objects)
+    found = importance_of(world.out, pages=ALL, objects=calm)
+    assert found is not None
+    assert not found.read.missing
+    assert len(found.top_pages) > 60
+
+
+def test_the_files_of_ranks_can_be_deleted_and_damaged(out: Path) -> None:
+    """R3: they are made anew from what was read."""
+    found = ranks(out)
+    (out / "rank" / PAGES).unlink()
+    (out / "rank" / DOMAINS).write_bytes(b"nothing")
+    again = ranks(out)
+    assert again.read.captures == 0
+    assert by_url(again) == by_url(found)
+    shutil.rmtree(out / "rank")
+    assert by_url(ranks(out)) == pytest.approx(by_url(found))
+
+
+def test_another_damping_is_another_computation(out: Path) -> None:
+    before = by_url(ranks(out))
+    write_stored(out, replace(SETTINGS, rank=replace(SETTINGS.rank, damping=0.5)))
+    after = by_url(ranks(out))
+    assert max(after.values()) < max(before.values())
+
+
+def test_the_command_lists_pages_and_domains(out: Path) -> None:
+    """R3, C4: the highest first, for people and for scripts."""
+    found = ranks(out)
+    result = invoke("rank", out, "--top", "3")
+    assert result.exit_code == 0
+    assert [line.split()[1] for line in result.stdout.splitlines()] == [page.url for page in found.top_pages[:3]]
+    assert "1.00 is the mean" in result.stderr
+    shown = invoke("rank", out, "--top", "2", "--domains").stdout.splitlines()
+    assert shown[0].split() == ["rank", "pages", "referring", "domain"]
+    assert [line.split()[-1] for line in shown[1:]] == [one.domain for one in found.top_domains[:2]]
+    told = json.loads(invoke("rank", out, "--top", "2", "--domains", "--json").stdout)
+    assert [one["domain"] for one in told["domains"]] == [one.domain for one in found.top_domains[:2]]
+    assert told["computed"]["damping"] == 0.85
+
+
+def test_a_crawl_without_a_page_has_no_ranks(tmp_path: Path) -> None:
+    """R3, C4: one sentence."""
+    out = tmp_path / "crawl"
+    simulate(SimulatedWeb(WEB), out, SETTINGS, seeds=["http://nobody.invalid/"])
+    write_stored(out, SETTINGS)
+    result = invoke("rank", out)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "No page is stored yet" in result.stderr
+    told = json.loads(invoke("rank", out, "--json").stdout)
+    assert (told["pages"], told["computed"]) == ([], None)
+
+
+def test_a_place_that_cannot_be_written_is_told(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """C4: one sentence, and what to do."""
+    (out / "rank").write_text("a file")
+    assert run(["rank", str(out)]) == 1
+    assert "rank cannot be written: file exists" in capsys.readouterr().err
+
+
+def test_what_is_no_crawl_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """C4: one sentence."""
+    assert run(["rank", str(tmp_path / "nothing")]) == 1
+    assert "there is no crawl at" in capsys.readouterr().err
