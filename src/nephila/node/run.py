@@ -22,6 +22,7 @@ from .clock import SystemClock
 from .collector import calm_collector
 from .directory import CrawlDirectory
 from .ground import Ground
+from .importance.beside import Recomputing
 from .machinery import Machinery
 from .memory import check_memory_limits, threads
 from .opening import opened
@@ -128,6 +129,9 @@ async def _crawl(
         workers = process_count(configured.settings)
         watch = Watch(crawl.machinery, crawl.snapshot, crawl.warn, overhearing, workers)
         viewing = asyncio.create_task(view(crawl), name="view") if view is not None else None
+        ranking = Recomputing(out, configured.settings.rank, lambda: crawl.snapshot().pages, crawl.warn)
+        ranked = asyncio.create_task(ranking.run(), name="rank")
+        ranked.add_done_callback(partial(_did_without, crawl))
         beside = [asyncio.create_task(watch.run(), name="watch")]
         if serve is not None:
             beside.append(asyncio.create_task(serve(crawl, watch), name="serve"))
@@ -136,9 +140,9 @@ async def _crawl(
         try:
             summary = await crawl.run(seeds, new_cycle=new_cycle)
         finally:
-            for task in beside:
+            for task in (ranked, *beside):
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)  # what broke was told
+            await asyncio.gather(ranked, *beside, return_exceptions=True)  # what broke was told
             if viewing is not None:
                 viewing.cancel()
                 with suppress(asyncio.CancelledError):
@@ -161,3 +165,9 @@ def _broke(crawl: Running, task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         name = task.get_name()
         crawl.fail(error if isinstance(error, NephilaError) else NephilaError(f"the task {name} broke: {error!r}"))
+
+
+def _did_without(crawl: Running, task: asyncio.Task[None]) -> None:
+    """A crawl goes on without new ranks."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        crawl.warn("rank", f"ranks are not computed any more in this run: {error!r}")

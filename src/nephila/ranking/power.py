@@ -80,7 +80,7 @@ def pagerank(graph: Adjacency, jumps: bytes, damping: float, tolerance: float = 
     goals = jumps.count(1)
     if not goals:
         raise ValueError("there is no node to begin at")
-    ranks = array("d", [1.0 / goals if one else 0.0 for one in jumps])
+    ranks = array("d", (one / goals for one in jumps))
     following = array("d", bytes(8 * len(jumps)))
     steps, change = 0, 1.0
     while steps < MOST_STEPS and change > tolerance:

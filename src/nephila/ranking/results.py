@@ -16,6 +16,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import compress
 from math import log2
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -79,18 +80,18 @@ def grade_of(rank: float, floor: float) -> int:
 def write_pages(
     folder: Path, identity: str, runs: Sequence[Run], members: Members, ranked: Ranked, said: Computation
 ) -> None:
-    """Write the ranks of pages. Takes 16 bytes a URL that was captured."""
+    """Write the ranks of pages. Takes 41 bytes a URL that was captured."""
     rests, ranks = array("Q", bytes(8 * len(members.names))), array("d", [-1.0]) * len(members.names)
     for run, nodes in zip(runs, members.nodes, strict=True):
         own_rests = run.column("rests")
         for row, place in enumerate(places_of(members.names, run.column("names"))):
             if nodes[row] < members.pages:
                 rests[place], ranks[place] = own_rests[row], ranked.ranks[nodes[row]]
-    kept = [place for place, rank in enumerate(ranks) if rank >= 0.0]
+    are_pages = bytes(rank >= 0.0 for rank in ranks)
     sections = {
-        "names": array("Q", (members.names[place] for place in kept)),
-        "rests": array("Q", (rests[place] for place in kept)),
-        "ranks": array("d", (ranks[place] for place in kept)),
+        "names": array("Q", compress(members.names, are_pages)),
+        "rests": array("Q", compress(rests, are_pages)),
+        "ranks": array("d", compress(ranks, are_pages)),
     }
     write_sections(folder / PAGES, f"{_KIND} {identity}", asdict(said), sections)
 
