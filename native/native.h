@@ -32,6 +32,18 @@ extern PyMethodDef nephila_scan_methods[];
 extern PyMethodDef nephila_signs_methods[];
 extern PyMethodDef nephila_sockets_methods[];
 extern PyMethodDef nephila_store_methods[];
+
+/* A tuple of a type whose fields are still to be filled in, or what else that type makes room for. Since 3.14 a tuple
+ * keeps its hash, and only -1 means that it has none yet. */
+static inline PyObject *unfilled(PyTypeObject *type, Py_ssize_t fields) {
+    PyObject *made = type->tp_alloc(type, fields);
+#if PY_VERSION_HEX >= 0x030E0000
+    if (made != NULL && PyType_HasFeature(type, Py_TPFLAGS_TUPLE_SUBCLASS))
+        ((PyTupleObject *)made)->ob_hash = -1;
+#endif
+    return made;
+}
+
 void nephila_joining_prepare(void);
 int nephila_packed_prepare(void);
 void nephila_scan_prepare(void);

@@ -114,7 +114,7 @@ static PyObject *make(PyObject *callable, PyObject *const *arguments, size_t fla
     if (place == PLANS || plans[place].type != type)
         return construct(callable, arguments, count, names);
     const Plan *plan = plans[place].plan;
-    PyObject *made = type->tp_alloc(type, plan->items);
+    PyObject *made = unfilled(type, plan->items);
     if (made == NULL || fill(plan, made, arguments, count, names) == 0)
         return made;
     Py_DECREF(made);

@@ -25,7 +25,7 @@ static inline const char *ascii_text(PyObject *text, Py_ssize_t *length) {
 
 /* A tuple of a named type, whose fields are to be set. */
 static inline PyObject *noun(PyObject *type, Py_ssize_t fields) {
-    return ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, fields);
+    return unfilled((PyTypeObject *)type, fields);
 }
 
 static inline int is_noun_type(PyObject *object) {

@@ -14,6 +14,8 @@ import pytest
 
 from nephila.model.exchange import Fetched
 from nephila.model.noun import noun, quick
+from nephila.model.page import Link
+from nephila.parse import parse_html
 
 
 def _failing() -> str:
@@ -152,6 +154,16 @@ def test_nouns_are_copied_and_sent() -> None:
         assert other == answer
     assert replace(answer, status=404).status == 404
     assert Pair(1)._replace(left=3) == Pair._make((3, 2)) == (3, 2)
+
+
+def test_equal_nouns_have_equal_hashes_whoever_made_them() -> None:
+    """Q1: tuples keep their hash since Python 3.14; one that is filled in C must not keep that of an empty place."""
+    made = [Pair(1, 5), Pair._make((1, 5)), Pair(left=1, right=5), PlainPair(1, 5)]
+    assert {hash(one) for one in made} == {hash((1, 5))}
+    page = parse_html(b"<a href=/a>a</a><a href=/b>b</a>", "http://a.test/", "text/html", agent="x")
+    assert len(page.links) == 2
+    for link in page.links:
+        assert (type(link), hash(link)) == (Link, hash(tuple(link)))
 
 
 def test_nothing_is_left_behind() -> None:
