@@ -64,6 +64,8 @@ def serve(
     """
     if directory is None and file is None:
         raise UsageError("Name the crawl to serve: --out DIR, or --config FILE of a fleet.")
+    if file is None and group is not None:
+        raise UsageError("--group means a region of a fleet, and a directory has none.", "Leave it out.")
     environ = backend_of(ctx).environ
     flags = [] if group is None else [Given("fleet.group", group, "--group")]
     configured = load(file=file, environ=environ, flags=flags) if file is not None else None

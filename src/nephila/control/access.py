@@ -112,8 +112,8 @@ def check_binding(host: str, tokens: tuple[Token, ...]) -> None:
     """UsageError where an address would be bound that others can reach, and anybody could ask."""
     if not tokens and not is_loopback(host):
         raise UsageError(
-            f"without a token only this machine may ask: {host} is reachable from others",
-            f"give --token-file FILE or set {WRITE_TOKEN}",
+            f"without a token only this machine may ask, and {host!r} is not its loopback address",
+            f"give --token-file FILE or set {WRITE_TOKEN}, or serve on 127.0.0.1",
         )
 
 

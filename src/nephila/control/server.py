@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
@@ -23,6 +24,8 @@ from .bounds import Bounds
 from .connections import connections_within
 
 DEFAULT_PORT = 8470
+_NOT_OURS = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EINVAL})
+"""What binding an address of somebody else says; EINVAL is for one that needs an interface beside it."""
 END_S = 2
 """How long answers may still take when the server is to end."""
 
@@ -54,26 +57,42 @@ def listening(binding: Binding) -> socket.socket:
     check_binding(binding.host, binding.tokens)
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
-            binding.host, binding.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            binding.host.removeprefix("[").removesuffix("]"),
+            binding.port,
+            type=socket.SOCK_STREAM,
+            flags=socket.AI_PASSIVE,
         )[0]
-        listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise UsageError(f"{binding.host} is no address of this machine: {error.strerror}") from error
+    except (OSError, UnicodeError) as error:  # UnicodeError: what can be no name at all
+        raise _no_address(binding.host) from error
+    listener = None
     try:
+        listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(128)
     except OSError as error:
-        listener.close()
+        if listener is not None:
+            listener.close()
+        if error.errno in _NOT_OURS:
+            raise _no_address(binding.host) from error
+        if error.errno in {errno.EMFILE, errno.ENFILE}:
+            raise
         raise UsageError(
             f"port {binding.port} of {binding.host} cannot be used: {error.strerror}", "choose another port"
         ) from error
     return listener
 
 
+def _no_address(host: str) -> UsageError:
+    return UsageError(
+        f"{host!r} is no address of this machine",
+        "serve on 127.0.0.1, on 0.0.0.0 (all addresses), or on one that it has, without a port or a scheme",
+    )
+
+
 def url_of(listener: socket.socket, host: str) -> str:
     """Where it answers."""
-    name = f"[{host}]" if ":" in host else host
+    name = f"[{host}]" if ":" in host and not host.startswith("[") else host
     return f"http://{name}:{listener.getsockname()[1]}"
 
 

@@ -189,6 +189,8 @@ def test_a_directory_has_no_regions(
     ):
         assert run(["frontier", *order, "--group", "eu"]) == 2
         assert "--group means a region of a fleet" in capsys.readouterr().err
+    assert run(["serve", "--out", str(crawled), "--group", "eu"]) == 2
+    assert "--group means a region of a fleet" in capsys.readouterr().err
     assert not (tmp_path / "target").exists()
 
 
