@@ -212,7 +212,7 @@ def crawl(
     sources: list[SeedSource] = [_source(seed) for seed in seeds if not isinstance(seed, str)]
     if texts:
         sources.insert(0, ArgumentSeeds(texts))
-    directory = Path(tempfile.mkdtemp(prefix="nephila-")) / "crawl" if out is None else Path(out)
+    directory = Path(tempfile.mkdtemp(prefix="nephila-")) / "crawl" if out is None else _directory(out)
     stored = read_stored(directory)
     flags = [_given(*item) for item in options.items()]
     configured = load(stored=stored, file=Path(config) if config is not None else None, flags=flags)
@@ -224,6 +224,20 @@ def crawl(
     if not (sources or supplies or configured.settings.plugins.enabled) and stored is None:
         raise UsageError("there are no seeds", hint="give a URL")
     return PageStream(sources, directory, configured, listeners, grounded, new_cycle=new_cycle)
+
+
+def _directory(given: object) -> Path:
+    """Where the crawl goes: archives, catalogue and messages name it, so it must be text."""
+    path = os.fspath(given) if isinstance(given, str | os.PathLike) else given
+    if not isinstance(path, str):
+        raise UsageError(f"out is a path as text, and not {type(path).__name__}", hint="as in out='site'")
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{path!a} is no text, so it cannot be where a crawl goes", hint="rename it") from error
+    if "\0" in path:
+        raise UsageError(f"{path!r} can be no path", hint="as in out='site'")
+    return Path(path)
 
 
 class _Source:

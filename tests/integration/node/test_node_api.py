@@ -338,6 +338,29 @@ def test_an_error_of_the_crawl_reaches_its_reader(library: Library) -> None:
     library.run(main)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("site\udcff", "is no text"),
+        (Path("site\udcff"), "is no text"),
+        ("a\0b", "can be no path"),
+        (b"site", "a path as text, and not bytes"),
+        (5, "a path as text, and not int"),
+    ],
+    ids=ascii,
+)
+def test_a_directory_that_is_no_text_is_refused_before_it_is_made(
+    name: object, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E2, C4: as the command refuses it."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=told) as raised:
+        nephila.crawl("http://site0.test/", out=name)  # type: ignore[arg-type]  # on purpose
+    assert raised.value.hint
+    assert str(raised.value).isprintable()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_two_crawls_on_one_directory_are_refused(library: Library) -> None:
     """E2, F10: the first goes on."""
 
