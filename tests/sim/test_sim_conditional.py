@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from simulation import PATIENT, Simulated, simulate
 
 from nephila.model.events import EventKind
 from nephila.model.settings import Settings
+from nephila.pipeline.judgement import Judge
 from nephila.testing.clock import VirtualClock
 from nephila.testing.web import Auditor, SimulatedWeb, WebSpec
 
@@ -110,6 +113,34 @@ def test_nothing_is_asked_for_conditionally_when_its_body_is_not_known_to_be_sto
     second = crawled.cycle().summary
     assert (second.pages, second.statuses.get(304, 0)) == (40, 0)
     assert crawled.cycle().summary.statuses[304] > 30
+
+
+def test_a_304_without_an_original_is_listed_again_as_what_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H3, W3: it is stored as a response where the index was lost on the way, and has changed nothing all the same."""
+    out = tmp_path / "crawl"
+    crawled = Recrawled(web_of(4, hosts=2, pages=20, page_bytes=2000, lying=0, changing=0), out)
+    crawled.cycle()
+    unchanged = Judge._unchanged
+    monkeypatch.setattr(Judge, "_unchanged", lambda *given: replace(unchanged(*given), original=None))
+    crawled.cycle()
+    monkeypatch.undo()
+    listed = told_of_304(out)
+    assert len(listed) > 10
+    assert {(kind, changed) for _, kind, changed, _ in listed} == {("response", 0)}
+    (out / "catalogue.sqlite").unlink()
+    simulate(crawled.web, out, crawled.settings, clock=crawled._clock)
+    assert told_of_304(out) == listed
+
+
+def told_of_304(out: Path) -> list[tuple[str, str, int, bytes]]:
+    """What the catalogue says of answers that a page has not changed."""
+    with closing(sqlite3.connect(out / "catalogue.sqlite")) as books:
+        asked = (
+            "SELECT url, kind, changed, content_hash FROM captures WHERE status = 304 AND NOT robots ORDER BY url, at"
+        )
+        return books.execute(asked).fetchall()
 
 
 # Servers that lie

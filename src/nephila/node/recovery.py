@@ -325,7 +325,8 @@ class Recovery:
         judged = self._judge.judge_again(task, capture.fetched, near, extracts_in(capture))
         own = judged.original is not None and judged.original.record_id == stored.record_id
         original = None if own else judged.original
-        return replace(judged, original=original, not_modified=capture.not_modified)
+        # A 304 whose original was not known is stored as a response, and has changed nothing all the same.
+        return replace(judged, original=original, not_modified=judged.not_modified or capture.not_modified)
 
     def _rules(self, task: PageTask) -> OriginRules | None:
         return self._frontier.view.rules(origin_of(task.url))
