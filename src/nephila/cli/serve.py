@@ -99,7 +99,7 @@ async def _until_signal(directory: Path, configured: Configured | None, where: B
         return
     from nephila.node.fleet.desk import desk_of_fleet  # noqa: PLC0415 - start-up
 
-    await serve_until(desk_of_fleet(configured, directory), where, ended)
+    await serve_until(desk_of_fleet(configured, directory, where.complain), where, ended)
 
 
 def _end(ended: asyncio.Future[None]) -> None:

@@ -11,6 +11,8 @@ Functions that a server does not know (a new primary, one that was emptied) are 
 from __future__ import annotations
 
 import asyncio
+import errno
+import math
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -18,6 +20,8 @@ from .valkey_servers import ServerAddress, ValkeyServers
 from .valkey_slots import PASSING, read_slots, redirected, slot_of
 from .valkey_wire import REACH, Connection, ConnectionLostError, EngineError, RefusedError, Reply, Word, advice_on
 
+PROMPT_S = 1.0
+"""How long a command waits where nobody listens: a moment, since the server may just be started again."""
 FIRST_WAIT_S = 0.05
 LONGEST_WAIT_S = 2.0
 MOST_REDIRECTS = 8
@@ -53,18 +57,33 @@ class Valkey:
         self.away_since: float | None = None
         """Loop time since which an answer is waited for in vain; None while all is well."""
 
-    async def start(self, patience_s: float = 30.0) -> None:
-        """Connect, learn the topology, load the functions; EngineError when that takes too long or is refused."""
+    async def start(
+        self, patience_s: float = 30.0, *, refused_s: float = math.inf, tell: Callable[[str], None] | None = None
+    ) -> None:
+        """Connect, learn the topology, load the functions; EngineError when that takes too long or is refused.
+
+        Where every server refuses connections, nobody listens there: that is waited for `refused_s` at most. `tell`
+        hears, once, that something is waited for, and what it is.
+        """
         last: list[Exception] = []
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
         try:
             async with asyncio.timeout(patience_s):
                 while not await self._started(last):
+                    if nobody_listens(last[-1]) and loop.time() - begun >= refused_s:
+                        raise self._silent(last[-1])
+                    if tell is not None and len(last) == 1:
+                        tell(f"{self._silent(last[-1])}; it is waited for, {patience_s:g} s at most")
                     await self._pause(len(last))
         except TimeoutError:
-            why = str(last[-1]) if last else ""
-            raise EngineError(
-                f"Valkey at {self._named()} does not answer{': ' if why else ''}{why}", advice_on(why) or REACH
-            ) from (last[-1] if last else None)
+            raise self._silent(last[-1] if last else None) from (last[-1] if last else None)
+
+    def _silent(self, why: Exception | None) -> EngineError:
+        told = "nobody listens there" if why is not None and nobody_listens(why) else str(why or "")
+        return EngineError(
+            f"Valkey at {self._named()} does not answer{': ' if told else ''}{told}", advice_on(told) or REACH
+        )
 
     def why_away(self, within_s: float) -> str:
         """How calls were refused for a while lately; empty where none was."""
@@ -238,7 +257,7 @@ class Valkey:
             try:
                 await self._learn_from(await self._connection(address))
             except (OSError, ConnectionLostError, TimeoutError, RefusedError) as error:
-                last = error
+                last = error if last is None or not nobody_listens(error) else last  # somebody may: that says more
             else:
                 return
         if last is not None:
@@ -314,6 +333,14 @@ class Valkey:
     async def _pause(self, attempt: int) -> None:
         longest = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(attempt, 10))
         await asyncio.sleep(longest * (0.5 + self._random.random() / 2))
+
+
+def nobody_listens(error: Exception) -> bool:
+    """Whether a connection was refused, by every address that a name has."""
+    if not isinstance(error, OSError):
+        return False
+    refused = f"[Errno {errno.ECONNREFUSED}]"  # the loop tells of several addresses in one text, without a number
+    return error.errno == errno.ECONNREFUSED or 0 < str(error).count("[Errno ") == str(error).count(refused)
 
 
 def _look_at(future: asyncio.Future[Reply]) -> None:

@@ -7,7 +7,8 @@ time is an `EngineAwayError`, and what waiting does not mend an `EngineRefusedEr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nephila.interfaces.shared import Argument
@@ -30,12 +31,22 @@ class ValkeyState:
         self._places = places
 
     @classmethod
-    async def open(cls, servers: ValkeyServers, patience_s: float = START_S) -> ValkeyState:
-        """Connect, and find out whether the servers are a cluster; those that are away are waited for."""
+    async def open(
+        cls,
+        servers: ValkeyServers,
+        patience_s: float = START_S,
+        *,
+        refused_s: float = math.inf,
+        tell: Callable[[str], None] | None = None,
+    ) -> ValkeyState:
+        """Connect, and find out whether the servers are a cluster; those that are away are waited for.
+
+        `refused_s` and `tell` as `Valkey.start` has them.
+        """
         places = ", ".join(map(str, servers.addresses))
         valkey = Valkey(servers)
         try:
-            await valkey.start(patience_s)
+            await valkey.start(patience_s, refused_s=refused_s, tell=tell)
         except EngineError as error:
             await valkey.close()
             if "does not answer" in str(error):

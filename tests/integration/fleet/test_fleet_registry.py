@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from valkey_servers import ValkeySingle
 
-from nephila.engines.valkey_servers import servers_of
+from nephila.cli.main import run
+from nephila.config import load
+from nephila.engines.valkey import Valkey, nobody_listens
+from nephila.engines.valkey_servers import ValkeyServers, servers_of
 from nephila.engines.valkey_state import ValkeyState
 from nephila.model.errors import EngineAwayError, EngineRefusedError, UsageError
+from nephila.node.clock import SystemClock
 from nephila.node.fleet.registry import Figures, Member, Orders, Registry, check_crawl_name, draw_writer
+from nephila.node.fleet.servers import open_servers
 
 ONE, TWO = Member("a" * 8, "orb-1"), Member("b" * 8, "orb-2", "eu")
 
@@ -125,6 +135,98 @@ def test_a_server_that_is_away_or_refuses_is_told_in_a_sentence(valkey: ValkeySi
         asyncio.run(away())
     with pytest.raises(EngineRefusedError, match="refused"):
         asyncio.run(refused())
+
+
+NOBODY, SILENT = "redis://127.0.0.1:1", "redis://127.0.0.1:{}"
+
+
+def test_where_nobody_listens_is_told_without_waiting_and_where_somebody_does_is_waited_for() -> None:
+    """N4, C4: a refused connection is an answer; one server of several that takes connections may answer yet."""
+
+    async def away(names: list[str], patience_s: float) -> None:
+        await ValkeyState.open(servers_of(names, {}), patience_s, refused_s=0)
+
+    with pytest.raises(EngineAwayError, match="does not answer: nobody listens there") as told:
+        asyncio.run(away([NOBODY, "redis://localhost:1"], 600))
+    assert told.value.hint == "see that it runs and can be reached"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        names = [NOBODY, SILENT.format(silent.getsockname()[1])]
+        with pytest.raises(EngineAwayError, match="does not answer") as told:
+            asyncio.run(away(names, 0.3))
+    assert "nobody listens" not in str(told.value)
+
+
+def test_whoever_waits_hears_once_for_what() -> None:
+    """N4, C4: at once, and the wait goes on."""
+    heard: list[str] = []
+
+    async def away() -> None:
+        await ValkeyState.open(servers_of([NOBODY], {}), 0.5, tell=heard.append)
+
+    with pytest.raises(EngineAwayError, match="nobody listens there"):
+        asyncio.run(away())
+    assert heard == [
+        "Valkey at 127.0.0.1:1 does not answer: nobody listens there; it is waited for, 0.5 s at most",
+    ]
+
+
+def test_a_worker_waits_where_nobody_listens_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N4, C4: as a warning of the crawl."""
+    heard: list[tuple[str, str]] = []
+    opened = ValkeyState.open
+
+    async def briefly(servers: ValkeyServers, **given: Any) -> ValkeyState:
+        return await opened(servers, 0.3, **given)
+
+    async def join() -> None:
+        given = ("fleet.crawl=site", f"fleet.servers={NOBODY}", "archive.url=s3://b/x")
+        settings = load(assignments=(*given, "catalogue.url=postgresql://n@127.0.0.1:1/x")).settings
+        async with AsyncExitStack() as stack:
+            await open_servers(settings, SystemClock(), "me", stack, lambda *told: heard.append(told))
+
+    monkeypatch.setattr(ValkeyState, "open", briefly)
+    monkeypatch.setattr("nephila.node.fleet.servers.PROMPT_S", 0.0)
+    with pytest.raises(EngineAwayError):
+        asyncio.run(join())
+    ((reason, told),) = heard
+    assert (reason, told.partition(";")[2]) == ("frontier_away", " it is waited for, 0.3 s at most")
+
+
+@pytest.mark.parametrize(
+    ("error", "nobody"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), True),
+        (OSError("Multiple exceptions: [Errno 111] Connect call failed, [Errno 111] Connect call failed"), True),
+        (OSError("Multiple exceptions: [Errno 111] Connect call failed, [Errno 101] Network is unreachable"), False),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), False),
+        (OSError("[SSL] wrong version number"), False),
+        (TimeoutError(), False),
+        (ValueError("[Errno 111]"), False),
+    ],
+    ids=str,
+)
+def test_a_connection_that_every_address_refuses_means_that_nobody_listens(error: Exception, nobody: bool) -> None:
+    """N4: what a network or a handshake says is something else."""
+    assert nobody_listens(error) == nobody
+
+
+@pytest.mark.parametrize(
+    "order",
+    [["fleet", "status"], ["fleet", "drain", "x"], ["seed", "example.org"], ["policy", "a.org", "--delay", "3"]],
+    ids=" ".join,
+)
+def test_commands_are_told_where_nobody_listens(
+    order: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C4, N4: those that look, and those that order."""
+    monkeypatch.setattr(Valkey, "_pause", lambda *_: asyncio.sleep(0))
+    file = tmp_path / "fleet.toml"
+    file.write_text(
+        f'[fleet]\ncrawl = "site"\nservers = ["{NOBODY}"]\n[archive]\nurl = "s3://b/x"\n'
+        '[catalogue]\nurl = "postgresql://n@127.0.0.1:1/x"\n'
+    )
+    assert run([*order, "--config", str(file)]) == 1
+    assert "Valkey at 127.0.0.1:1 does not answer: nobody listens there.\n" in capsys.readouterr().err
 
 
 def test_names_of_crawls_and_numbers_of_writers() -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from xxhash import xxh3_64_hexdigest, xxh32_digest
 
-from nephila.engines.valkey import Valkey
+from nephila.engines.valkey import PROMPT_S, Valkey
 from nephila.engines.valkey_servers import ValkeyServers
 from nephila.engines.valkey_wire import Word
 from nephila.frontier import order
@@ -93,7 +93,7 @@ async def check_free(servers: ValkeyServers, name: str, options: Opening = ORDIN
     """FrontierError where a crawl of that name could not be imported."""
     valkey = Valkey(servers)
     try:
-        await valkey.start(options.patience_s)
+        await valkey.start(options.patience_s, refused_s=PROMPT_S)
         await _refuse_a_crawl(valkey, name)
     finally:
         await valkey.close()

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from nephila.engines.postgres import Patience, PostgresDatabase, Session
 from nephila.engines.postgres_address import PostgresAddress
+from nephila.engines.valkey import PROMPT_S
 from nephila.engines.valkey_facts import read_facts
 from nephila.engines.valkey_state import ValkeyState
 from nephila.interfaces.objects import ObjectBody
@@ -69,7 +70,7 @@ async def _frontier(
         return
     key = f"nephila:{{{crawl}}}:check:{secrets.token_hex(4)}"
     try:
-        state = await ValkeyState.open(access)
+        state = await ValkeyState.open(access, refused_s=PROMPT_S)
         try:
             await state.call("SET", key, PROBE, "EX", 60)
             kept = await state.run("return redis.call('GET', KEYS[1])", [key])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -52,8 +52,13 @@ FOLLOW_S = 2.0
 
 
 @asynccontextmanager
-async def desk_of_fleet(configured: Configured, folder: Path) -> AsyncIterator[Desk]:
-    """A desk on a fleet's crawl; `folder` keeps the log of changes, and a copy of the scope."""
+async def desk_of_fleet(
+    configured: Configured, folder: Path, tell: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[Desk]:
+    """A desk on a fleet's crawl; `folder` keeps the log of changes, and a copy of the scope.
+
+    `tell` hears of servers that are waited for.
+    """
     whole = configured.settings
     check_fleet(whole)
     settings = regional(whole)
@@ -63,7 +68,7 @@ async def desk_of_fleet(configured: Configured, folder: Path) -> AsyncIterator[D
     clock, directory = SystemClock(), WorkerDirectory(folder)
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
-        state, inner = await open_frontier(settings, clock, "desk", stack, visiting=True)
+        state, inner = await open_frontier(settings, clock, "desk", stack, visiting=True, waiting=tell)
         registry = Registry(state, check_fleet(settings))
         await agree(registry, settings)
         await asyncio.to_thread(_make_tables, settings, identity_of(inner.secret))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+from nephila.engines.valkey import PROMPT_S
 from nephila.engines.valkey_state import ValkeyState
 from nephila.frontier.moving import DomainRow, HostRow, Row, ScopeRow, read_stream, write_stream
 from nephila.frontier.redis.exporting import RedisExport
@@ -44,7 +45,7 @@ def export_fleet(settings: Settings, to: Path, clock: Clock) -> Moved:
 async def _scope_of(settings: Settings) -> bytes:
     """What the seeds allow, once nobody works on the crawl."""
     crawl = check_fleet(settings)
-    state = await ValkeyState.open(valkey_servers(settings, os.environ))
+    state = await ValkeyState.open(valkey_servers(settings, os.environ), refused_s=PROMPT_S)
     try:
         registry = Registry(state, crawl)
         roll = await registry.roll()
@@ -73,7 +74,7 @@ def import_fleet(
     async def put() -> None:
         await check_free(servers, crawl)
         # The scope first: whoever claims a URL must find what let it in. What is there is left of an import.
-        state = await ValkeyState.open(servers)
+        state = await ValkeyState.open(servers, refused_s=PROMPT_S)
         try:
             registry = Registry(state, crawl)
             await agree(registry, settings)

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from nephila.config import Configured
 from nephila.dedup import LearnedAliases
+from nephila.engines.valkey import PROMPT_S
 from nephila.engines.valkey_state import ValkeyState
 from nephila.frontier.redis import RedisFrontier
 from nephila.interfaces.frontier import Trap
@@ -127,7 +128,7 @@ class FleetOperator(Operator):
     def _decide(self, settings: Settings, act: Callable[[LearnedAliases], T], domain: str) -> T:
         async def run() -> T:
             async with AsyncExitStack() as stack:
-                state = await ValkeyState.open(valkey_servers(settings, os.environ))
+                state = await ValkeyState.open(valkey_servers(settings, os.environ), refused_s=PROMPT_S)
                 stack.push_async_callback(state.close)
                 return await decide(state, settings, self._clock, act, domain)
 

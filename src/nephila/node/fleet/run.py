@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from nephila.config import Configured
+from nephila.engines.valkey import PROMPT_S
 from nephila.engines.valkey_state import ValkeyState
 from nephila.fetch import raise_descriptor_limit
 from nephila.interfaces.events import EventSink
@@ -139,7 +140,7 @@ def forget_worker(configured: Configured, name: str) -> Standing:
 def _with_one(configured: Configured, name: str, act: Callable[[Registry, Standing], Awaitable[None]]) -> Standing:
     async def run() -> Standing:
         crawl = check_fleet(regional(configured.settings))
-        state = await ValkeyState.open(valkey_servers(configured.settings, os.environ))
+        state = await ValkeyState.open(valkey_servers(configured.settings, os.environ), refused_s=PROMPT_S)
         try:
             registry = Registry(state, crawl)
             roll = await registry.roll()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
+from nephila.engines.valkey import PROMPT_S
 from nephila.engines.valkey_state import ValkeyState
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
@@ -44,14 +47,16 @@ async def open_frontier(
     *,
     visiting: bool = False,
     looking: bool = False,
+    waiting: Callable[[str], None] | None = None,
 ) -> tuple[ValkeyState, RedisFrontier]:
     """What workers share, and the frontier, for a worker of this id; closed by `stack`.
 
     `visiting`: for somebody who brings URLs or orders, and does not work. `looking`: for somebody who looks at a crawl
-    that is there.
+    that is there. `waiting`: for somebody who stays, and waits for servers that are away; it hears of that. A command
+    is told at once where nobody listens.
     """
     where = valkey_servers(settings, os.environ)
-    state = await ValkeyState.open(where)
+    state = await ValkeyState.open(where, refused_s=PROMPT_S if waiting is None else math.inf, tell=waiting)
     stack.push_async_callback(state.close)
     chunks = chunks_of(settings)
     stack.callback(chunks.close)
@@ -83,7 +88,7 @@ def chunks_of(settings: Settings) -> PostgresChunks:
 async def open_servers(settings: Settings, clock: Clock, worker: str, stack: AsyncExitStack, tell: Tell) -> Servers:
     """Open all engines for a worker of this id; closed by `stack`. `tell` hears of servers that are away."""
     crawl = check_fleet(settings)
-    state, frontier = await open_frontier(settings, clock, worker, stack)
+    state, frontier = await open_frontier(settings, clock, worker, stack, waiting=partial(tell, "frontier_away"))
     catalogue = await asyncio.to_thread(_catalogue, settings, crawl, identity_of(frontier.secret), tell)
     stack.callback(catalogue.close)
     return Servers(state, frontier, catalogue)

@@ -15,6 +15,10 @@ from .registry import Registry
 from .servers import open_frontier
 
 
+def _unheard(_: str) -> None:
+    """Of a server that is away whoever works has heard already."""
+
+
 class Visits:
     """One for a process. `settings` are those of the crawl as a whole; what it opens is closed by `stack`."""
 
@@ -29,7 +33,9 @@ class Visits:
         """The frontier of a group's region; of the crawl itself for an empty name."""
         if group not in self._known:
             settings = regional(self._settings, group)
-            _, frontier = await open_frontier(settings, self._clock, "visitor", self._stack, visiting=True)
+            _, frontier = await open_frontier(
+                settings, self._clock, "visitor", self._stack, visiting=True, waiting=_unheard
+            )
             self._open[group] = frontier
             self._known[group] = Abroad(frontier, identifier_of(settings, frontier.secret))
         return self._known[group]
