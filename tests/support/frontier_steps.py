@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
+from reputes import GivenRepute
 
 from nephila.frontier.policy import Policy
 from nephila.frontier.schedule import SimpleRecrawl
@@ -77,6 +78,7 @@ def policies(draw: st.DrawFn) -> Policy:
         traps=draw(st.sampled_from([SMALL_TRAPS, TrapSettings()])),
         politeness=TOUCHY,
         recrawl=draw(st.sampled_from([SimpleRecrawl(RECRAWL), None])),
+        repute=draw(st.sampled_from([None, GivenRepute({"a.test": 50, "b.test": 0})])),
         target_domains=draw(st.sampled_from([0, 0, 2])),
     )
 

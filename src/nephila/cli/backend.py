@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.model.summary import CrawlSnapshot, CrawlSummary
     from nephila.node.audit import Audit
     from nephila.node.exporting import Exported, ExportOrder, Looked
-    from nephila.node.importance.standing import Importance
+    from nephila.node.importance.renewing import Importance
     from nephila.node.standing import CrawlStatus
     from nephila.node.takedown import Order, Takedown
     from nephila.node.takedown.ordering import Foreseen
@@ -319,7 +319,7 @@ def _open_queries(crawl: Path | Configured) -> CatalogueQueries:
 def _rank_crawl(
     out: Path, *, pages: int = 0, domains: int = 0, anew: bool = False, waiting: Callable[[], None]
 ) -> Importance | None:
-    from nephila.node.importance.standing import importance_of  # noqa: PLC0415 - start-up
+    from nephila.node.importance.renewing import importance_of  # noqa: PLC0415 - start-up
 
     return importance_of(out, pages=pages, domains=domains, anew=anew, waiting=waiting)
 

@@ -18,7 +18,7 @@ from .output import print_json, printable
 from .rows import many
 
 if TYPE_CHECKING:
-    from nephila.node.importance.standing import Importance
+    from nephila.node.importance.renewing import Importance
     from nephila.ranking import Computation
 
 _SHOWN = 3

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nephila.interfaces.recrawl import RecrawlPolicy
+from nephila.interfaces.repute import Repute
 from nephila.model.settings import (
     BudgetSettings,
     FrontierSettings,
@@ -42,6 +43,8 @@ class Policy:
     politeness: PolitenessSettings = PolitenessSettings()
     recrawl: RecrawlPolicy | None = None
     """Plans the next visits; None when pages are fetched once a cycle and no more."""
+    repute: Repute | None = None
+    """Grades of domains by the whole link graph (R3); None where only what was counted online is known."""
     target_domains: int = 0
     """Until so many registrable domains were fetched, only links that add one are queued (S4)."""
     sharing: Sharing | None = None

@@ -15,8 +15,10 @@ from nephila.frontier import rank as ranks
 from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.embedded.holding_off import opens_in
 from nephila.frontier.embedded.records import DomainState
+from nephila.frontier.referral import heard, voices
 from nephila.frontier.score import bonus_of, score
 from nephila.interfaces.frontier import UrlStory
+from nephila.interfaces.repute import Repute
 from nephila.model.outcome import DeferReason
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.settings import Settings
@@ -41,8 +43,11 @@ class Hold:
 class Circumstances:
     """The host and the domain of one URL, as they stand now."""
 
-    def __init__(self, view: OperatedView, settings: Settings, host: str, *, ordered: bool) -> None:
+    def __init__(
+        self, view: OperatedView, settings: Settings, host: str, *, ordered: bool, repute: Repute | None = None
+    ) -> None:
         self._settings = settings
+        self._repute = None if ordered else repute
         self._ordered = ordered
         self._now = view.timeline.now()
         self._wall_ms = view.timeline.wall_of(self._now)
@@ -151,7 +156,8 @@ class Circumstances:
         """The points of a queued URL: in all, as it stands in its queue now, and what they are made of."""
         settings = self._settings.priority
         referrers = 0 if self.host is None else self.host.referrers
-        authority = ranks.authority(story.rank, self._view.mean_rank(), budget.referrers(referrers))
+        known = heard(self._repute, story.host, referrers)
+        authority = ranks.authority(story.rank, self._view.mean_rank(), voices(known))
         waited_s = max(0, self._wall_ms - story.admitted_at) / 1000
         now_step = 0 if self._ordered else self._now // order.step_ms(settings)
         parts = {

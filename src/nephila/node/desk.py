@@ -35,11 +35,12 @@ from nephila.politeness import StandardPoliteness
 from nephila.urls import Address, Identifier
 
 from .addressing import aliases_of, identifier_of, scope_of
-from .cataloguing import read_catalogue
+from .cataloguing import identity_of, read_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
 from .engines import policy_of
 from .frontiers import embedded_of
+from .importance.grades import DirectoryRanks
 from .inspect import WhyAnswer, begun
 from .logbook import Figures, FiguresFile
 from .machinery import Machinery
@@ -143,6 +144,8 @@ class Desk:
     takedowns: Office
     """Where takedowns are ordered."""
     workers: Workers = field(default_factory=Workers)
+    ranks: DirectoryRanks | None = None
+    """What was computed of the link graph, where it is computed."""
 
     # Reading, in threads: a file may be slow and a server away, and the crawl's loop must not wait.
 
@@ -182,7 +185,8 @@ class Desk:
 
         def tell(catalogue: WholeCatalogue) -> WhyAnswer:
             teller = StoryTeller(
-                self.frontier.view, catalogue, self.scope, self.politeness, self.clock, self.settings, self.aliases
+                *(self.frontier.view, catalogue, self.scope, self.politeness, self.clock, self.settings),
+                *(self.aliases, self.ranks),
             )
             lines, data, found = teller.tell(address)
             return WhyAnswer(lines, found, data)
@@ -279,6 +283,7 @@ def desk_inside(machinery: Machinery, figures: Callable[[], Figures], nudge: Cal
         takedowns=office_in(
             directory.takedowns, settings, _nothing if machinery.takedowns is None else machinery.takedowns.wake
         ),
+        ranks=_ranks(directory, machinery.clock, frontier.secret),
     )
 
 
@@ -321,7 +326,12 @@ async def desk_beside(out: Path) -> AsyncIterator[Desk]:
             events=lambda: FileTail(directory.events),
             crawls=False,
             takedowns=office_in(directory.takedowns, settings),
+            ranks=_ranks(directory, clock, frontier.secret),
         )
+
+
+def _ranks(directory: CrawlDirectory, clock: Clock, secret: int) -> DirectoryRanks:
+    return DirectoryRanks(directory.rank, clock.steady_ms, identity_of(secret))
 
 
 def _nothing() -> None:

@@ -17,13 +17,15 @@ from nephila.interfaces.catalogue import BookedCatalogue
 from nephila.interfaces.duplicates import DigestIndex, SharedDigests
 from nephila.interfaces.network import SharedNames
 from nephila.interfaces.renderer import Renderer, Shelf
+from nephila.interfaces.repute import Repute
 from nephila.model.record import SegmentId
 from nephila.model.settings import Settings
 
-from .cataloguing import open_catalogue
+from .cataloguing import identity_of, open_catalogue
 from .directory import CrawlDirectory
 from .evidence import Afar
 from .frontiers import NodeFrontier
+from .importance.grades import DirectoryRanks
 
 if TYPE_CHECKING:
     from .ground import Ground
@@ -75,7 +77,9 @@ def embedded_engines(
     `alone`: no other process fetches. `tell` hears of a database that goes away and comes back.
     """
     joining = sharing is not None
-    policy = policy_of(settings, sharing)
+    ranks = DirectoryRanks(directory.rank, ground.clock.steady_ms)
+    stack.callback(ranks.close)
+    policy = policy_of(settings, sharing, ranks)
     frontier = LmdbFrontier(
         directory.frontier,
         ground.clock,
@@ -86,6 +90,7 @@ def embedded_engines(
         disk=ground.disk or LOCAL_DISK,
     )
     stack.push_async_callback(frontier.close)
+    ranks.identity = identity_of(frontier.secret)
     duplicates = LmdbDigestIndex(directory.duplicates, ground.clock.boot_id(), joining=joining)
     stack.callback(duplicates.close)
     catalogue = open_catalogue(directory, settings, secret=frontier.secret, tell=tell)
@@ -98,8 +103,12 @@ def look_ahead_ms(settings: Settings) -> int:
     return min(settings.frontier.look_ahead_ms, max(LEAST_AHEAD_MS, int(settings.politeness.delay_s * 500)))
 
 
-def policy_of(settings: Settings, sharing: Sharing | None = None) -> Policy:
-    """What the frontier needs to know of a crawl."""
+def policy_of(settings: Settings, sharing: Sharing | None = None, repute: Repute | None = None) -> Policy:
+    """What the frontier needs to know of a crawl.
+
+    With one exchange at a time ranks that are computed meanwhile do not count: no timing may change the order (F6).
+    """
+    ordered = settings.fetch.concurrency == 1 and sharing is None
     return Policy(
         settings=replace(settings.frontier, look_ahead_ms=look_ahead_ms(settings)),
         base_delay_ms=int(settings.politeness.delay_s * 1000),
@@ -107,13 +116,14 @@ def policy_of(settings: Settings, sharing: Sharing | None = None) -> Policy:
         robots=settings.robots.obey,
         random_seed=settings.random_seed,
         verify_every=settings.fetch.verify_unchanged_every,
-        ordered=settings.fetch.concurrency == 1 and sharing is None,
+        ordered=ordered,
         ordered_wait_ms=int(min(settings.limits.max_wait_s, 120) * 1000),
         priority=settings.priority,
         budget=settings.budget,
         traps=settings.traps,
         politeness=settings.politeness,
         recrawl=SimpleRecrawl(settings.recrawl) if settings.recrawl.enabled else None,
+        repute=None if ordered else repute,
         target_domains=settings.limits.target_domains,
         sharing=sharing,
     )

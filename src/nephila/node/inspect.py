@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,10 +25,11 @@ from nephila.store import LocalDisk, spool_standing
 from nephila.urls import Address, origin_of
 
 from .addressing import aliases_of, identifier_of, scope_of
-from .cataloguing import has_catalogue, open_catalogue
+from .cataloguing import has_catalogue, identity_of, open_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
 from .engines import policy_of
+from .importance.grades import DirectoryRanks
 from .logbook import read_figures
 from .plugin_books import plugin_counts
 from .reasons import REASONS
@@ -119,8 +121,12 @@ class CrawlView:
                     data={"state": "refused", "reason": address.reason, "detail": address.detail},
                 )
             scope = scope_of(self._settings, self._directory.saved_scope())
-            teller = StoryTeller(view, catalogue, scope, self._politeness(), self._clock, self._settings, aliases)
-            lines, data, found = teller.tell(address)
+            ranks = DirectoryRanks(self._directory.rank, self._clock.steady_ms, identity_of(view.secret))
+            with closing(ranks):
+                teller = StoryTeller(
+                    view, catalogue, scope, self._politeness(), self._clock, self._settings, aliases, ranks
+                )
+                lines, data, found = teller.tell(address)
             if learned is not None:
                 from .listings import ListTeller  # noqa: PLC0415 - start-up: the rules of the sentence come with it
 

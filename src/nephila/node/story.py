@@ -16,6 +16,7 @@ from nephila.model.settings import Settings
 from nephila.urls import Address, origin_of
 
 from .circumstances import Circumstances, Hold, moment, span
+from .importance.grades import DirectoryRanks
 from .operated import OperatedView
 from .reasons import REASONS, VERDICTS
 
@@ -38,9 +39,11 @@ class StoryTeller:
         clock: Clock,
         settings: Settings,
         aliases: Aliases | None = None,
+        ranks: DirectoryRanks | None = None,
     ) -> None:
-        """`aliases` are asked what a URL that was never met would be."""
+        """`aliases` are asked what a URL that was never met would be, `ranks` what the link graph says of it."""
         self._aliases = aliases
+        self._ranks = ranks
         self._view = view
         self._settings = settings
         self._catalogue = catalogue
@@ -52,7 +55,8 @@ class StoryTeller:
         """Lines for people, data for scripts, and whether the URL was ever met."""
         story = self._view.story(address.host, address.fingerprint)
         rules = self._view.rules(origin_of(address.url))
-        around = Circumstances(self._view, self._settings, address.host, ordered=self._settings.fetch.concurrency == 1)
+        ordered = self._settings.fetch.concurrency == 1
+        around = Circumstances(self._view, self._settings, address.host, ordered=ordered, repute=self._ranks)
         lines: Lines = [("URL", address.url)]
         data: dict[str, object] = {"key": address.key, "fingerprint": address.fingerprint.hex(), "host": address.host}
         if story is None and rules is not None and address.url == f"{rules.origin}/robots.txt":
@@ -63,6 +67,7 @@ class StoryTeller:
         else:
             self._verdict(story, lines, data)
             self._present(story, around, lines, data)
+            self._importance(address, around.domain_name, lines, data)
             self._captures(address, lines, data)
         self._robots(address, around.policy.user_agent, rules, lines, data)
         return lines, data, data["state"] != "unknown"
@@ -155,6 +160,23 @@ class StoryTeller:
         made = f" ({parts}, by what is known now)" if parts else ""
         lines.append(("priority", f"{points['points']} of 100 points{made}; rank {story.rank} of 127; it {supply}"))
         data["score"], data["rank"], data["again"] = points, story.rank, story.again
+
+    def _importance(self, address: Address, domain: str, lines: Lines, data: dict[str, object]) -> None:
+        """What PageRank over the link graph says of it and of its domain, where that was computed (R3)."""
+        page = self._ranks.of_page(address.fingerprint) if self._ranks is not None else None
+        known = self._ranks.of_domain(domain) if self._ranks is not None else None
+        if page is not None:
+            rank, said = page
+            times = rank * said.count
+            lines.append(("PageRank", f"{times:,.2f} times the mean of {said.count:,} pages on {moment(said.made_at)}"))
+            data["pagerank"] = {"rank": rank, "times_mean": times, "pages": said.count, "made_at": said.made_at}
+        if known is not None:
+            found, said = known
+            times = found.rank * said.count
+            mean = f"{times:,.2f} times the mean of {said.count:,} domains"
+            lines.append(("of its domain", f"PageRank {mean}, {found.referring:,} of which link to it"))
+            told = {"rank": found.rank, "times_mean": times, "domains": said.count, "made_at": said.made_at}
+            data["domain_pagerank"] = {"domain": domain, **told, "referring": found.referring, "grade": found.grade}
 
     def _due(self, hold: Hold, label: str, lines: Lines, data: dict[str, object]) -> None:
         data["waits_for"] = {"reason": hold.reason, "sentence": hold.sentence, "wait_ms": hold.wait_ms}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from click.testing import CliRunner, Result
+from control import controlled
 from crashes import World
 from second_ranks import reread
 from simulation import PATIENT, simulate
@@ -16,9 +19,14 @@ from simulation import PATIENT, simulate
 from nephila.cli.main import cli, run
 from nephila.config import write_stored
 from nephila.node.directory import CrawlDirectory
-from nephila.node.importance.standing import Importance, importance_of
+from nephila.node.engines import embedded_engines
+from nephila.node.frontiers import embedded_of
+from nephila.node.ground import Ground
+from nephila.node.importance.renewing import Importance, importance_of
+from nephila.node.inspect import open_view
 from nephila.ranking import DOMAINS, PAGES
 from nephila.testing.clock import VirtualClock
+from nephila.testing.loop import run_virtual
 from nephila.testing.objects import SimulatedObjectStore, Weather
 from nephila.testing.web import SimulatedWeb, WebSpec
 
@@ -218,3 +226,41 @@ def test_what_is_no_crawl_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     """C4: one sentence."""
     assert run(["rank", str(tmp_path / "nothing")]) == 1
     assert "there is no crawl at" in capsys.readouterr().err
+
+
+def test_why_tells_the_rank_of_a_page_and_of_its_domain(out: Path) -> None:
+    """R3, T8: as it was computed last; nothing where it was not."""
+    url = next(iter(open_view(out).pages(status=200, limit=1))).url
+    assert "PageRank" not in invoke("why", out, url).stdout
+    first = ranks(out).top_pages[0]
+    told = invoke("why", out, first.url).stdout
+    assert f"{first.times_mean:,.2f} times the mean of" in told
+    assert "of which link to it" in told
+    data = json.loads(invoke("why", out, first.url, "--json").stdout)
+    assert data["pagerank"]["rank"] == first.rank
+    domain = next(one for one in ranks(out).top_domains if one.domain == data["domain_pagerank"]["domain"])
+    assert (data["domain_pagerank"]["rank"], data["domain_pagerank"]["grade"]) == (domain.rank, domain.grade)
+
+
+def test_the_api_tells_it_too(out: Path) -> None:
+    """R3, C1: `why` of the control API has the same data."""
+    first = ranks(out).top_pages[0]
+    with controlled(out) as api:
+        told = api.ask("GET", f"/api/v1/why?url={quote(first.url, safe='')}").json()
+    assert "PageRank" in json.dumps(told)
+
+
+def test_a_crawl_that_goes_on_uses_the_ranks_of_its_directory(out: Path) -> None:
+    """R3: the frontier is given the grades that were computed."""
+    domain = ranks(out).top_domains[0]
+
+    async def main() -> int | None:
+        async with AsyncExitStack() as stack:
+            ground = Ground(VirtualClock(), threaded=False)
+            engines = embedded_engines(CrawlDirectory(out), SETTINGS, ground, stack, sharing=None, alone=True)
+            repute = embedded_of(engines.frontier)._group.policy.repute
+            assert repute is not None
+            assert repute.look()
+            return repute.grade_of(f"www.{domain.domain}")
+
+    assert run_virtual(main) == domain.grade > 0

@@ -1,4 +1,4 @@
-"""F1, F2, F3, F4, F5, F6, F7, F9, F10, R1, R2, R4, R5, S4, S5, P1, P2, P4, T2, T7, T8: two frontiers, one answer.
+"""F1, F2, F3, F4, F5, F6, F7, F9, F10, R1, R2, R3, R4, R5, S4, S5, P1, P2, P4, T2, T7, T8: two frontiers, one answer.
 
 The frontier on disk and the plain one in memory are given the same verbs under the same virtual clock, in any order:
 they must give the same answers, lease the same hosts and URLs in the same order, count the same and tell the same
@@ -7,12 +7,14 @@ stories (`frontier_pairs`). The one on disk has a random secret in its keys: not
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from frontier_pairs import Pair, some_deed, some_rules
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from reputes import GivenRepute
 
 some_random = st.integers(0, 2**32 - 1).map(Random)
 
@@ -24,7 +26,8 @@ class ModelMachine(RuleBasedStateMachine):
 
     @initialize(random=some_random)
     def open(self, random: Random) -> None:
-        self.pair = Pair(some_rules(random, robots=self.robots))
+        self.repute = GivenRepute({"a.test": 40, "b.test": 0}, {"a.test": 3, "c.test": 64}, turn=random.choice([0, 1]))
+        self.pair = Pair(replace(some_rules(random, robots=self.robots), repute=self.repute))
         self.pair.do(some_deed(random, "admit"))
 
     def teardown(self) -> None:
@@ -43,6 +46,11 @@ class ModelMachine(RuleBasedStateMachine):
     @rule(random=some_random)
     def claim(self, random: Random) -> None:
         self.pair.do(some_deed(random, "claim"))
+
+    @rule()
+    def rank_anew(self) -> None:
+        """R3: the link graph was looked at once more, or its ranks were deleted."""
+        self.repute.turn += 1
 
     @precondition(lambda self: self.pair.held)
     @rule(random=some_random)

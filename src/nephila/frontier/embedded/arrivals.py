@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from .book import Book
 
 Like = tuple[int, int, int, int]
-"""Rank, depth, bonus and the number of referrers' bits: what the score of a URL depends on that was never fetched."""
+"""Rank, depth, bonus and the number of referrers' bits: what the score of a URL depends on that was never fetched.
+
+Where domains have grades, their numbers are others (`referral`), and what is not found here is asked for.
+"""
 Closer = tuple[bytes, HostState, New, Kind | None, int]
 """A host, its state, what is new of it, of which kind and with which rank."""
 Woken = tuple[bytes, HostState, list[bytes]]

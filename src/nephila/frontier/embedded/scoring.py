@@ -1,9 +1,10 @@
-"""The score of a URL in the store (R1): rank and referrers from here, the points from `frontier.score`."""
+"""The score of a URL in the store (R1): rank and who speaks for it from here, the points from `frontier.score`."""
 
 from __future__ import annotations
 
-from nephila.frontier import budget, order
+from nephila.frontier import order
 from nephila.frontier import rank as ranks
+from nephila.frontier.referral import heard, voices
 from nephila.frontier.score import freshness_of, score
 from nephila.model.task import Level
 
@@ -27,7 +28,7 @@ def standing_of(
     """
     if level is not None:
         return order.pack_standing(order.lane_of(_NEW, level), order.step_for(book.step, NOMINAL[level]), depth)
-    like = (rank, depth, bonus, host.referrers.bit_count())
+    like = (rank, depth, bonus, heard(book.policy.repute, host.name, host.referrers))
     standing = None if book.totals.policies else book.standings.get(like)
     if standing is None:
         points = score_of(book, key, host, rank, depth, bonus)
@@ -41,12 +42,12 @@ def score_of(
     book: Book, key: bytes, host: HostState, rank: int, depth: int, bonus: int = 0, fate: Fate | None = None
 ) -> int:
     """The score of a URL. Of one that was never fetched it depends on little, and is remembered with the book."""
-    like = (rank, depth, bonus, host.referrers.bit_count())
+    like = (rank, depth, bonus, heard(book.policy.repute, host.name, host.referrers))
     never_fetched = fate is None and not book.totals.policies
     points = book.scores.get(like) if never_fetched else None
     if points is not None:
         return points
-    authority = ranks.authority(rank, book.totals.mean_rank, budget.ESTIMATES[like[3]])
+    authority = ranks.authority(rank, book.totals.mean_rank, voices(like[3]))
     if never_fetched:
         points = book.scores[like] = score(book.policy.priority, authority, depth, bonus)
         return points

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from nephila.frontier import budget, order
+from nephila.frontier import order
 from nephila.frontier import rank as ranks
 from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.lifecycle import State
+from nephila.frontier.referral import heard, voices
 from nephila.frontier.score import freshness_of, level_of, score
 from nephila.frontier.timeline import Anchor, Timeline
 from nephila.interfaces.clock import Clock
@@ -107,11 +108,12 @@ class Ground:
     def score_of(self, host: Host, rank: int, depth: int, bonus: int = 0, of: Url | None = None) -> int:
         """The points of a URL; `of` is given where it has been asked for."""
         settings = self.rules_of_crawl.priority
-        authority = ranks.authority(rank, self.mean_rank, budget.referrers(host.referrers))
+        known = heard(self.rules_of_crawl.repute, host.name, host.referrers)
+        authority = ranks.authority(rank, self.mean_rank, voices(known))
         if of is not None or self.policies:
             freshness = freshness_of(of.history, self.wall_s) if of is not None else 0.0
             return score(settings, authority, depth, bonus, freshness, self.policy_of(host.domain).tier)
-        like = (rank, depth, bonus, host.referrers.bit_count())
+        like = (rank, depth, bonus, known)
         return self._scores.setdefault(like, score(settings, authority, depth, bonus))
 
     # Hosts

@@ -16,6 +16,7 @@ from nephila.frontier.lifecycle import State
 from nephila.frontier.rank import SEED_RANK, Part, Share
 from nephila.frontier.traps import SkeletonTally, TrapState
 from nephila.interfaces.recrawl import History, RecrawlPolicy
+from nephila.interfaces.repute import Repute
 from nephila.model.outcome import DeferReason, OriginRules
 from nephila.model.settings import (
     BudgetSettings,
@@ -48,6 +49,7 @@ class Rules:
     traps: TrapSettings = TrapSettings()
     politeness: PolitenessSettings = PolitenessSettings()
     recrawl: RecrawlPolicy | None = None
+    repute: Repute | None = None
     target_domains: int = 0
 
 

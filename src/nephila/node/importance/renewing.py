@@ -54,7 +54,7 @@ _TAKEDOWNS = "takedowns"
 
 
 @dataclass(frozen=True, slots=True)
-class PageStanding:
+class RankedUrl:
     """A page with its rank."""
 
     url: str
@@ -64,7 +64,7 @@ class PageStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class DomainStanding:
+class RankedName:
     """A registrable domain with its rank."""
 
     domain: str
@@ -86,8 +86,8 @@ class Importance:
     """None where no page is stored."""
     domains: Computation | None
     read: Read
-    top_pages: Sequence[PageStanding] = ()
-    top_domains: Sequence[DomainStanding] = ()
+    top_pages: Sequence[RankedUrl] = ()
+    top_domains: Sequence[RankedName] = ()
 
 
 def importance_of(
@@ -246,13 +246,13 @@ def _told(
     with PageRanks(folder / PAGES, identity) as of_pages, DomainRanks(folder / DOMAINS, identity) as of_domains:
         count, goals = of_pages.said.count, of_domains.said.count
         top_pages = [
-            PageStanding(_url_of(catalogue, page.fingerprint), page.rank, page.rank * count)
+            RankedUrl(_url_of(catalogue, page.fingerprint), page.rank, page.rank * count)
             for page in of_pages.top(pages)
         ]
         highest = of_domains.top(domains)
         spelled = _spelled(graph, {one.name for one in highest})
         top_domains = [
-            DomainStanding(spelled.get(name, "?"), rank, rank * goals, own, referring, grade)
+            RankedName(spelled.get(name, "?"), rank, rank * goals, own, referring, grade)
             for name, rank, own, referring, grade in highest
         ]
         return Importance(of_pages.said, of_domains.said, read, top_pages, top_domains)
