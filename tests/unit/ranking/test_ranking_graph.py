@@ -163,6 +163,20 @@ def test_one_at_a_time_holds_the_folder(tmp_path: Path) -> None:
     assert told == []
 
 
+def test_who_waits_is_told_so_and_gets_it_then(tmp_path: Path) -> None:
+    """R3, C4: `nephila rank` beside a crawl that is computing."""
+    first, told = held(tmp_path / "rank"), list[str]()
+    first.__enter__()
+
+    def waiting() -> None:
+        told.append("waiting")
+        first.__exit__(None, None, None)
+
+    with held(tmp_path / "rank", waiting) as second:
+        assert second
+    assert told == ["waiting"]
+
+
 def test_a_disk_that_refuses_is_told_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(StorageError, match="cannot be written"), held(tmp_path / "file"):

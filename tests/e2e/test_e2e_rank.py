@@ -1,0 +1,49 @@
+"""Ranks computed beside a crawl over real sockets: while it runs, in one process or several, and not beyond its end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from killing import children_of, is_alive
+from served import nephila, plain_web, run, served
+from waiting import wait_until
+from warc_checks import check_books
+
+from nephila.ranking import DOMAINS, PAGES
+
+OFTEN = ("--set", "rank.every_s=1", "--set", "rank.least_pages=1")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_ranks_are_computed_while_the_crawl_runs(tmp_path: Path, processes: int) -> None:
+    """R3: recomputed while crawling, without stopping; Ctrl-C ends all of it, and `rank` tells what was found."""
+    spec, arguments = plain_web(31, hosts=6, pages=900)
+    out = tmp_path / "crawl"
+    with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "100") as web:
+        options = ("--delay", "0.1", "--scope", "all", "--processes", str(processes), "--quiet", *OFTEN)
+        command = nephila("crawl", *web.seeds, "--out", out, *web.flags, *options)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            found = out / "rank" / DOMAINS
+            wait_until(lambda: found.exists() or process.poll() is not None, "there are no ranks")
+            first = found.stat().st_mtime_ns
+            again = lambda: found.stat().st_mtime_ns != first or process.poll() is not None  # noqa: E731 - a look
+            wait_until(again, "they are not computed again")
+            assert process.poll() is None, "it was computed while the crawl ran"
+            beside = children_of(process.pid)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+        assert process.returncode == 130, said
+        assert "rank" not in said
+        assert not [pid for pid in beside if is_alive(pid)]
+    check_books(out)
+    told = json.loads(run("rank", out, "--json", "--top", "3").stdout)
+    assert told["count"] == 3
+    assert (out / "rank" / PAGES).exists()
