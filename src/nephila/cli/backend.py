@@ -169,9 +169,19 @@ class RankCrawl(Protocol):
     """Brings the ranks of a crawl up to date, and tells the highest."""
 
     def __call__(
-        self, out: Path, *, pages: int = 0, domains: int = 0, anew: bool = False, waiting: Callable[[], None]
+        self,
+        out: Path,
+        *,
+        pages: int,
+        domains: int,
+        anew: bool,
+        waiting: Callable[[], None],
+        reading: Callable[[int], None],
     ) -> Importance | None:
-        """So many pages and domains; `waiting` is called before somebody else who does it is waited for."""
+        """So many pages and domains.
+
+        `waiting` is called before somebody else who does it is waited for, `reading` with the bytes to be read.
+        """
 
 
 class DemoResult(Protocol):
@@ -317,11 +327,17 @@ def _open_queries(crawl: Path | Configured) -> CatalogueQueries:
 
 
 def _rank_crawl(
-    out: Path, *, pages: int = 0, domains: int = 0, anew: bool = False, waiting: Callable[[], None]
+    out: Path,
+    *,
+    pages: int,
+    domains: int,
+    anew: bool,
+    waiting: Callable[[], None],
+    reading: Callable[[int], None],
 ) -> Importance | None:
     from nephila.node.importance.renewing import importance_of  # noqa: PLC0415 - start-up
 
-    return importance_of(out, pages=pages, domains=domains, anew=anew, waiting=waiting)
+    return importance_of(out, pages=pages, domains=domains, anew=anew, waiting=waiting, reading=reading)
 
 
 def _run_demo(out: Path, *, pages: int, listeners: Sequence[EventSink] = (), view: View | None = None) -> DemoResult:

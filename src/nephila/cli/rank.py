@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import click
 from nephila.model.plain import plain
 
 from .backend import backend_of
-from .figures import count, moment
+from .figures import count, moment, size
 from .looking import directory_argument, json_option
 from .output import print_json, printable
 from .rows import many
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from nephila.node.importance.renewing import Importance
     from nephila.ranking import Computation
 
+_LONG_BYTES = 200_000_000
+"""What takes some seconds to read is told before."""
 _SHOWN = 3
 """Files that could not be read, of which so many are named."""
 
@@ -45,8 +46,14 @@ def rank(ctx: click.Context, directory: Path, *, domains: bool, top: int, anew: 
     def waiting() -> None:
         click.echo("Somebody is computing these ranks already; waiting for that.", err=True)
 
-    chosen = {"domains" if domains else "pages": top}
-    found = backend_of(ctx).rank_crawl(directory, **chosen, anew=anew, waiting=waiting)
+    def reading(unread: int) -> None:
+        if unread >= _LONG_BYTES:
+            click.echo(f"Reading {size(unread)} of the archive; what was read is not read again.", err=True)
+
+    pages, names = (0, top) if domains else (top, 0)
+    found = backend_of(ctx).rank_crawl(
+        directory, pages=pages, domains=names, anew=anew, waiting=waiting, reading=reading
+    )
     if found is None:
         raise TypeError("whoever waits gets an answer")
     for sentence in _troubles(found):
@@ -57,7 +64,6 @@ def rank(ctx: click.Context, directory: Path, *, domains: bool, top: int, anew: 
     for line in rank_lines(found):
         click.echo(line)
     click.echo(_summary(found, domains=domains), err=True)
-    sys.stdout.flush()
 
 
 def rank_lines(found: Importance) -> Iterator[str]:

@@ -171,6 +171,9 @@ def test_aliases_that_were_learned_count_for_what_they_stand_for() -> None:
     found = row(LISTED, unit(links), reader)
     assert found is not None
     assert list(found.links) == [name("https://a.example/x"), name("https://b.example/x?ref=1")]
+    moved = row(replace(LISTED, status=302), unit(head="Location: https://a.example/y?ref=1\r\n"), reader)
+    assert moved is not None
+    assert list(moved.links) == [name("https://a.example/y")]
 
 
 def test_only_pages_are_looked_at() -> None:

@@ -12,7 +12,7 @@ what is not listed yet is read the next time, what is listed nowhere belongs to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -27,7 +27,7 @@ from nephila.store.metadata import MetadataFields
 from nephila.store.readback import parse_head, units
 from nephila.store.reader import DamagedArchiveError, WarcReader, WarcRecord
 from nephila.store.tombstone import is_tombstone
-from nephila.urls import Address, Identifier, registrable_domain, resolve_location
+from nephila.urls import Address, Identifier, UrlRefused, registrable_domain, resolve_location
 
 FLUSH_BYTES = 32 << 20
 """What was read is written when it is so large: that bounds memory, and what a kill costs."""
@@ -105,24 +105,28 @@ class LinkReader:
             tag, _, rel = said.partition(" ")
             if tag not in NO_VOTES and not (rel and not NOT_MEANT.isdisjoint(rel.lower().split())):
                 urls.append(url)
-        rules = self._aliases.in_force() if self._aliases is not None else None
-        found: dict[int, str] = {}
-        for address in self._identifier.identify_resolved(urls):
-            if isinstance(address, Address):
-                if rules is not None and (own := rules[address.host]) is not None:
-                    aliased = own.resolve(address)
-                    other = self._identifier.address_of(aliased.url) if aliased is not None and aliased.url else None
-                    address = other or address  # noqa: PLW2901 - the same link
-                found[page_name(address.fingerprint)] = address.host
-        return found
+        return self._named(self._identifier.identify_resolved(urls))
 
     def _target(self, listed: CaptureRow, answer: WarcRecord) -> dict[int, str]:
         """Where a redirect leads: the same."""
         _, headers = parse_head(answer.block.partition(b"\r\n\r\n")[0])
         location = next((value for name, value in headers if name == "location"), "")
         url = resolve_location(listed.url, location) if location else None
-        address = self._identifier.identify(url) if url is not None else None
-        return {page_name(address.fingerprint): address.host} if isinstance(address, Address) else {}
+        return self._named([self._identifier.identify(url)] if url is not None else ())
+
+    def _named(self, found: Sequence[Address | UrlRefused]) -> dict[int, str]:
+        """Hosts by the names of their URLs, aliases under what they stand for."""
+        rules = self._aliases.in_force() if self._aliases is not None else None
+        hosts: dict[int, str] = {}
+        for address in found:
+            if isinstance(address, UrlRefused):
+                continue
+            own = rules[address.host] if rules is not None else None
+            aliased = own.resolve(address) if own is not None else None
+            other = self._identifier.address_of(aliased.url) if aliased is not None and aliased.url else None
+            meant = other or address
+            hosts[page_name(meant.fingerprint)] = meant.host
+        return hosts
 
     def _canonical(self, listed: CaptureRow, name: int) -> int:
         """The name of the page that a page names as its canonical form; 0 where that is itself, or none."""

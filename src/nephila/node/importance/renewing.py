@@ -97,13 +97,14 @@ def importance_of(
     domains: int = 0,
     anew: bool = False,
     waiting: Callable[[], None] | None = None,
+    reading: Callable[[int], None] | None = None,
     objects: ObjectStore | None = None,
 ) -> Importance | None:
     """Bring the ranks of a crawl up to date and tell the highest, so many of pages and of domains.
 
     `anew` reads all of the archive once more. `waiting` is called before somebody else who does the same is waited for;
-    without it nobody is, and None says that somebody does. `objects` stands in for the store that the crawl's settings
-    name. Raises `NephilaError`.
+    without it nobody is, and None says that somebody does. `reading` is told how many bytes of the archive are new,
+    before they are read. `objects` stands in for the store that the crawl's settings name. Raises `NephilaError`.
     """
     directory, settings = begun(out)
     with held(directory.rank, waiting) as is_ours, ExitStack() as stack:
@@ -116,6 +117,8 @@ def importance_of(
         stack.callback(view.close)
         graph = stack.enter_context(LinkGraph(directory.rank, identity_of(view.secret)))
         open_file = stack.enter_context(_opener(directory, settings, objects))
+        if reading is not None:
+            reading(sum(max(0, end - graph.upto(segment)) for segment, end in view.marks().items()))
         read = _bring_up_to_date(directory, settings, catalogue, graph, view, open_file)
         with suppress(FileNotFoundError, DamagedFileError):
             return _told(directory.rank, identity_of(view.secret), graph, catalogue, read, pages, domains)
