@@ -125,6 +125,8 @@ class World:
     """Where given, the archive goes there; it outlives every crash."""
     renderer: Callable[[], Renderer] | None = None
     """Where given, pages are shown to one that this makes for each run."""
+    prepare: Callable[[Any, Disk], None] | None = None
+    """Where given, called with every crawl before it runs, and with the disk that it has."""
     clock: VirtualClock = field(default_factory=VirtualClock)
     recorder: Recorder = field(default_factory=Recorder)
     runs: int = 0
@@ -164,6 +166,8 @@ class World:
         with directory.held():
             async with AsyncExitStack() as stack:
                 crawl = await build(directory, self.settings, ground, stack, listeners=[self.recorder, trap])
+                if self.prepare is not None:
+                    self.prepare(crawl, disk)
                 group = crawl._m.frontier._group
                 publish = group.after_commit
 
@@ -191,6 +195,7 @@ class World:
             for log in left.glob("catalogue.sqlite-*"):
                 log.unlink()
             survived, self.disk = self.disk.lose_power(self.power), ForgetfulDisk()
+            self.survived = survived
             for folder in ("warc", "chain", "spool", "frontier"):
                 for name in survived.names(self.out / folder):
                     self.disk.overwrite(left / folder / name, survived.contents(self.out / folder / name))

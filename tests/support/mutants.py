@@ -132,7 +132,7 @@ def new_names_not_synced(patch: pytest.MonkeyPatch) -> None:
 
     def created(self: SegmentFiles, segment: Any) -> bool:
         made = create(self, segment)
-        self.unsynced_names = False
+        self.take_unsynced_names()
         return made
 
     patch.setattr(SegmentFiles, "create", created)

@@ -7,7 +7,7 @@ moment they are called, which keeps start-up fast; tests put their own in its pl
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,11 +26,13 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.node.audit import Audit
     from nephila.node.exporting import Exported, ExportOrder, Looked
     from nephila.node.importance.renewing import Importance
+    from nephila.node.retention import Retained
     from nephila.node.standing import CrawlStatus
     from nephila.node.takedown import Order, Takedown
     from nephila.node.takedown.ordering import Foreseen
     from nephila.report import CrawlReport
     from nephila.seeds import SeedReport, SeedSource
+    from nephila.store.retention import Choice
     from nephila.testing.sim.campaign import Campaign
     from nephila.testing.sim.runner import Verdict
 
@@ -296,6 +298,30 @@ def _open_fleet_purge(configured: Configured, tell: Callable[[str], None]) -> Pu
     return open_fleet_purge(configured, tell)
 
 
+def _foresee_retention(out: Path, configured: Configured) -> Choice:
+    from nephila.node.retention.ordering import foresee  # noqa: PLC0415 - start-up
+
+    return foresee(out, configured)
+
+
+def _retain(
+    out: Path,
+    configured: Configured,
+    elsewhere: Path | None,
+    listeners: Sequence[EventSink],
+    tell: Callable[[int, int], None],
+) -> Retained:
+    from nephila.node.retention.ordering import retain  # noqa: PLC0415 - start-up
+
+    return retain(out, configured, elsewhere, listeners, tell)
+
+
+def _mark_indexed(out: Path, lines: Iterable[str]) -> tuple[int, int]:
+    from nephila.node.retention.ordering import mark_indexed  # noqa: PLC0415 - start-up
+
+    return mark_indexed(out, lines)
+
+
 def _audit(crawl: Path | Configured, host: str, expect: Sequence[str]) -> Audit:
     """A crawl directory, or the crawl of a fleet by its settings."""
     if isinstance(crawl, Path):
@@ -366,6 +392,11 @@ class Backend:
     open_fleet_purge: Callable[[Configured, Callable[[str], None]], Purger] = _open_fleet_purge
     export: Callable[[Path | Configured, ExportOrder, Callable[[Looked], None]], Exported] = _export
     open_queries: Callable[[Path | Configured], CatalogueQueries] = _open_queries
+    foresee_retention: Callable[[Path, Configured], Choice] = _foresee_retention
+    retain: Callable[[Path, Configured, Path | None, Sequence[EventSink], Callable[[int, int], None]], Retained] = (
+        _retain
+    )
+    mark_indexed: Callable[[Path, Iterable[str]], tuple[int, int]] = _mark_indexed
 
 
 def backend_of(ctx: click.Context) -> Backend:

@@ -60,6 +60,10 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         ),
         "block": Entry("nephila.cli.block", "block", "List, add or remove what is not to be asked for any more."),
         "purge": Entry("nephila.cli.purge", "purge", "Take a URL or a domain down: block it, purge it, prove it."),
+        "retain": Entry(
+            "nephila.cli.retain", "retain", "Keep the newest captures of every page, and let the others go."
+        ),
+        "indexed": Entry("nephila.cli.retain", "indexed", "Mark captures as indexed, which an age limit then spares."),
         "frontier": Entry(
             "nephila.cli.frontier", "frontier", "Move what a crawl knows to another engine, or rebuild it."
         ),

@@ -10,6 +10,7 @@ renamed name after `Disk.sync_directory`, that of a folder too.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -26,6 +27,9 @@ class DiskFile(Protocol):
 
     def append(self, data: bytes) -> None:
         """Write at the end, all of it; when this raises, a part may have been written."""
+
+    def append_zeros(self, count: int) -> None:
+        """Zeros at the end, as a hole that takes no room where the file system knows such."""
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""
@@ -65,8 +69,8 @@ class Disk(Protocol):
         A file in a folder below it is called by its path from here, with slashes; folders themselves are not named.
         """
 
-    def make_folder(self, directory: Path) -> None:
-        """Make a folder, and those above it that are missing; no error when it is there."""
+    def make_folder(self, directory: Path) -> list[Path]:
+        """Make a folder, and those above it that are missing: which were made. No error when it is there."""
 
     def remove_folders(self, directory: Path, within: Path) -> None:
         """Remove a folder if it is empty, then the one above it, and so on below `within`. Never raises."""
@@ -100,6 +104,10 @@ class LocalFile:
         written = os.write(self._descriptor, data)
         while written < len(data):
             written += os.write(self._descriptor, memoryview(data)[written:])
+
+    def append_zeros(self, count: int) -> None:
+        """As the protocol."""
+        os.ftruncate(self._descriptor, self.size() + count)
 
     def read_at(self, offset: int, size: int) -> bytes:
         """As the protocol."""
@@ -152,9 +160,19 @@ class LocalDisk:
         directory.mkdir(parents=True, exist_ok=True)
         return sorted(name for name, _ in _files_below(directory))
 
-    def make_folder(self, directory: Path) -> None:
+    def make_folder(self, directory: Path) -> list[Path]:
         """As the protocol."""
-        directory.mkdir(parents=True, exist_ok=True)
+        made: list[Path] = []
+        try:
+            directory.mkdir()
+        except FileExistsError:
+            if not directory.is_dir():  # not an error that says that a name is taken: no other would be free
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory)) from None
+            return made
+        except FileNotFoundError:
+            made = self.make_folder(directory.parent)
+            directory.mkdir(exist_ok=True)
+        return [*made, directory]
 
     def remove_folders(self, directory: Path, within: Path) -> None:
         """As the protocol. The system refuses where something is in it, or was put there meanwhile."""

@@ -7,6 +7,7 @@
     warc/              the archive: WARC files, each with its CDXJ index
     spool/             what of it waits for its upload, where the archive goes to a store of objects
     catalogue.sqlite   what was captured, in SQL
+    indexed.sqlite     what others have marked as indexed, where they do
     duplicates/        contents seen (LMDB)
     near/              what pages say, to know those that say nearly the same (LMDB and sorted tables)
     aliases/           what was learned of sites: aliases, pages that stand for missing ones (LMDB)
@@ -80,6 +81,7 @@ class CrawlDirectory:
         self.warc = root / "warc"
         self.spool = root / "spool"
         self.catalogue = root / "catalogue.sqlite"
+        self.indexed = root / "indexed.sqlite"
         self.duplicates = root / "duplicates"
         self.near = root / "near"
         self.aliases = root / "aliases"
@@ -215,7 +217,7 @@ class CrawlDirectory:
             shutil.rmtree(folder, ignore_errors=True)
         logs = (self.catalogue.with_name(self.catalogue.name + end) for end in ("-wal", "-shm"))
         drafts = (self.figures, self.figures.with_name(self.figures.name + ".new"), self.changes)
-        for path in (self.catalogue, *logs, *drafts, self.scope, self.root / CONFIG_NAME, self.marker):
+        for path in (self.catalogue, self.indexed, *logs, *drafts, self.scope, self.root / CONFIG_NAME, self.marker):
             path.unlink(missing_ok=True)
         for folder in self._made:
             with suppress(OSError):  # somebody else has put something there meanwhile

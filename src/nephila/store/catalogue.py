@@ -27,6 +27,7 @@ from nephila.model.record import SegmentId
 
 from . import statements as sql
 from .removal import Removal
+from .retention import CatalogueRetention
 
 SCHEMA_VERSION = 5
 APPLICATION_ID = 0x4E455048
@@ -223,6 +224,10 @@ class SqliteCatalogue:
     def removal(self) -> Removal:
         """What takes captures out of it."""
         return Removal(self._connection, self._writing, self._rows)
+
+    def retention(self) -> CatalogueRetention:
+        """What finds captures that need not be kept."""
+        return CatalogueRetention(self._connection, self._writing, self._rows)
 
     def hurry(self, patience_s: float) -> None:
         """As the interface: a file is never away."""

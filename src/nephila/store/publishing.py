@@ -217,6 +217,11 @@ class PublishingCatalogue:
         """As the interface."""
         return self._catalogue.histories(fingerprints)
 
+    @property
+    def itself(self) -> WholeCatalogue:
+        """The catalogue that is written when all was told."""
+        return self._catalogue
+
     def removal(self) -> CatalogueRemoval:
         """What takes captures out of it (K2); what was told of them is others' by now."""
         return self._catalogue.removal()

@@ -41,6 +41,11 @@ class RemoteFile:
         del data
         raise self._refused()
 
+    def append_zeros(self, count: int) -> None:
+        """Objects do not grow."""
+        del count
+        raise self._refused()
+
     def truncate(self, size: int) -> None:
         """Objects are not cut."""
         del size

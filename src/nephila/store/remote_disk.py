@@ -121,7 +121,7 @@ class RemoteDisk:
         """Nothing is made."""
         raise _refused(path)
 
-    def make_folder(self, directory: Path) -> None:
+    def make_folder(self, directory: Path) -> list[Path]:
         """Nothing is made."""
         raise _refused(directory)
 
@@ -182,6 +182,11 @@ class _Joined:
     def append(self, data: bytes) -> None:
         """Objects do not grow."""
         del data
+        raise _refused(Path())
+
+    def append_zeros(self, count: int) -> None:
+        """Objects do not grow."""
+        del count
         raise _refused(Path())
 
     def truncate(self, size: int) -> None:

@@ -34,6 +34,17 @@ UPDATE domains SET total_requests = max(0, total_requests - ?), total_pages = ma
 """
 
 
+def subtract(connection: sqlite3.Connection, place: tuple[int, int]) -> bool:
+    """Take what was counted of a capture out of the figures; False where there is no such capture."""
+    found = connection.execute(_FIGURES, place).fetchone()
+    if found is None:
+        return False
+    domain, requests, pages, elapsed_ms, wire_bytes = found
+    connection.execute(_SUBTRACT, (requests, pages, elapsed_ms, domain))
+    connection.execute("UPDATE totals SET captures = captures - 1, wire_bytes = wire_bytes - ?", (wire_bytes,))
+    return True
+
+
 class Removal:
     """Implements `interfaces.removal.CatalogueRemoval`."""
 
@@ -60,14 +71,8 @@ class Removal:
         with self._erasing():
             for row in captures:
                 place = (row.number, row.offset)
-                found = self._connection.execute(_FIGURES, place).fetchone()
-                if found is None:
+                if not subtract(self._connection, place):
                     continue
-                domain, requests, pages, elapsed_ms, wire_bytes = found
-                self._connection.execute(_SUBTRACT, (requests, pages, elapsed_ms, domain))
-                self._connection.execute(
-                    "UPDATE totals SET captures = captures - 1, wire_bytes = wire_bytes - ?", (wire_bytes,)
-                )
                 self._connection.execute('DELETE FROM captures WHERE segment = ? AND "offset" = ?', place)
                 if not row.robots:
                     self._connection.execute("DELETE FROM page_states WHERE url_hash = ?", (row.fingerprint,))

@@ -5,7 +5,8 @@ replaced by tombstones, and records that only mention what goes are spelled anew
 draft takes the place of the file under a receipt (`receipt.replace_sealed`), whole or not at all. What was replaced
 before is left alone, so that doing it again after a crash ends in the same bytes.
 
-Reads what it replaces, copies the rest in pieces: memory holds a capture at a time.
+Reads what it replaces, copies the rest in pieces: memory holds a capture at a time. Blocks of zeros, which tombstones
+are, become holes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from .warc import PROFILE_NOT_MODIFIED
 
 DRAFT_SUFFIX = ".purge"
 _PIECE_BYTES = 1 << 20
+_HOLE_BYTES = 4096
+"""What file systems keep together. A hole is a multiple of it, and begins at one."""
+_HOLE = bytes(_HOLE_BYTES)
 _MENTIONS = {"duplicateOf": ("duplicateOf",), "nearDuplicateOf": ("nearDuplicateOf", "nearDuplicateBy")}
 """Notes that name another page as the original of this one, each with those that go with it."""
 
@@ -148,7 +152,20 @@ def _copy(source: DiskFile, draft: DiskFile, patches: Sequence[tuple[int, bytes]
             piece = source.read_at(position, min(_PIECE_BYTES, offset - position))
             if not piece:
                 raise OSError(f"{offset - position} bytes are missing")
-            draft.append(piece)
+            _append(draft, position, piece)
             position += len(piece)
-        draft.append(data)
+        _append(draft, position, data)
         position += len(data)
+
+
+def _append(draft: DiskFile, position: int, data: bytes) -> None:
+    """Add bytes to a file that ends at `position`, blocks of zeros as holes."""
+    written, start = 0, -position % _HOLE_BYTES
+    for at in range(start, len(data) - _HOLE_BYTES + 1, _HOLE_BYTES):
+        if data.startswith(_HOLE, at):
+            if at > written:
+                draft.append(data[written:at])
+            draft.append_zeros(_HOLE_BYTES)
+            written = at + _HOLE_BYTES
+    if written < len(data):
+        draft.append(data[written:])

@@ -4,7 +4,8 @@ A tombstone is one WARC record, a `metadata` record that belongs to no other, in
 bytes as all members of the capture had. So every other record keeps its offset: index, catalogue and frontier stay
 true, and only the file's hash changes, for which there is a receipt (`receipt`). The record names no URL, no address
 and no content. It says which takedown took the capture out, the digest of the bytes that were there, and when the
-request was sent and how long it took, because an audit still has to know that a request was made.
+request was sent and how long it took, because an audit still has to know that a request was made. The rest is zeros,
+of which a file is made with holes (`rewriting`): what was taken out takes no room any more, where the file system can.
 
 A record of somebody else that only *mentions* what was taken out (a revisit whose original is gone) is spelled anew
 without the mention, in as many bytes as it had: what is left over is filled by the comment of the gzip header (RFC
@@ -62,7 +63,7 @@ def tombstone(unit: Sequence[WarcRecord], was: bytes, takedown: str, at: int) ->
 
 
 def _of_length(length: int, record_id: str, date: str, block: bytes) -> bytes:
-    """A stored member of exactly that length, its record's block filled up with spaces."""
+    """A stored member of exactly that length, its record's block filled up with zeros."""
     head = (
         f"{VERSION}\r\nWARC-Type: metadata\r\nWARC-Record-ID: <{record_id}>\r\nWARC-Date: {date}\r\n"
         f"Content-Type: {FIELDS_TYPE}\r\nContent-Length: "
@@ -73,7 +74,7 @@ def _of_length(length: int, record_id: str, date: str, block: bytes) -> bytes:
         for digits in range(len(str(max(room, 0))), 0, -1):
             size = room - digits
             if size >= len(block) and len(str(size)) == digits:
-                return _stored(b"".join((head, str(size).encode(), _END, block.ljust(size), _END)), blocks)
+                return _stored(b"".join((head, str(size).encode(), _END, block.ljust(size, b"\0"), _END)), blocks)
     raise ValueError(f"a capture of {length} bytes is too short for what must take its place")
 
 

@@ -87,6 +87,10 @@ class MemoryFile:
         if len(data) > room:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    def append_zeros(self, count: int) -> None:
+        """As the protocol; holes take room here."""
+        self.append(bytes(count))
+
     def read_at(self, offset: int, size: int) -> bytes:
         """As the protocol."""
         self._check()
@@ -172,7 +176,7 @@ class ForgetfulDisk:
 
     def _found(self, path: Path) -> _Content:
         folder, name = os.path.split(path)
-        content = self._folders[folder].get(name)
+        content = self._folders.get(folder, {}).get(name)
         if content is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         return content
@@ -181,14 +185,15 @@ class ForgetfulDisk:
         """As the protocol."""
         return list(self.sizes(directory))
 
-    def make_folder(self, directory: Path) -> None:
-        """As the protocol. Folders that nobody has made are taken for older than the disk."""
+    def make_folder(self, directory: Path) -> list[Path]:
+        """As the protocol. Folders that were listed, or that something lies in, are taken for older than the disk."""
         self._check()
-        if str(directory) not in self._folders:
-            if directory.parent != directory:
-                self.make_folder(directory.parent)
-            self._folders[str(directory)] = {}
-            self._fleeting.add(str(directory))
+        if str(directory) in self._folders or directory.parent == directory:
+            return []
+        made = self.make_folder(directory.parent)
+        self._folders[str(directory)] = {}
+        self._fleeting.add(str(directory))
+        return [*made, directory]
 
     def remove_folders(self, directory: Path, within: Path) -> None:
         """As the protocol."""
@@ -213,7 +218,8 @@ class ForgetfulDisk:
 
     def _drop(self, path: Path) -> None:
         folder, name = os.path.split(path)
-        self._folders[folder].pop(name, None)
+        if folder in self._folders:
+            self._folders[folder].pop(name, None)
 
     def sync_directory(self, directory: Path) -> None:
         """As the protocol."""

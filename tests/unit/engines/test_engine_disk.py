@@ -30,8 +30,8 @@ def test_folders_are_removed_as_far_as_they_are_empty(tmp_path: Path) -> None:
     """W1, W2: up to the directory itself, which stays."""
     disk = LocalDisk()
     deep = tmp_path / "warc" / "2026" / "ab"
-    disk.make_folder(deep)
-    disk.make_folder(deep)
+    assert disk.make_folder(deep) == [tmp_path / "warc", tmp_path / "warc" / "2026", deep]
+    assert disk.make_folder(deep) == []
     disk.create(deep.parent / "other")
     disk.remove_folders(deep, tmp_path / "warc")
     assert [path.name for path in deep.parent.iterdir()] == ["other"]
@@ -45,3 +45,24 @@ def test_a_file_is_not_made_in_a_folder_that_is_not_there(tmp_path: Path) -> Non
     """W2: a crawl directory that was taken away is missed, and not made anew."""
     with pytest.raises(FileNotFoundError):
         LocalDisk().create(tmp_path / "gone" / "file")
+
+
+def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
+    """W1: and not taken for one."""
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        LocalDisk().make_folder(tmp_path / "file")
+    with pytest.raises(NotADirectoryError):
+        LocalDisk().make_folder(tmp_path / "file" / "below")
+
+
+def test_zeros_are_a_hole(tmp_path: Path) -> None:
+    """W5: as long as they should be, and with no room taken; what is appended later follows."""
+    file = LocalDisk().create(tmp_path / "file")
+    file.append(b"begin")
+    file.append_zeros(1 << 20)
+    file.append(b"end")
+    file.sync()
+    assert file.read_at(0, 1 << 21) == b"begin" + bytes(1 << 20) + b"end"
+    assert (tmp_path / "file").stat().st_blocks * 512 < 1 << 16
+    file.close()

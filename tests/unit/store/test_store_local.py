@@ -106,11 +106,12 @@ def test_a_folder_that_is_removed_meanwhile_is_made_again(world: ArchiveWorld) -
     taken = []
 
     class Emptied(ForgetfulDisk):
-        def make_folder(self, directory: Path) -> None:
-            super().make_folder(directory)
+        def make_folder(self, directory: Path) -> list[Path]:
+            made = super().make_folder(directory)
             if len(taken) < 3:
                 taken.append(directory)
                 self.remove_folders(directory, DIRECTORY)
+            return made
 
         def create(self, path: Path) -> MemoryFile:
             if str(path.parent) not in self._folders:

@@ -20,7 +20,7 @@ from .choosing import (
     TrapSettings,
 )
 from .declaration import setting
-from .keeping import ArchiveSettings, CatalogueSettings, S3Settings, SpoolSettings, StreamSettings
+from .keeping import ArchiveSettings, CatalogueSettings, RetentionSettings, S3Settings, SpoolSettings, StreamSettings
 from .operating import AlertSettings, FleetSettings, ObserveSettings
 from .reach import LimitSettings, ScopeSettings, UrlSettings
 from .reading import OfficeSettings, PdfSettings, PluginSettings, RenderSettings
@@ -47,6 +47,7 @@ __all__ = [
     "RankSettings",
     "RecrawlSettings",
     "RenderSettings",
+    "RetentionSettings",
     "RobotsSettings",
     "S3Settings",
     "ScopeSettings",
@@ -80,6 +81,7 @@ class Settings:
     recrawl: RecrawlSettings = RecrawlSettings()
     sitemaps: SitemapSettings = SitemapSettings()
     archive: ArchiveSettings = ArchiveSettings()
+    retention: RetentionSettings = RetentionSettings()
     s3: S3Settings = S3Settings()
     spool: SpoolSettings = SpoolSettings()
     catalogue: CatalogueSettings = CatalogueSettings()

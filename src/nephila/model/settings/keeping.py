@@ -31,6 +31,16 @@ class ArchiveSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RetentionSettings:
+    """What `nephila retain` keeps (W5)."""
+
+    captures: int = setting(3, "captures of every page that stay; 0 is all of them", low=0)
+    max_age_s: float = setting(
+        0.0, "what is older goes, unless it is marked as indexed; 0 is no limit, 90d is usual", low=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class S3Settings:
     """The store that archive.url names (W2). Credentials are no settings: they are looked for where S3 tools do."""
 

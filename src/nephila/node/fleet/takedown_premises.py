@@ -21,6 +21,7 @@ from nephila.model.record import SegmentId
 from nephila.model.settings import Settings
 from nephila.node.audit.case import case_of_fleet
 from nephila.node.takedown import Takedown, Target
+from nephila.node.takedown.premises import Cause
 from nephila.observe.redaction import masked_line
 from nephila.store import ArchivePlace, LocalDisk, writer_of
 from nephila.store.cdxj import write_index
@@ -99,22 +100,18 @@ class FleetPremises:
         """As the protocol."""
         return opened(self._objects, self._place.key(segment))
 
-    def rewrite(self, works: Sequence[Rewriting], takedown: Takedown, mentions: Mentions) -> None:
+    def rewrite(self, works: Sequence[Rewriting], cause: Cause, mentions: Mentions) -> None:
         """As the protocol."""
         self._check_unchanged({f"{ARCHIVES}/{work.segment}" for work in works})
         for work in works:
             copy = self._scratch / work.segment
             was = self._bring(self._place.key(work.segment), copy)
-            draft = write_draft(
-                LocalDisk(), self._scratch, work, takedown=takedown.id, at=takedown.at, mentions=mentions
-            )
+            draft = write_draft(LocalDisk(), self._scratch, work, takedown=cause.id, at=cause.at, mentions=mentions)
             copy.unlink()
             if draft is not None:
                 removed = [one.digest for one in work.removed]
                 file = f"{ARCHIVES}/{work.segment}"
-                self._replace(
-                    self._place.key(work.segment), file, was, self._scratch / draft, removed, takedown.why, work
-                )
+                self._replace(self._place.key(work.segment), file, was, self._scratch / draft, removed, cause.why, work)
 
     def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
         """As the protocol. An index is made of what the catalogue knows, and no chain seals it."""

@@ -173,6 +173,11 @@ class Takedowns:
         self._contents: dict[str, set[bytes]] = {}
         """What the captures said that a takedown under way has taken out: they are not listed any more."""
 
+    @property
+    def parts(self) -> Parts:
+        """What it works on."""
+        return self._p
+
     async def block(self, takedown: Takedown) -> None:
         """Let it not be fetched any more."""
         for entry in self._target(takedown).blocks(takedown.at):

@@ -8,14 +8,14 @@ open are closed, and what they hold is taken out in a last pass. In other proces
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
 from nephila.frontier.embedded import LmdbFrontierView
 from nephila.store import LocalArchive
 
-from .carrying_out import Takedowns
+from .carrying_out import Parts, Takedowns
 from .premises import LocalPremises
 from .record import Takedown, TakedownFolder
 
@@ -45,11 +45,18 @@ class TakedownKeeper:
         self._archive = archive
         self._nudge_books = nudge_books
         self._woken = asyncio.Event()
+        self.afterwards: Callable[[], Awaitable[None]] | None = None
+        """What else is to be done when nobody writes to the archive any more: a retention."""
 
     @property
     def folder(self) -> Path:
         """Where the records are."""
         return self._records.path
+
+    @property
+    def parts(self) -> Parts:
+        """What it works on."""
+        return self._takedowns.parts
 
     def wake(self) -> None:
         """One was filed in this process."""
@@ -75,6 +82,8 @@ class TakedownKeeper:
         for takedown in self._records.pending():
             await self._takedowns.block(takedown)
             await self._takedowns.finish(takedown)
+        if self.afterwards is not None:
+            await self.afterwards()
 
     async def _carry_out(self, takedown: Takedown) -> None:
         await self._takedowns.block(takedown)

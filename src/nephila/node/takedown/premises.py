@@ -32,6 +32,22 @@ from .record import Takedown
 from .target import Target
 
 
+class Cause(Protocol):
+    """Why files are rewritten: a takedown, or what need not be kept any longer."""
+
+    @property
+    def id(self) -> str:
+        """What tombstones name."""
+
+    @property
+    def at(self) -> int:
+        """UTC milliseconds."""
+
+    @property
+    def why(self) -> str:
+        """What receipts say."""
+
+
 class Premises(Protocol):
     """Files of a crawl, to be rewritten. Every call but one blocks, and may raise `StorageError`."""
 
@@ -44,7 +60,7 @@ class Premises(Protocol):
     def open(self, segment: SegmentId) -> DiskFile:
         """One of them, to be read."""
 
-    def rewrite(self, works: Sequence[Rewriting], takedown: Takedown, mentions: Mentions) -> None:
+    def rewrite(self, works: Sequence[Rewriting], cause: Cause, mentions: Mentions) -> None:
         """Take captures out of files, each under a receipt, whole or not at all."""
 
     def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
@@ -104,19 +120,19 @@ class LocalPremises:
         """As the protocol."""
         return self._disk.open(self._directory.warc / segment)
 
-    def rewrite(self, works: Sequence[Rewriting], takedown: Takedown, mentions: Mentions) -> None:
+    def rewrite(self, works: Sequence[Rewriting], cause: Cause, mentions: Mentions) -> None:
         """As the protocol."""
         drafts: list[_Draft] = []
         for work in works:
             draft = write_draft(
-                self._disk, self._directory.warc, work, takedown=takedown.id, at=takedown.at, mentions=mentions
+                self._disk, self._directory.warc, work, takedown=cause.id, at=cause.at, mentions=mentions
             )
             if draft is not None:
                 removed = [one.digest for one in work.removed]
                 drafts.append(_Draft(f"{ARCHIVES}/{work.segment}", f"{ARCHIVES}/{draft}", removed, work.emptied))
-        self._replace(drafts, self._disk, takedown)
+        self._replace(drafts, self._disk, cause)
 
-    def _replace(self, drafts: Sequence[_Draft], disk: Disk, takedown: Takedown) -> None:
+    def _replace(self, drafts: Sequence[_Draft], disk: Disk, cause: Cause) -> None:
         if not drafts:
             return
         root = self._directory.root
@@ -125,7 +141,7 @@ class LocalPremises:
             replace_sealed(
                 *(self._trail, disk, root, one.file, one.draft),
                 removed=one.removed,
-                why=takedown.why,
+                why=cause.why,
                 emptied=one.emptied,
             )
 

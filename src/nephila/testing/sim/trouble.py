@@ -89,6 +89,10 @@ class TroubledFile:
 
         self._around(write)
 
+    def append_zeros(self, count: int) -> None:
+        """As the protocol."""
+        self.append(bytes(count))
+
     def sync(self) -> None:
         """As the protocol; on the planned occasion it fails."""
         self.trouble.syncs += self.counted
@@ -148,9 +152,9 @@ class TroubledDisk:
         """As the protocol."""
         return self.disk.names(directory)
 
-    def make_folder(self, directory: Path) -> None:
+    def make_folder(self, directory: Path) -> list[Path]:
         """As the protocol."""
-        self.trouble.around(lambda: self.disk.make_folder(directory))
+        return list(self.trouble.around(lambda: self.disk.make_folder(directory)))
 
     def remove_folders(self, directory: Path, within: Path) -> None:
         """As the protocol."""

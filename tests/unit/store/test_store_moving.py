@@ -1,0 +1,80 @@
+"""Captures on their way into another archive."""
+
+from pathlib import Path
+
+import pytest
+
+from nephila.model.errors import StorageError
+from nephila.model.settings import ArchiveSettings
+from nephila.store import CrawlIdentity
+from nephila.store.moving import MOVED_FROM, Elsewhere
+from nephila.store.reader import WarcReader
+from nephila.testing.contracts.archive import assorted_captures, row_of
+from nephila.testing.disk import ForgetfulDisk
+
+from .conftest import DIRECTORY, ArchiveWorld
+
+TARGET = Path("/old/archives/elsewhere")
+
+
+def _records(disk: ForgetfulDisk, name: str) -> list[tuple[str, bytes]]:
+    return [(one.record_id, one.block) for one in WarcReader(disk.open(TARGET / name), name) if one.kind != "warcinfo"]
+
+
+@pytest.mark.parametrize("layout", ["rolling", "key"])
+def test_every_kind_of_capture_is_moved_byte_for_byte(world: ArchiveWorld, layout: str) -> None:
+    """W5: durable when it returns, under the name that it had, with an index; a second time nothing is copied."""
+    archive = world.open(ArchiveSettings(layout=layout))
+    written = [(capture, archive.append(capture)) for capture in assorted_captures()]
+    archive.close()
+    elsewhere = Elsewhere(TARGET, world.disk, CrawlIdentity(7))
+    for segment in archive.segments():
+        rows = [row_of(capture, stored) for capture, stored in written if stored.ref.segment == segment]
+        offsets = [row.offset for row in rows]
+        assert elsewhere.take(DIRECTORY / segment, segment, offsets, rows, 1) == len(rows)
+        assert elsewhere.take(DIRECTORY / segment, segment, offsets, rows, 1) == 0
+    segments = archive.segments()
+    after = world.disk.lose_power()
+    assert [name for name in after.names(TARGET) if name.endswith(".warc.gz")] == segments
+    assert len(after.names(TARGET)) == 2 * len(segments)
+    for segment in segments:
+        source = WarcReader(after.open(DIRECTORY / segment), segment)
+        assert _records(after, segment) == [(one.record_id, one.block) for one in source if one.kind != "warcinfo"]
+        first = next(iter(WarcReader(after.open(TARGET / segment), segment)))
+        assert f"{MOVED_FROM}: {segment}".encode() in first.block
+        assert b"software: " in first.block
+
+
+def test_what_comes_later_from_the_same_file_has_a_file_of_its_own(world: ArchiveWorld) -> None:
+    """W5: no archive grows; what is there is known by the ids of its records."""
+    archive = world.open()
+    written = [(capture, archive.append(capture)) for capture in assorted_captures()]
+    archive.close()
+    [segment] = archive.segments()
+    rows = [row_of(capture, stored) for capture, stored in written]
+    offsets = [row.offset for row in rows]
+    elsewhere = Elsewhere(TARGET, world.disk, CrawlIdentity(7))
+    assert elsewhere.take(DIRECTORY / segment, segment, offsets[:2], rows, 1) == 2
+    assert elsewhere.take(DIRECTORY / segment, segment, offsets, rows, 1) == len(rows) - 2
+    second = segment.replace(".warc.gz", ".2.warc.gz")
+    assert sorted(name for name in world.disk.names(TARGET) if name.endswith(".warc.gz")) == sorted([segment, second])
+    ids = [record_id for name in (segment, second) for record_id, _ in _records(world.disk, name)]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_disk_that_is_full_leaves_nothing_that_counts(world: ArchiveWorld) -> None:
+    """W5: told in a sentence; when there is room, all of it is copied."""
+    archive = world.open()
+    written = [(capture, archive.append(capture)) for capture in assorted_captures()]
+    archive.close()
+    [segment] = archive.segments()
+    rows = [row_of(capture, stored) for capture, stored in written]
+    offsets = [row.offset for row in rows]
+    elsewhere = Elsewhere(TARGET, world.disk, CrawlIdentity(7))
+    world.disk.capacity = world.disk.used() + 2_000
+    with pytest.raises(StorageError, match="no space left") as caught:
+        elsewhere.take(DIRECTORY / segment, segment, offsets, rows, 1)
+    assert "nothing was taken out" in caught.value.hint
+    assert [name for name in world.disk.names(TARGET) if not name.endswith(".part")] == []
+    world.disk.capacity = None
+    assert elsewhere.take(DIRECTORY / segment, segment, offsets, rows, 1) == len(rows)
