@@ -7,7 +7,8 @@ What stays all the same: the captures that the table of pages stands on; rules o
 could judge; and whatever a capture that stays refers to as its original. That is known by the digest of the payload:
 should several have it, all of them stay.
 
-What is chosen is kept in a temporary table of the connection, and given out a file at a time.
+What is chosen is kept in a temporary table of the connection, and given out a file at a time, in two turns: originals
+to which others refer that go as well come last.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .removal import subtract
 
 _CHOOSE = """
 INSERT INTO temp.going
-SELECT segment, "offset", url_hash, payload_digest, kind, record_bytes FROM (
+SELECT segment, "offset", url_hash, payload_digest, kind, record_bytes, 0 FROM (
   SELECT c.segment, c."offset", c.url_hash, c.payload_digest, c.kind, c."end" - c."offset" AS record_bytes,
          p.url_hash IS NOT NULL AS stands, max(c.at, coalesce(p.crawled_at, 0)) AS newest, {indexed} AS indexed,
          row_number() OVER (
@@ -53,16 +54,25 @@ DELETE FROM temp.going WHERE kind = 'response' AND payload_digest IN (
   AND NOT EXISTS (SELECT 1 FROM temp.going g WHERE g.segment = c.segment AND g."offset" = c."offset")
 )
 """
+_TAKE_TURNS = """
+UPDATE temp.going SET turn = 1 WHERE kind = 'response' AND payload_digest IN (
+  SELECT payload_digest FROM temp.going WHERE kind = 'revisit'
+)
+"""
+"""Originals go after what refers to them: whoever breaks off in between leaves nothing that refers to what is gone."""
 _OF_A_FILE = """
 SELECT c.segment, c."offset", c.url_hash, c.url, c.host, c.at, c.status, c.content_hash, c.simhash
 FROM temp.going g JOIN main.captures c ON c.segment = g.segment AND c."offset" = g."offset"
-WHERE g.segment = ? ORDER BY c."offset"
+WHERE g.segment = ? AND g.turn = ? ORDER BY c."offset"
 """
 _STANDS_ON = 'SELECT 1 FROM page_states WHERE url_hash = ? AND segment = ? AND "offset" = ?'
 _NEWEST = """
 SELECT segment, "offset" FROM captures WHERE url_hash = ? AND status != 304
 ORDER BY at DESC, segment DESC, "offset" DESC LIMIT 1
 """
+
+
+TURNS = (0, 1)
 
 
 @noun
@@ -122,7 +132,7 @@ class CatalogueRetention:
         self._read("DROP TABLE IF EXISTS temp.going", ())
         self._read(
             'CREATE TEMP TABLE going (segment INTEGER, "offset" INTEGER, url_hash BLOB, payload_digest TEXT, kind TEXT,'
-            ' record_bytes INTEGER, PRIMARY KEY (segment, "offset")) WITHOUT ROWID',
+            ' record_bytes INTEGER, turn INTEGER, PRIMARY KEY (segment, "offset")) WITHOUT ROWID',
             (),
         )
         if rule.before and marks.exists():
@@ -131,6 +141,7 @@ class CatalogueRetention:
         try:
             self._read(_CHOOSE.format(indexed=indexed), (rule.captures, rule.before))
             self._read(_KEEP_ORIGINALS, ())
+            self._read(_TAKE_TURNS, ())
         finally:
             if indexed is _INDEXED:
                 self._read("DETACH DATABASE marks", ())
@@ -150,14 +161,14 @@ class CatalogueRetention:
         )[0][0]
         return Choice(captures, urls, files, size, gone)
 
-    def files(self) -> list[tuple[int, SegmentId]]:
-        """Numbers and names of the segments that something goes from, in their order."""
-        query = "SELECT id, name FROM segments WHERE id IN (SELECT segment FROM temp.going) ORDER BY id"
-        return [(number, SegmentId(name)) for number, name in self._read(query, ())]
+    def files(self, turn: int) -> list[tuple[int, SegmentId]]:
+        """Numbers and names of the segments that something goes from in that turn, in their order."""
+        query = "SELECT id, name FROM segments WHERE id IN (SELECT segment FROM temp.going WHERE turn = ?) ORDER BY id"
+        return [(number, SegmentId(name)) for number, name in self._read(query, (turn,))]
 
-    def of_file(self, number: int) -> list[Outdated]:
-        """What goes from one of them."""
-        return [Outdated(*row) for row in self._read(_OF_A_FILE, (number,))]
+    def of_file(self, number: int, turn: int) -> list[Outdated]:
+        """What goes from one of them in that turn."""
+        return [Outdated(*row) for row in self._read(_OF_A_FILE, (number, turn))]
 
     def remove(self, captures: Sequence[Outdated]) -> None:
         """Take these out for good; a page stands on the newest that is left, and goes with the last."""

@@ -13,7 +13,7 @@ from nephila.model.errors import StorageError, UsageError
 from nephila.model.record import SegmentId
 from nephila.store import SqliteCatalogue
 from nephila.store.indexed import IndexedMarks, capture_named, captures_named
-from nephila.store.retention import RetentionRule, in_batches
+from nephila.store.retention import TURNS, Outdated, RetentionRule, in_batches
 from nephila.testing.contracts.catalogue import sample_row
 
 CRAWL = "0123456789abcdef0123456789abcdef"
@@ -38,11 +38,17 @@ def _visit(number: int, page: int = 1, *, status: int = 200, kind: str = "respon
     )
 
 
+def _all(catalogue: SqliteCatalogue) -> list[Outdated]:
+    """What was chosen, in the order in which it goes."""
+    retention = catalogue.retention()
+    return [row for turn in TURNS for number, _ in retention.files(turn) for row in retention.of_file(number, turn)]
+
+
 def _gone(catalogue: SqliteCatalogue, rule: RetentionRule, marks: Path = Path("nowhere")) -> list[int]:
     """The moments of what goes, in their order."""
     retention = catalogue.retention()
     choice = retention.choose(rule, marks)
-    found = [row.at // 1_000 for number, _ in retention.files() for row in retention.of_file(number)]
+    found = [row.at // 1_000 for row in _all(catalogue)]
     assert choice.captures == len(found)
     return sorted(found)
 
@@ -73,6 +79,14 @@ def test_what_others_refer_to_stays(catalogue: SqliteCatalogue) -> None:
     assert _gone(catalogue, RetentionRule(1)) == [2]
     _record(catalogue, _visit(5, 2), _visit(6, 2))
     assert _gone(catalogue, RetentionRule(1)) == [1, 2, 4, 5]
+
+
+def test_originals_go_after_what_refers_to_them(catalogue: SqliteCatalogue) -> None:
+    """W5, D2: whoever breaks off in between leaves no revisit without its original."""
+    _record(catalogue, _visit(1, digest="sha1:A"), _visit(2), _visit(3, kind="revisit", digest="sha1:A"))
+    _record(catalogue, _visit(4), _visit(5))
+    catalogue.retention().choose(RetentionRule(1), Path("nowhere"))
+    assert [row.at // 1_000 for row in _all(catalogue)] == [2, 3, 4, 1]
 
 
 def test_the_capture_that_a_page_stands_on_stays(catalogue: SqliteCatalogue) -> None:
@@ -114,7 +128,7 @@ def test_a_page_stands_on_the_newest_that_is_left(catalogue: SqliteCatalogue, tm
     _record(catalogue, _visit(1), _visit(2), _visit(3, 2))
     retention = catalogue.retention()
     retention.choose(RetentionRule(0, 100_000), Path("nowhere"))
-    rows = [row for number, _ in retention.files() for row in retention.of_file(number)]
+    rows = _all(catalogue)
     retention.remove([row for row in rows if row.at == 2_000])
     assert [(page.url[-1], page.crawled_at) for page in catalogue.pages()] == [("2", 3_000), ("1", 2_000)]
     assert catalogue.capture_count() == 2

@@ -1,15 +1,15 @@
 """Carrying out a retention: by the steps of a takedown, but that nothing is blocked and nobody is told.
 
-Some files at a time, in the order that makes it safe to be cut off anywhere and repeated: the index of contents forgets
-what goes, so that nothing new refers to it; what is to be kept elsewhere is copied, durably; the files are rewritten
-under receipts; the frontier forgets what it knows of contents that go; the CDXJ indexes are written anew;
-the rows go last, because they say what is to be done. Whatever was done is found done.
+Some files at a time, revisits before what they refer to, in the order that makes it safe to be cut off anywhere and
+repeated: the index of contents forgets what goes, so that nothing new refers to it; what is to be kept elsewhere is
+copied, durably; the files are rewritten under receipts; the frontier forgets what it knows of contents that go; the
+CDXJ indexes are written anew; the rows go last, because they say what is to be done. Whatever was done is found done.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from nephila.node.takedown.carrying_out import AT_ONCE, ForgettingFrontier
 from nephila.node.takedown.premises import Premises
 from nephila.store import SqliteCatalogue
 from nephila.store.moving import Elsewhere
-from nephila.store.retention import Choice, Outdated, RetentionRule, in_batches
+from nephila.store.retention import TURNS, Choice, Outdated, RetentionRule, in_batches
 from nephila.store.rewriting import Rewriting
 from nephila.urls import Fingerprint
 
@@ -98,24 +98,32 @@ class Retention:
         """Choose, and take out. Raises `StorageError`; what was done until then stays done."""
         at, retention = self._p.clock.wall_ms(), self._p.catalogue.retention()
         choice = await self._in_thread(lambda: retention.choose(rule, self._p.marks))
-        files = retention.files()
+        files = {turn: retention.files(turn) for turn in TURNS}
         moved = taken_out = done = 0
-        for batch in in_batches(files, self._size_of, BATCH_BYTES, BATCH_FILES):
+        total = sum(map(len, files.values()))
+        for turn, batch in self._batches(files):
             if self._is_stopped():
                 break
-            going = {segment: retention.of_file(number) for number, segment in batch}
+            going = {segment: retention.of_file(number, turn) for number, segment in batch}
             moved += await self._in_thread(partial(self._take_out, going, at))
             if rule.before:
                 await self._forget_in_frontier(going)
             await self._in_thread(partial(self._unlist, going))
             taken_out += sum(map(len, going.values()))
             done += len(batch)
-            self._tell(done, len(files))
+            self._tell(done, total)
         await self._in_thread(self._p.catalogue.removal().make_durable)
-        return Retained(choice, taken_out, moved, done == len(files))
+        return Retained(choice, taken_out, moved, done == total)
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
         return await asyncio.to_thread(act) if self._p.threaded else act()
+
+    def _batches(
+        self, files: Mapping[int, Sequence[tuple[int, SegmentId]]]
+    ) -> Iterator[tuple[int, list[tuple[int, SegmentId]]]]:
+        for turn in TURNS:
+            for batch in in_batches(files[turn], self._size_of, BATCH_BYTES, BATCH_FILES):
+                yield turn, batch
 
     def _size_of(self, segment: SegmentId) -> int:
         with closing(self._p.premises.open(segment)) as file:
