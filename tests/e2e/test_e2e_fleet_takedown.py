@@ -220,6 +220,24 @@ def test_what_lies_in_spools_is_taken_out_while_workers_go_on(
     assert len(crawl.pages()) > 100, "workers have gone on"
 
 
+def test_a_host_is_taken_out_of_archives_by_key(tmp_path: Path, engines: Engines, hold: ExitStack) -> None:
+    """W1, K2, W2: every answer is an object in folders; those that are rewritten have receipts, and all is audited."""
+    crawl = begun(hold, tmp_path, engines, 30, seed=97, archive='layout = "key"')
+    one, two = crawl.fleet.start("one"), crawl.fleet.start("two")
+    one.end(120)
+    two.end(120)
+    archives = [key for key in crawl.listed() if key.endswith(".warc.gz")]
+    assert len(archives) > len(crawl.pages())
+    host = other_host(crawl.pages(), crawl.pages()[0])
+    crawl.check_audit()
+    (told,) = crawl.purge(host)
+    assert told["captures"] > 1
+    crawl.check_gone(lambda url: urlsplit(url).hostname == host, ())
+    rewritten = [file["file"] for file in told["files"] if file["file"].startswith("warc/")]
+    assert len(rewritten) == told["captures"]
+    assert all(name.count("/") == 3 for name in rewritten)
+
+
 def begin_purge(crawl: Begun, *targets: str) -> subprocess.Popen[str]:
     """The command, in a process of its own."""
     reason = ("--reason", WHY) if targets else ()

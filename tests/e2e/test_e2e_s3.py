@@ -66,6 +66,7 @@ def download(server: Seaweed, prefix: str, out: Path) -> list[str]:
     for key in keys:
         name = key.removeprefix(f"{prefix}/")
         if name != MARKER:
+            (out / "warc" / name).parent.mkdir(parents=True, exist_ok=True)
             (out / "warc" / name).write_bytes(store.read(key, 0, 1 << 27))
             names.append(name)
     store._wire.abort()
@@ -93,6 +94,19 @@ def audited(out: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(run("audit", out, "--json", code=None).stdout)
     assert found["clean"], (found["trail"]["breaches"], found["findings"][:3])
     return found
+
+
+def test_a_crawl_by_key_into_a_bucket(tmp_path: Path, door: Gate, object_server: Seaweed) -> None:
+    """W1, W2, K1: every answer is an object under its key, sealed; the spool is left without a folder."""
+    spec, arguments = plain_web(33, hosts=4, pages=40)
+    prefix, out = f"crawls/{uuid4()}", tmp_path / "crawl"
+    with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "30") as web:
+        summary = crawl_json(web, out, *POLITE, *to_s3(door, prefix), "--warc-layout", "key", "--processes", "2")
+        assert summary["pages"] == 40
+        assert audited(out)["requests"] == web.audit().requests
+        names = [name for name in check_in_bucket(object_server, prefix, out) if name.endswith(".warc.gz")]
+        assert len(names) == web.audit().requests
+        assert {name.count("/") for name in names} == {2}
 
 
 def test_a_crawl_into_a_bucket(tmp_path: Path, door: Gate, object_server: Seaweed) -> None:

@@ -44,6 +44,7 @@ retry_max_s = 0.5
 
 [archive]
 url = "s3://{bucket}/{crawl}"
+{archive}
 
 [s3]
 endpoint = "{endpoint}"
@@ -97,6 +98,7 @@ class Fleet:
     delay_s: float
     fleet: str = ""
     more: str = ""
+    archive: str = ""
     database: str = ""
     """Another way to it than straight."""
     catalogue: str = ""
@@ -128,6 +130,7 @@ class Fleet:
                 resolver=self.web.told["resolver"],
                 delay_s=self.delay_s,
                 more=self.more,
+                archive=self.archive,
             )
         )
 

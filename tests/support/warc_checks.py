@@ -52,7 +52,7 @@ def places_in_archives(out: Path) -> tuple[list[tuple[str, int]], list[tuple[str
     for path in archives(out):
         with path.open("rb") as stream:
             for record in FastIterator(stream, parse_http=False):
-                place = (path.name, record.stream_pos)
+                place = (path.relative_to(out / "warc").as_posix(), record.stream_pos)
                 if record.record_type in (WarcRecordType.response, WarcRecordType.revisit):
                     answers.append(place)
                 elif record.record_type == WarcRecordType.resource:
