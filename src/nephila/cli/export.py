@@ -24,11 +24,11 @@ from .rows import many, reasons, wrapped
 if TYPE_CHECKING:
     from nephila.node.exporting import Exported, ExportOrder
 
-FORMS = ("jsonl", "text", "markdown", "html", "links")
-_BY_NAME = {".jsonl": "jsonl", ".jsonl.gz": "jsonl"}
+FORMS = ("jsonl", "text", "markdown", "html", "wacz", "links")
+_BY_NAME = {".jsonl": "jsonl", ".jsonl.gz": "jsonl", ".wacz": "wacz"}
 _FOLDERS = frozenset({"text", "markdown", "html"})
 _LINK_NAMES = (".jsonl", ".jsonl.gz")
-_NAMES = {"jsonl": (".jsonl", ".jsonl.gz"), "links": _LINK_NAMES}
+_NAMES = {"jsonl": (".jsonl", ".jsonl.gz"), "links": _LINK_NAMES, "wacz": (".wacz",)}
 STANDARD_OUTPUT = "-"
 _TERMINATED = 128 + signal.SIGTERM
 
@@ -49,7 +49,7 @@ class Moment(click.ParamType[int]):
             self.fail(f"{value!r} is no time; write it like 2026-01-31 or 2026-01-31T12:00:00Z.", param, ctx)
 
 
-@click.command("export", short_help="Write what was stored as JSON lines or files.")
+@click.command("export", short_help="Write what was stored as JSON lines, files or WACZ.")
 @place_argument
 @fleet_option
 @group_option
@@ -253,7 +253,8 @@ def _print(result: Exported, order: ExportOrder) -> None:
     to_errors = order.to is None
     where = "" if order.to is None else f" in {order.to}"
     known = many(result.captures, "capture")
-    lines = [*wrapped("", printable(f"{many(result.pages, 'page')}{where}, of {known} that were looked at."), 80)]
+    written = many(result.pages, "capture" if order.form == "wacz" else "page")
+    lines = [*wrapped("", printable(f"{written}{where}, of {known} that were looked at."), 80)]
     if result.left_out:
         lines.append(f"Left out: {count(sum(result.left_out.values()))}")
         lines += reasons(result.left_out, {str(key): meaning for key, meaning in MEANINGS.items()}, 80)

@@ -45,7 +45,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "status": Entry("nephila.cli.status", "status", "Show where a crawl stands."),
         "report": Entry("nephila.cli.report", "report", "Tell what a crawl came to, with charts, or as HTML."),
         "pages": Entry("nephila.cli.pages", "pages", "List the pages that were stored."),
-        "export": Entry("nephila.cli.export", "export", "Write what was stored as JSON lines or files."),
+        "export": Entry("nephila.cli.export", "export", "Write what was stored as JSON lines, files or WACZ."),
         "sql": Entry("nephila.cli.sql", "sql", "Ask the catalogue of a crawl in SQL."),
         "rank": Entry("nephila.cli.rank", "rank", "Show the pages and domains that others link to most, by PageRank."),
         "why": Entry("nephila.cli.why", "why", "Tell what became of a URL, and which rule decided."),

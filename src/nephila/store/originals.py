@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.errors import StorageError
-from nephila.model.record import SegmentId
+from nephila.model.record import Original, SegmentId
 
 CACHE_KB = 8192
 
@@ -40,7 +40,8 @@ class Originals:
             self._connection = sqlite3.connect(self._path)
             self._connection.executescript(
                 f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{CACHE_KB};"
-                "CREATE TABLE wanted (digest TEXT PRIMARY KEY, segment TEXT, offset INTEGER) WITHOUT ROWID"
+                "CREATE TABLE wanted (digest TEXT PRIMARY KEY, segment TEXT, offset INTEGER,"
+                " url TEXT, record_id TEXT, at INTEGER, coding TEXT) WITHOUT ROWID"
             )
         return self
 
@@ -77,6 +78,21 @@ class Originals:
             query = "SELECT segment, offset FROM wanted WHERE digest = ? AND segment IS NOT NULL"
             found = self._connection.execute(query, (digest,)).fetchone()
         return None if found is None else Place(SegmentId(found[0]), int(found[1]))
+
+    def note(self, written: Original) -> None:
+        """A record with this payload was written somewhere: copies may refer to it. The first to come is kept."""
+        with _told(), self._connection:
+            self._connection.execute(
+                "UPDATE wanted SET url = ?, record_id = ?, at = ?, coding = ? WHERE digest = ? AND url IS NULL",
+                (written.url, written.record_id, written.at, written.coding, written.payload_digest),
+            )
+
+    def noted(self, digest: str) -> Original | None:
+        """The record that copies may refer to."""
+        with _told():
+            query = "SELECT url, record_id, at, coding FROM wanted WHERE digest = ? AND url IS NOT NULL"
+            found = self._connection.execute(query, (digest,)).fetchone()
+        return None if found is None else Original(found[0], found[1], int(found[2]), digest, found[3])
 
 
 @contextmanager

@@ -1,104 +1,17 @@
-"""Replay by pywb, from our WARC files and our index, over a real socket.
+"""Replay by pywb, from our WARC files and our index, over a real socket."""
 
-pywb pins old packages, so it has an environment of its own: `.venv-pywb` in the project's root, made here from
-`requirements/pywb.txt` when it is missing or out of date. Where that cannot be done the test fails: a replay that was
-not tried proves nothing.
-"""
-
-import hashlib
-import http.client
-import shutil
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+from wayback import Wayback, replaying
 
 from .conftest import StoredCrawl
 
-ROOT = Path(__file__).resolve().parents[3]
-REQUIREMENTS = ROOT / "requirements" / "pywb.txt"
-ENVIRONMENT = ROOT / ".venv-pywb"
-START_LIMIT_S = 60.0
-INSTALL_LIMIT_S = 900.0
-
-_CONFIGURATION = """
-collections:
-  crawl:
-    index_paths: {directory}/
-    archive_paths: {directory}/
-"""
-
-
-@pytest.fixture(scope="session")
-def pywb() -> Path:
-    """The folder of pywb's commands."""
-    wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
-    marker = ENVIRONMENT / "requirements.sha256"
-    if not marker.exists() or marker.read_text() != wanted:
-        sys.stderr.write(f"\nmaking {ENVIRONMENT.name} for pywb, once\n")
-        shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-        python = ENVIRONMENT / "bin" / "python"
-        install = [str(python), "-m", "pip", "install", "-q", "--require-hashes", "-r", str(REQUIREMENTS)]
-        for command in ([sys.executable, "-m", "venv", str(ENVIRONMENT)], install):
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSTALL_LIMIT_S)
-            assert done.returncode == 0, f"pywb's environment cannot be made: {done.stderr[-2000:]}"
-        marker.write_text(wanted)
-    return ENVIRONMENT / "bin"
-
-
-@dataclass(frozen=True)
-class Wayback:
-    """A running pywb with one collection."""
-
-    port: int
-
-    def get(self, url: str, timestamp: str = "20260101000000") -> tuple[int, bytes, dict[str, str]]:
-        """The page as pywb replays it without rewriting: status, body, headers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            connection.request("GET", f"/crawl/{timestamp}id_/{url}", headers={"Accept-Encoding": "identity"})
-            answer = connection.getresponse()
-            body = answer.read()
-            return answer.status, body, {name.lower(): value for name, value in answer.getheaders()}
-        finally:
-            connection.close()
-
 
 @pytest.fixture(scope="module")
-def wayback(pywb: Path, stored_crawl: StoredCrawl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wayback]:
-    home = tmp_path_factory.mktemp("pywb")
-    (home / "config.yaml").write_text(_CONFIGURATION.format(directory=stored_crawl.directory))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    log = home / "wayback.log"
-    with log.open("wb") as output:
-        command = [str(pywb / "wayback"), "-b", "127.0.0.1", "-p", str(port)]
-        process = subprocess.Popen(command, cwd=home, stdout=output, stderr=output)
-    try:
-        _wait_until_it_listens(process, port, log)
-        yield Wayback(port)
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
-
-
-def _wait_until_it_listens(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    step_s = 0.1
-    for _ in range(int(START_LIMIT_S / step_s)):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        try:
-            process.wait(timeout=step_s)
-        except subprocess.TimeoutExpired:
-            continue
-        break
-    pytest.fail(f"pywb did not start:\n{log.read_text()[-2000:]}")
+def wayback(stored_crawl: StoredCrawl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wayback]:
+    with replaying(tmp_path_factory.mktemp("pywb"), stored_crawl.directory, stored_crawl.directory) as running:
+        yield running
 
 
 def test_pages_are_replayed_byte_for_byte(wayback: Wayback, stored_crawl: StoredCrawl) -> None:

@@ -17,7 +17,8 @@ from nephila.model.record import SegmentId
 from nephila.store.originals import Originals
 
 from .forms import Sink, document_sink
-from .order import ExportOrder
+from .order import ExportOrder, Form
+from .packing import wacz_sink
 from .reading import ArchiveReading, Documents, LeftOutError
 from .source import Source
 
@@ -60,12 +61,19 @@ def export(source: Source, order: ExportOrder, tell: Callable[[Looked], None] = 
     with tempfile.TemporaryDirectory(prefix="nephila-export-") as scratch, Originals(Path(scratch)) as originals:
         choice = Choice(source, order.selection)
         choice.find_originals(originals)
-        with closing(ArchiveReading(source, originals)) as reading, _sink(source, order, reading) as sink:
+        with (
+            closing(ArchiveReading(source, originals)) as reading,
+            _sink(source, order, reading, originals, Path(scratch)) as sink,
+        ):
             return _run(source, order, choice, reading, sink, tell)
 
 
-def _sink(source: Source, order: ExportOrder, reading: ArchiveReading) -> AbstractContextManager[Sink]:
+def _sink(
+    source: Source, order: ExportOrder, reading: ArchiveReading, originals: Originals, scratch: Path
+) -> AbstractContextManager[Sink]:
     documents = Documents(reading, source.settings, order.view, bodies=order.selection.bodies)
+    if order.form is Form.WACZ and order.to is not None:
+        return wacz_sink(order.to, scratch, source.name, reading, documents, originals)
     return document_sink(order, documents)
 
 
