@@ -5,9 +5,10 @@ interpreter and starts this file; once everything is set up it does not come her
 the newest interpreter on the machine, or one that is clearly faster (`interpreters`); NEPHILA_PYTHON names another.
 
 How it works: an environment is built in layers, `run` (what the crawler imports), `render` (what drives browsers, for
-`./nephila setup browser`) and `test` (the tools of `./nephila test`), each from locked requirements whose every file is
-checked against its hash. A layer is ready when its stamp is there and says the same as the checkout: its path, then its
-requirements (and the extension's sources), word for word.
+`./nephila setup browser`), `parquet` (what writes it, for `./nephila setup parquet`) and `test` (the tools of
+`./nephila test`), each from locked requirements whose every file is checked against its hash. A layer is ready when
+its stamp is there and says the same as the checkout: its path, then its requirements (and the extension's sources),
+word for word.
 
 What must stay true:
 
@@ -46,14 +47,23 @@ import interpreters
 import native
 from setup_failures import SetupError, explain_os_error, explain_output, venv_missing
 
-LAYERS = {"run": ("run.txt",), "render": ("render.txt",), "test": ("build.txt", "test.txt")}
+LAYERS = {
+    "run": ("run.txt",),
+    "render": ("render.txt",),
+    "parquet": ("parquet.txt",),
+    "test": ("build.txt", "test.txt"),
+}
 """Requirement files of each layer, in the order in which they are installed."""
 
 PROGRESS = {
     "run": "Setting up .venv (once, about 20 s) ...",
     "render": "Adding what drives a browser to .venv (once, about 10 s) ...",
+    "parquet": "Adding what writes Parquet to .venv (once, about 10 s) ...",
     "test": "Adding the test tools to .venv (once, about 30 s) ...",
 }
+
+SET_UP = {"browser": "render", "parquet": "parquet"}
+"""The layers that `./nephila setup NAME` adds."""
 
 LOG_TAIL_CHARACTERS = 100_000
 """How much of pip's output is kept in memory to read the reason of a failure from."""
@@ -338,18 +348,25 @@ def _read(path: Path) -> bytes:
         return b""
 
 
+def layers_for(arguments: Sequence[str]) -> list[str]:
+    """What a command needs."""
+    if arguments[:1] == ["test"]:
+        return ["run", "test"]
+    asked = SET_UP.get(arguments[1]) if arguments[:1] == ["setup"] and len(arguments) > 1 else None
+    return ["run", asked] if asked else ["run"]
+
+
 def main(arguments: list[str]) -> NoReturn:
     """Prepare, then become the program."""
     environment = Environment(Path(__file__).resolve().parent.parent)
     testing = arguments[:1] == ["test"]
-    rendering = arguments[:2] == ["setup", "browser"]
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         if HEEDED:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         prepare(
             environment,
-            layers=("run", *(["render"] if rendering else []), *(["test"] if testing else [])),
+            layers=layers_for(arguments),
             wanted_python=base_python() if os.environ.get("NEPHILA_PYTHON") else None,
         )
     except SetupError as error:

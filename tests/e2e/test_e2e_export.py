@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from export_site import Site, crawl_twice, full_site, serving
 from mounts import on_a_small_disk
+from pyarrow import parquet
 from served import nephila, run
 
 
@@ -196,6 +197,24 @@ def pages_of_all(twice: Twice, tmp_path: Path) -> dict[str, dict[str, Any]]:
     return pages_of(tmp_path / "newest.jsonl")
 
 
+def test_parquet_has_the_pages_and_the_links(twice: Twice, tmp_path: Path) -> None:
+    """W6, W4: the same rows as JSON lines, typed; read back by whoever reads Parquet."""
+    exported(twice.out, tmp_path / "pages.parquet")
+    exported(twice.out, tmp_path / "graph.parquet", "--format", "links")
+    pages = parquet.read_table(tmp_path / "pages.parquet").to_pylist()
+    lines_of = pages_of_all(twice, tmp_path)
+    assert [page["url"] for page in pages] == [page["url"] for page in lines_of.values()]
+    for page in pages:
+        told = lines_of[page["url"].removeprefix(twice.url(""))]
+        assert {name: page[name] for name in ("title", "text", "status", "links", "sha256", "noindex")} == {
+            name: told[name] for name in ("title", "text", "status", "links", "sha256", "noindex")
+        }
+        assert page["fetched_at"].isoformat(timespec="milliseconds").replace("+00:00", "Z") == told["fetched_at"]
+    edges = parquet.read_table(tmp_path / "graph.parquet").to_pylist()
+    assert [edge["target"] for edge in edges if edge["text"] == "the other"] == [twice.url("same?b=2&a=1")] * 2
+    assert all(edge["discovered_at"].tzinfo is not None for edge in edges)
+
+
 def test_standard_output_is_for_the_pages_alone(twice: Twice) -> None:
     """W6, C4: the summary goes to standard error; a reader who leaves is no trouble to anybody."""
     result = run("export", twice.out, "--to", "-", "--limit", "3")
@@ -275,11 +294,12 @@ def test_an_interrupted_export_leaves_nothing(twice: Twice, tmp_path: Path) -> N
     crawl, target = tmp_path / "crawl", tmp_path / "target"
     subprocess.run(["cp", "-r", str(twice.out), str(crawl)], check=True)
     target.mkdir()
+    others = (("--to", target / "x.parquet"), ("--to", target / "x.wacz"))
     for file in (crawl / "warc").glob("*.warc.gz"):  # opening it takes for ever
         file.unlink()
         os.mkfifo(file)
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-        for flags in (("--to", target / "x.jsonl"), ("--to", target / "tree", "--format", "html")):
+        for flags in (("--to", target / "x.jsonl"), ("--to", target / "tree", "--format", "html"), *others):
             command = nephila("export", crawl, *flags)
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             _wait_for(lambda: bool(list(target.glob(".*.part"))))
@@ -302,15 +322,17 @@ def test_a_full_disk_is_told_and_left_as_it_was(twice: Twice, tmp_path: Path) ->
     commands = [
         nephila("export", twice.out, "--to", disk / "x.jsonl", "--all"),
         nephila("export", twice.out, "--to", disk / "tree", "--format", "html"),
+        nephila("export", twice.out, "--to", disk / "x.parquet", "--all"),
+        nephila("export", twice.out, "--to", disk / "x.wacz", "--all"),
     ]
     full = on_a_small_disk(tmp_path, "16k", [*commands, ["ls", "-A", str(disk)]], roomy=[commands[1]])
-    for ended in full[:2]:
+    for ended in full[:4]:
         assert ended.code == 1
         assert "cannot be written: No space left on device" in ended.err
         assert "Make room" in ended.err
         assert "Traceback" not in ended.err
-    assert full[2].out == ""
-    assert full[3].code == 0
+    assert full[4].out == ""
+    assert full[5].code == 0
     assert (disk / "tree" / "index.jsonl").exists()
 
 

@@ -64,6 +64,23 @@ def test_everything_is_done_once(environment: Environment, steps: Steps) -> None
     assert steps.done == ["create", "run.txt"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "layers"),
+    [
+        ([], ["run"]),
+        (["crawl", "parquet"], ["run"]),
+        (["test"], ["run", "test"]),
+        (["setup"], ["run"]),
+        (["setup", "browser"], ["run", "render"]),
+        (["setup", "parquet", "--json"], ["run", "parquet"]),
+        (["setup", "--help"], ["run"]),
+    ],
+)
+def test_a_command_gets_what_it_needs(arguments: list[str], layers: list[str]) -> None:
+    assert bootstrap.layers_for(arguments) == layers
+    assert all((Path(bootstrap.__file__).parents[1] / "requirements" / f"{layer}.in").exists() for layer in layers)
+
+
 def test_test_tools_are_added_when_they_are_asked_for(environment: Environment, steps: Steps) -> None:
     prepare(environment, ["run"], None)
     steps.done.clear()

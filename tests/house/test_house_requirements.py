@@ -19,7 +19,7 @@ REQUIREMENTS = ROOT / "requirements"
 OLDEST_AND_NEWEST = ("3.11.0", "3.14.0")
 NOT_EVERYWHERE = {"atheris"}
 """Asked for under some versions only, as its line says."""
-LOCKS = ("run", "render", "build", "test", "bench")
+LOCKS = ("run", "render", "parquet", "build", "test", "bench")
 
 
 def normal(name: str) -> str:
@@ -86,14 +86,17 @@ def test_an_installed_package_requires_the_same_as_a_checkout() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {normal(re.split(r"[<>=!~;\[ ]", line)[0]) for line in project["dependencies"]}
     assert declared == asked_for(REQUIREMENTS / "run.in")
-    extras = {normal(re.split(r"[<>=!~;\[ ]", line)[0]) for line in project["optional-dependencies"]["render"]}
-    assert extras == asked_for(REQUIREMENTS / "render.in")
+    for layer in ("render", "parquet"):
+        extra = {normal(re.split(r"[<>=!~;\[ ]", line)[0]) for line in project["optional-dependencies"][layer]}
+        assert extra == asked_for(REQUIREMENTS / f"{layer}.in")
 
 
 def test_lower_bounds_are_not_above_what_the_tests_run_with() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     versions = locked(REQUIREMENTS / "run.txt") | locked(REQUIREMENTS / "render.txt")
-    for line in [*project["dependencies"], *project["optional-dependencies"]["render"]]:
+    versions |= locked(REQUIREMENTS / "parquet.txt")
+    optional = project["optional-dependencies"]
+    for line in [*project["dependencies"], *optional["render"], *optional["parquet"]]:
         name, bound = line.split(">=")
         assert numbers(bound) <= numbers(versions[normal(name)]), line
 
@@ -161,8 +164,13 @@ def locked_under(version: str, *names: str) -> set[str]:
 @pytest.mark.parametrize("version", OLDEST_AND_NEWEST)
 @pytest.mark.parametrize(
     ("name", "locks"),
-    [("run", ("run",)), ("render", ("run", "render")), ("test", ("run", "build", "test"))],
-    ids=["run", "render", "test"],
+    [
+        ("run", ("run",)),
+        ("render", ("run", "render")),
+        ("parquet", ("run", "parquet")),
+        ("test", ("run", "build", "test")),
+    ],
+    ids=["run", "render", "parquet", "test"],
 )
 def test_locks_have_all_that_is_needed_under_any_python_and_not_only_under_the_one_that_locked(
     name: str, locks: tuple[str, ...], version: str
@@ -175,6 +183,7 @@ def test_locks_have_all_that_is_needed_under_any_python_and_not_only_under_the_o
 
 def test_locks_agree_with_each_other() -> None:
     run = locked(REQUIREMENTS / "run.txt") | locked(REQUIREMENTS / "render.txt")
+    run |= locked(REQUIREMENTS / "parquet.txt")
     test = locked(REQUIREMENTS / "test.txt")
     assert {name: run[name] for name in run.keys() & test.keys()} == {
         name: test[name] for name in run.keys() & test.keys()

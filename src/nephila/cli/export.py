@@ -24,11 +24,11 @@ from .rows import many, reasons, wrapped
 if TYPE_CHECKING:
     from nephila.node.exporting import Exported, ExportOrder
 
-FORMS = ("jsonl", "text", "markdown", "html", "wacz", "links")
-_BY_NAME = {".jsonl": "jsonl", ".jsonl.gz": "jsonl", ".wacz": "wacz"}
+FORMS = ("jsonl", "parquet", "text", "markdown", "html", "wacz", "links")
+_BY_NAME = {".jsonl": "jsonl", ".jsonl.gz": "jsonl", ".parquet": "parquet", ".wacz": "wacz"}
 _FOLDERS = frozenset({"text", "markdown", "html"})
-_LINK_NAMES = (".jsonl", ".jsonl.gz")
-_NAMES = {"jsonl": (".jsonl", ".jsonl.gz"), "links": _LINK_NAMES, "wacz": (".wacz",)}
+_LINK_NAMES = (".parquet", ".jsonl", ".jsonl.gz")
+_NAMES = {"jsonl": (".jsonl", ".jsonl.gz"), "links": _LINK_NAMES, "parquet": (".parquet",), "wacz": (".wacz",)}
 STANDARD_OUTPUT = "-"
 _TERMINATED = 128 + signal.SIGTERM
 
@@ -49,7 +49,7 @@ class Moment(click.ParamType[int]):
             self.fail(f"{value!r} is no time; write it like 2026-01-31 or 2026-01-31T12:00:00Z.", param, ctx)
 
 
-@click.command("export", short_help="Write what was stored as JSON lines, files or WACZ.")
+@click.command("export", short_help="Write what was stored as JSON lines, files, Parquet or WACZ.")
 @place_argument
 @fleet_option
 @group_option
@@ -206,10 +206,13 @@ def _form(form: str | None, to: Path | None) -> str:
 
 
 def _check_place(order: ExportOrder, crawl: Path | None) -> None:
+    from nephila.export import table  # noqa: PLC0415 - start-up
     from nephila.export.target import check_target  # noqa: PLC0415 - start-up
 
     if order.to is None:
         return
+    if order.as_parquet:
+        table.check()
     check_target(order.to, folder=order.form.is_folder, replace=order.replace)
     if crawl is not None and order.to.parent.resolve().is_relative_to(crawl.resolve()):
         raise UsageError(f"{order.to} lies in the crawl itself.", "Name a place outside of it with --to.")

@@ -45,7 +45,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "status": Entry("nephila.cli.status", "status", "Show where a crawl stands."),
         "report": Entry("nephila.cli.report", "report", "Tell what a crawl came to, with charts, or as HTML."),
         "pages": Entry("nephila.cli.pages", "pages", "List the pages that were stored."),
-        "export": Entry("nephila.cli.export", "export", "Write what was stored as JSON lines, files or WACZ."),
+        "export": Entry("nephila.cli.export", "export", "Write what was stored as JSON lines, files, Parquet or WACZ."),
         "sql": Entry("nephila.cli.sql", "sql", "Ask the catalogue of a crawl in SQL."),
         "rank": Entry("nephila.cli.rank", "rank", "Show the pages and domains that others link to most, by PageRank."),
         "why": Entry("nephila.cli.why", "why", "Tell what became of a URL, and which rule decided."),
@@ -68,7 +68,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
             "nephila.cli.frontier", "frontier", "Move what a crawl knows to another engine, or rebuild it."
         ),
         "serve": Entry("nephila.cli.serve", "serve", "Serve the dashboard and the control API of a crawl."),
-        "setup": Entry("nephila.cli.setup", "setup", "Get ready what some crawls need: a browser."),
+        "setup": Entry("nephila.cli.setup", "setup", "Get ready what some need: a browser, Parquet."),
         "config": Entry("nephila.cli.config", "config", "Show settings and where they came from."),
         "completion": Entry("nephila.cli.completion", "completion", "Print the script that completes commands."),
         "sim": Entry("nephila.cli.sim", "sim", "Simulate crawls under faults, and judge them."),

@@ -1,4 +1,4 @@
-"""`nephila setup`: getting ready what some crawls need and most do not."""
+"""`nephila setup`: getting ready what some crawls and exports need and most do not."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PROOF = b"<!doctype html><title>before</title><script>document.title = 'after'</
 AGENT = "Nephila (setup)"
 
 
-@click.group("setup", short_help="Get ready what some crawls need: a browser.")
+@click.group("setup", short_help="Get ready what some need: a browser, Parquet.")
 def setup() -> None:
-    """Get ready what some crawls need: a browser."""
+    """Get ready what some need: a browser, Parquet."""
 
 
 @setup.command("browser", short_help="Find a Chromium, or say how to get one.")
@@ -48,6 +48,23 @@ def browser(*, executable: str, as_json: bool) -> None:
         print_json({"executable": path, "works": True})
     else:
         click.echo(f"{path} works: crawls will use it for pages that are made by their scripts.")
+
+
+@setup.command("parquet", short_help="Install what writes Parquet.")
+@json_option
+def parquet(*, as_json: bool) -> None:
+    """See to what `nephila export` writes Parquet with (docs/exports.md).
+
+    In a checkout this installs it, some 150 MB.
+    """
+    from nephila.export import table  # noqa: PLC0415 - start-up
+
+    if not table.is_there():
+        raise NephilaError("What writes Parquet is not installed.", hint="Install it: pip install 'nephila[parquet]'")
+    if as_json:
+        print_json({"works": True})
+    else:
+        click.echo("Parquet can be written.")
 
 
 def how_to_get() -> str:

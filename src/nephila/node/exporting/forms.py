@@ -11,6 +11,7 @@ from typing import BinaryIO, Protocol, cast
 
 from nephila.export import DocumentWriter, LeftOut
 from nephila.export.lines import EdgeLines, PageLines
+from nephila.export.table import EdgeTable, PageTable
 from nephila.export.target import draft_file, draft_folder
 from nephila.export.tree import PageTree, html_file, markdown_file, text_file
 
@@ -62,6 +63,8 @@ def _writer(order: ExportOrder, stack: ExitStack) -> DocumentWriter:
     if order.form.is_folder:
         return _tree(order, stack.enter_context(draft_folder(order.to)))
     draft = stack.enter_context(draft_file(order.to))
+    if order.as_parquet:
+        return stack.enter_context(_table(order, draft))
     return _lines(order, stack.enter_context(_stream(draft, packed=order.is_packed)))
 
 
@@ -74,6 +77,16 @@ def _tree(order: ExportOrder, root: Path) -> PageTree:
             return PageTree(root, ".md", markdown_file, dated=dated)
         case _:
             return PageTree(root, ".txt", text_file, dated=dated)
+
+
+@contextmanager
+def _table(order: ExportOrder, draft: Path) -> Iterator[PageTable | EdgeTable]:
+    table = EdgeTable(draft) if order.form is Form.LINKS else PageTable(draft)
+    try:
+        yield table
+    except BaseException:
+        table.abandon()
+        raise
 
 
 def _lines(order: ExportOrder, stream: BinaryIO) -> DocumentWriter:
