@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from nephila.frontier.embedded import LmdbFrontier
+from nephila.frontier.estimated import recrawl_of
 from nephila.frontier.policy import Policy
-from nephila.frontier.schedule import SimpleRecrawl
 from nephila.model.settings import FrontierSettings
 from nephila.testing.clock import VirtualClock
 from nephila.testing.contracts import frontier as suite
@@ -32,7 +32,7 @@ def policy_for(options: Options, *, robots: bool) -> Policy:
         budget=options.budget,
         traps=options.traps,
         politeness=options.politeness,
-        recrawl=SimpleRecrawl(options.recrawl) if options.recrawl else None,
+        recrawl=recrawl_of(options.recrawl) if options.recrawl else None,
         target_domains=options.target_domains,
     )
 

@@ -32,7 +32,8 @@ NAMINGS: tuple[TrapSite, ...] = (
     ListedSite(40, Naming.FEED, label="feed"),
 )
 BLIND = replace(PATIENT, sitemaps=replace(PATIENT.sitemaps, follow=False))
-OFTEN = replace(PATIENT, recrawl=replace(PATIENT.recrawl, first_s=2 * DAY_S, max_s=4 * DAY_S))
+OFTEN = replace(PATIENT, recrawl=replace(PATIENT.recrawl, policy="simple", first_s=2 * DAY_S, max_s=4 * DAY_S))
+"""By the simple policy pages are late that change every three days: there is something for lists to bring forward."""
 
 
 def web_of(*sites: TrapSite) -> SimulatedWeb:

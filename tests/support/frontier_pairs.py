@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from nephila.frontier import traps
 from nephila.frontier.embedded import LmdbFrontier
+from nephila.frontier.estimated import recrawl_of
 from nephila.frontier.policy import Policy
-from nephila.frontier.schedule import SimpleRecrawl
 from nephila.model.outcome import (
     Dead,
     DeferReason,
@@ -60,6 +60,7 @@ IDENTIFIER = Identifier(7, NormalRules(), UrlLimits())
 SEGMENT = SegmentId("segment")
 LEASE_S = 60.0
 PATTERNS = ("/p/{n}", "/p/*", "*?d", "*")
+POLICIES = ("simple", "estimated")
 BLOCKS = ("a.test", "www.b.test", "https://c.test/p/", "https://www.a.test/x")
 ENDS = (
     *("page", "page", "page", "page", "same", "missing", "missing", "redirect", "retry", "error", "busy", "deferred"),
@@ -194,7 +195,7 @@ def some_rules(random: Random, *, robots: bool) -> Policy:
         ),
         traps=TrapSettings(slow_after=2, stop_after=4, slow_s=60, probe_s=86_400, poured_per_hour=3),
         politeness=PolitenessSettings(pause_window=10, pause_share=random.choice([0.3, 0.6]), demote_after=2),
-        recrawl=SimpleRecrawl(RecrawlSettings()) if random.random() < 0.6 else None,
+        recrawl=recrawl_of(RecrawlSettings(enabled=random.random() < 0.6, policy=random.choice(POLICIES))),
         target_domains=random.choice([0, 0, 0, 2]),
     )
 

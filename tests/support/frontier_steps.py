@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from reputes import GivenRepute
 
+from nephila.frontier.estimated import EstimatedRecrawl
 from nephila.frontier.policy import Policy
 from nephila.frontier.schedule import SimpleRecrawl
 from nephila.model.outcome import Done
@@ -77,7 +78,7 @@ def policies(draw: st.DrawFn) -> Policy:
         budget=draw(st.sampled_from([SMALL_BUDGET, BudgetSettings()])),
         traps=draw(st.sampled_from([SMALL_TRAPS, TrapSettings()])),
         politeness=TOUCHY,
-        recrawl=draw(st.sampled_from([SimpleRecrawl(RECRAWL), None])),
+        recrawl=draw(st.sampled_from([SimpleRecrawl(RECRAWL), EstimatedRecrawl(RECRAWL), None])),
         repute=draw(st.sampled_from([None, GivenRepute({"a.test": 50, "b.test": 0})])),
         target_domains=draw(st.sampled_from([0, 0, 2])),
     )

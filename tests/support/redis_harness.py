@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
+from nephila.frontier.estimated import recrawl_of
 from nephila.frontier.policy import Policy
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
 from nephila.frontier.redis.spilling import Spilled
-from nephila.frontier.schedule import SimpleRecrawl
 from nephila.interfaces.chunks import ChunkStore
 from nephila.interfaces.frontier import NOWHERE, Admission, Found, Settled
 from nephila.model.outcome import Release, Settlement
@@ -67,7 +67,7 @@ def policy_for(options: Options, *, robots: bool, settings: FrontierSettings | N
         budget=options.budget,
         traps=options.traps,
         politeness=options.politeness,
-        recrawl=SimpleRecrawl(options.recrawl) if options.recrawl else None,
+        recrawl=recrawl_of(options.recrawl) if options.recrawl else None,
         target_domains=options.target_domains,
     )
 

@@ -1,4 +1,4 @@
-"""When a page is visited again: the simple policy (R2), and when it counts as gone (R5).
+"""When a page is visited again: the simple policy (R2), and when it counts as gone (R5). The default is `estimated`.
 
 An interval for each page: divided by a factor when its content changed, multiplied when it did not, within bounds. The
 first one is what the site says (X3), where it does and is believed, else by kind and tier, until there is history.
@@ -23,6 +23,9 @@ first interval.
 
 Sitemaps and feeds (X3) go by the same rules within bounds of their own: a feed is there to be asked often.
 
+How often the page changes is estimated on the way (`change`), for those who ask and for the day when the policy is
+another one; this one goes by the last visit alone.
+
 A policy of the domain may fix the interval. It holds for pages that are there: missing ones are asked for more and more
 rarely all the same, beginning with the fixed interval.
 
@@ -39,10 +42,15 @@ from nephila.model.listing import ListKind
 from nephila.model.policy import Tier
 from nephila.model.settings import RecrawlSettings
 
+from .change import Belief, after_visit, belief_of, first_belief, first_packed, packed
+
 HIGH_TIER_FACTOR = 0.25
 """Of the ordinary first interval: 42 hours with the default of a week."""
 LOW_TIER_FACTOR = 2.0
 """Of the ordinary first interval: what an ordinary page would come to after one visit without change."""
+PERIOD_FACTOR = 6
+"""A page changes once in so many first intervals, as long as nothing is known of it: every six weeks with the default
+of a week, for which a week is the interval that pays at the default price (`estimated`)."""
 REPEATED = 2
 """Missing answers that are the least proof of anything (R5: repeated), whatever `gone_after` says."""
 
@@ -78,20 +86,34 @@ class SimpleRecrawl:
             return self._after_failure(history, visit)
         if visit.status in _MISSING:
             return self._after_missing(history, visit)
-        back = history.gone > 0 and visit.status < _CLIENT_ERROR
-        changed = history.visits > 0 and (back or (visit.changed and visit.status < _CLIENT_ERROR))
-        interval_s = self._interval_s(history, visit, changed=changed, back=back)
-        kept = History(interval_s, history.visits + 1, history.changes + changed, visit.at_s)
-        return Planned(kept, interval_s)
+        if history.visits <= 0:
+            interval_s = self._first_s(visit) if visit.fixed_s is None else _fixed_s(visit.fixed_s)
+            return Planned(
+                History(interval_s, 1, 0, visit.at_s, 0, 0, *first_packed(self._period_s(visit))), interval_s
+            )
+        seen = visit.status < _CLIENT_ERROR
+        back = history.gone > 0 and seen
+        changed = back or (visit.changed and seen)
+        belief = belief_of(history) or first_belief(self._period_s(visit))
+        if seen and not back:
+            belief = after_visit(belief, visit.at_s - history.last_s, changed=changed)
+        interval_s = self._interval_s(history, visit, belief, changed=changed, back=back)
+        visits, changes = history.visits + 1, history.changes + changed
+        return Planned(History(interval_s, visits, changes, visit.at_s, 0, 0, *packed(belief)), interval_s)
 
-    def _interval_s(self, history: History, visit: Visit, *, changed: bool, back: bool) -> int:
+    def _interval_s(self, history: History, visit: Visit, belief: Belief, *, changed: bool, back: bool) -> int:
         if visit.fixed_s is not None:
             return _fixed_s(visit.fixed_s)
-        factor, chosen_s = self._settings.factor, history.interval_s
-        if chosen_s <= 0:
+        if history.interval_s <= 0:
             return self._first_s(visit)
         if back:
-            return min(self._first_s(visit), self._bounded(chosen_s / factor, visit))
+            return min(self._first_s(visit), self._bounded(history.interval_s / self._settings.factor, visit))
+        return self._following_s(history, visit, belief, changed=changed)
+
+    def _following_s(self, history: History, visit: Visit, belief: Belief, *, changed: bool) -> int:
+        """The interval of a page that was there before."""
+        del belief
+        factor, chosen_s = self._settings.factor, history.interval_s
         if changed:
             return self._bounded(min(chosen_s, max(chosen_s, visit.at_s - history.last_s) / factor), visit)
         if self._is_early(history, visit):
@@ -110,7 +132,16 @@ class SimpleRecrawl:
             wanted_s *= self._settings.factor
         interval_s = min(max(round(wanted_s), self._low_s), self._gone_high_s)
         since_s = history.gone_since_s if history.gone else visit.at_s
-        kept = History(interval_s, history.visits + 1, history.changes, visit.at_s, history.gone + 1, since_s)
+        kept = History(
+            interval_s,
+            history.visits + 1,
+            history.changes,
+            visit.at_s,
+            history.gone + 1,
+            since_s,
+            history.period_s,
+            history.shape,
+        )
         return Planned(kept, interval_s, is_gone(kept, self._settings))
 
     def _after_failure(self, history: History, visit: Visit) -> Planned:
@@ -122,6 +153,17 @@ class SimpleRecrawl:
             return Planned(history, self._first_s(visit), gone)
         high_s = self._gone_high_s if history.gone else self._high_s
         return Planned(history, min(max(history.interval_s, self._low_s), high_s), gone)
+
+    def _period_s(self, visit: Visit) -> float:
+        """How often a page that was never visited may change: as its site says, as news does, or seldom.
+
+        Its tier says how much it matters, and nothing of that.
+        """
+        if visit.listing:
+            return self._first_s(visit)
+        if visit.tier is Tier.NEWS and visit.home:
+            return self._settings.news_home_s
+        return visit.expected_s or self._settings.first_s * PERIOD_FACTOR
 
     def _first_s(self, visit: Visit) -> int:
         first_s = self._settings.first_s

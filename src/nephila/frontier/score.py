@@ -86,21 +86,26 @@ def lowered(level: Level, steps: int) -> Level:
 
 
 def freshness_of(history: History, now_s: int) -> float:
-    """How likely a page has changed since its last visit: 1 - exp(-rate x elapsed), from 0 to 1.
+    """How likely a page has changed since its last visit, from 0 to 1, by what is believed of its rate (`change`).
 
-    The rate is estimated from the share of visits that found no change, as if the visits had been one present interval
-    apart: rate = -log(share) / interval. The interval follows the page (R2), so that this holds well enough for a
-    score. To the visits, half a change in one visit more is added: without history a page is then as likely as not to
-    have changed when it is due, and no share is 0 or 1. A page that was never fetched, or is missing at present (R5),
-    has no content that could be out of date.
+    Where nobody has kept that, the rate is estimated from the share of visits that found no change, as if the visits
+    had been one present interval apart: rate = -log(share) / interval. To the visits, half a change in one visit more
+    is added: without history a page is then as likely as not to have changed when it is due, and no share is 0 or 1. A
+    page that was never fetched, or is missing at present (R5), has no content that could be out of date.
     """
     if history.interval_s <= 0 or history.visits <= 0 or history.gone:
         return 0.0
-    compared = history.visits - 1
-    unchanged = max(compared - history.changes, 0)
     elapsed_s = max(now_s - history.last_s, 0)
-    # exp(log(share) x elapsed / interval), without the way over the logarithm
-    unlikely: float = ((unchanged + _HALF) / (compared + 1)) ** (elapsed_s / history.interval_s)
+    unlikely: float
+    if history.shape > 0 and history.period_s > 0:
+        shape = history.shape / 100
+        # as `change.chance_of_change`, in words that the engine of a fleet has, too
+        unlikely = (1.0 + elapsed_s / (shape * history.period_s)) ** -shape
+    else:
+        compared = history.visits - 1
+        unchanged = max(compared - history.changes, 0)
+        # exp(log(share) x elapsed / interval), without the way over the logarithm
+        unlikely = ((unchanged + _HALF) / (compared + 1)) ** (elapsed_s / history.interval_s)
     return 1.0 - unlikely
 
 

@@ -22,6 +22,10 @@ class History(NamedTuple):
     gone: int = 0
     """Answers of 404 or 410 in a row."""
     gone_since_s: int = 0
+    period_s: int = 0
+    """The mean time between two changes, estimated; 0 where nobody has kept it."""
+    shape: int = 0
+    """What that rests on: as if so many hundredths of a change had been seen (see `frontier.change`)."""
 
 
 @noun

@@ -11,8 +11,8 @@ from nephila.dedup import LmdbDigestIndex, SharedLearning
 from nephila.engines.disk import LOCAL_DISK
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded.sharing import Sharing
+from nephila.frontier.estimated import recrawl_of
 from nephila.frontier.policy import Policy
-from nephila.frontier.schedule import SimpleRecrawl
 from nephila.interfaces.catalogue import BookedCatalogue
 from nephila.interfaces.duplicates import DigestIndex, SharedDigests
 from nephila.interfaces.network import SharedNames
@@ -122,7 +122,7 @@ def policy_of(settings: Settings, sharing: Sharing | None = None, repute: Repute
         budget=settings.budget,
         traps=settings.traps,
         politeness=settings.politeness,
-        recrawl=SimpleRecrawl(settings.recrawl) if settings.recrawl.enabled else None,
+        recrawl=recrawl_of(settings.recrawl),
         repute=None if ordered else repute,
         target_domains=settings.limits.target_domains,
         sharing=sharing,

@@ -25,6 +25,7 @@ Lines = list[tuple[str, str]]
 CAPTURES_SHOWN = 5
 NOT_FOUND = 404
 HTTP_ERROR = 400
+DAY_S = 86_400
 
 
 class StoryTeller:
@@ -189,6 +190,9 @@ class StoryTeller:
         if story.visits > 1:
             found = f"{story.visits} visits, its content changed in {story.changes} of them"
             lines.append(("visits", f"{found}; last seen to change {moment(story.changed_at)}"))
+        rate = None if story.outlook is None else story.outlook.change_rate
+        if rate is not None:
+            lines.append(("changes", f"about every {span(DAY_S / rate)}, as its visits have it"))
         if story.status == NOT_FOUND and self._was_answered(story):
             lines.append(("soft 404", "its host sends the same page for URLs that cannot exist: it counts as missing"))
             data["soft_404"] = True
@@ -205,6 +209,7 @@ class StoryTeller:
             changes=story.changes,
             changed_at=story.changed_at,
             interval_s=story.interval_s,
+            change_rate=rate,
             missing=story.missing,
             gone=story.reason == "gone",
         )

@@ -475,6 +475,12 @@ def test_why_tells_when_a_page_is_visited_next(drive: Drive) -> None:
     assert (data["interval_s"], data["visits"], data["gone"]) == (604_800, 1, False)
     status = open_view(driven.out).status()
     assert (status.planned, status.waiting_for_a_time) == (1, {})
+    assert "changes" not in lines, "nothing was compared yet"
+    driven.run(lambda frontier: frontier.begin_cycle())
+    driven.fetch(done)
+    lines, data = driven.why("https://a.example.org/")
+    assert lines["changes"].startswith("about every ")
+    assert data["change_rate"]
 
 
 def test_why_tells_of_a_page_that_is_missing_but_not_proven_gone(drive: Drive) -> None:

@@ -354,7 +354,7 @@ class _Arrival:
             "detail": row.detail,
             "fetched": row.fetched,
             "trail": row.trail,
-            "history": row.history or tuple(History()),
+            "history": tuple(History(*row.history)),
             "gone": int(row.gone),
         }
         digest = b""

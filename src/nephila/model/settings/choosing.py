@@ -116,11 +116,27 @@ class RecrawlSettings:
     """When a page is fetched again (R2, R5)."""
 
     enabled: bool = setting(True, "plan the next visit of every page", flag="recrawl")
+    policy: str = setting(
+        "estimated",
+        "how often pages are visited: as often as their estimated rate of change makes it pay, or simply twice as "
+        "often when they have changed and half as often when not",
+        choices=("estimated", "simple"),
+    )
+    price_s: float = setting(
+        86_400.0,
+        "seconds of freshness that a visit has to buy: a page that changes all the time is visited so often, others "
+        "less; lower it for more visits (policy estimated)",
+        low=1,
+    )
     first_s: float = setting(7 * 86_400.0, "seconds until the second visit of an ordinary page", low=1)
     news_home_s: float = setting(900.0, "and of the home page of a news domain", low=1)
     min_s: float = setting(900.0, "the shortest interval", low=1)
     max_s: float = setting(30 * 86_400.0, "the longest interval", low=1)
-    factor: float = setting(2.0, "the interval is divided by this when the content changed, else multiplied", low=1)
+    factor: float = setting(
+        2.0,
+        "the interval is divided by this when the content changed, else multiplied (policy simple; lists)",
+        low=1,
+    )
     gone_after: int = setting(3, "answers of 404 or 410 in a row that prove a page gone", low=1)
     gone_over_s: float = setting(3 * 86_400.0, "if they are spread over at least so many seconds", low=0)
     gone_max_s: float = setting(180 * 86_400.0, "the longest interval at which a gone page is asked for", low=1)

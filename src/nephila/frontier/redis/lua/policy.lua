@@ -110,11 +110,15 @@ function Policy.level_of(rules, score)
   return score >= rules.high_from and 1 or score >= rules.medium_from and 2 or 3
 end
 
--- history: interval_s, visits, changes, last_s, gone, gone_since_s
+-- history: interval_s, visits, changes, last_s, gone, gone_since_s; then period_s and shape, if somebody has kept them
 function Policy.freshness(history, now_s)
   local interval, visits, changes, last, gone = history[1], history[2], history[3], history[4], history[5]
   if interval <= 0 or visits <= 0 or gone ~= 0 then
     return 0
+  end
+  local period, shape = history[7] or 0, (history[8] or 0) / 100
+  if shape > 0 and period > 0 then
+    return 1 - (1 + math.max(now_s - last, 0) / (shape * period)) ^ -shape
   end
   local compared = visits - 1
   local unchanged = math.max(compared - changes, 0)

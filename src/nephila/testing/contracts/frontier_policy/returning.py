@@ -21,7 +21,7 @@ class ReturningChecks(PolicyCase):
 
     async def check_a_page_is_due_again(self) -> None:
         """R2, F2: completed -> (due again) queued; the interval doubles until something changes, and halves then."""
-        await self.harness.configure(Options(recrawl=RecrawlSettings()))
+        await self.harness.configure(Options(recrawl=RecrawlSettings(policy="simple")))
         await self.frontier.admit(candidates("https://a.test/1"))
         await self.serve()
         await self.frontier.confirm(SEGMENT, self.end_of_segment)
@@ -60,6 +60,25 @@ class ReturningChecks(PolicyCase):
         (lease,) = await self.claim_pages()
         retry = Retry(1000, "timeout")
         assert (await self.frontier.settle(lease.token, [Settlement(lease.tasks[0], retry)], release())).outlook is None
+
+    async def check_what_visits_have_shown_is_remembered(self) -> None:
+        """R2: how often a page changes is estimated from all of its visits, and its interval follows from that."""
+        await self.harness.configure(Options(recrawl=RecrawlSettings()))
+        (address,) = addresses("https://a.test/1")
+        await self.frontier.admit(candidates(address.url))
+        rates, waits = list[float](), list[int]()
+        for changed in (True, False, False, True, True, True):
+            assert await self.serve(self.page(changed=changed)) == [address.url]
+            story = self.harness.view.story(address.host, address.fingerprint)
+            assert story is not None
+            assert story.outlook is not None
+            rates.append(story.outlook.change_rate or 0.0)
+            waits.append(story.interval_s)
+            await self.frontier.confirm(SEGMENT, self.end_of_segment)
+            self.tick(story.interval_s + 10)
+        assert rates[1] > rates[2] > 0
+        assert rates[2] < rates[3] < rates[4] < rates[5]
+        assert waits[0] < waits[1] < waits[2] > waits[3] > waits[4] > waits[5]
 
     async def check_nothing_is_told_of_a_next_visit_that_is_not_planned(self) -> None:
         """R2, W3: where pages are not visited again."""
