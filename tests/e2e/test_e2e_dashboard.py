@@ -19,6 +19,7 @@ import pytest
 from browser import opened, shown
 from playwright.sync_api import Browser, Page, expect
 from served import ServedWeb, nephila, plain_web, served
+from waiting import wait_until
 
 SHOTS = os.environ.get("NEPHILA_SCREENSHOTS", "")
 """A folder to keep pictures in, for the docs."""
@@ -84,7 +85,9 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with served(folder / "web", spec, *arguments, "--base-delay-ms", "100") as web:
         process, url = start(web, folder / "crawl")
         try:
-            yield Watched(web, url)
+            known = Watched(web, url)
+            wait_until(lambda: known.api("pages?limit=1")["pages"], "nothing is listed")
+            yield known
         finally:
             end(process)
 
