@@ -24,6 +24,8 @@ LAYOUTS = [
     pytest.param(ArchiveSettings(layout="domain-hour"), id="domain-hour"),
     pytest.param(ArchiveSettings(layout="key"), id="a-file-an-answer"),
     pytest.param(ArchiveSettings(layout="key", key="{date}/{domain}/{hour}.warc.gz"), id="by-another-key"),
+    pytest.param(ArchiveSettings(compression="zstd"), id="zstd"),
+    pytest.param(ArchiveSettings(layout="key", compression="zstd"), id="zstd-by-key"),
 ]
 
 

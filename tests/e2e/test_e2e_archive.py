@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import zstandard
 from served import plain_web, records, run, served, stored_pages
 from warc_checks import archives, captures_in_archives, check_archives, index_lines, kinds
 from webs import Crawled
@@ -36,6 +38,28 @@ def test_an_archive_laid_out_by_a_key_is_read_by_the_same_tools(tmp_path: Path) 
     for one in fields:
         data = (out / "warc" / one["filename"]).read_bytes()[int(one["offset"]) :][: int(one["length"])]
         assert one["url"].encode() in gzip.decompress(data)
+    run("audit", out)
+
+
+def test_an_archive_by_zstandard_is_read_by_those_who_can(tmp_path: Path) -> None:
+    """W1, K1, W5: FastWARC's checks, offsets of the index, the audit; also when pages were taken out of it."""
+    spec, arguments = plain_web(48, hosts=4, pages=40)
+    with served(tmp_path, spec, *arguments, "--base-delay-ms", "0") as web:
+        out = tmp_path / "crawl"
+        options = ("--delay", "0", "--scope", "all", "--max-wait", "1", "--warc-compression", "zstd")
+        run("crawl", *web.seeds, "--out", out, *web.flags, *options, "--user-agent", "N/1 (+https://example.org/bot)")
+    connection = sqlite3.connect(f"file:{out}/catalogue.sqlite?mode=ro", uri=True)
+    pages = [row[0] for row in connection.execute("SELECT url FROM pages WHERE status = 200")]
+    connection.close()
+    assert len(pages) == 40
+    assert {path.suffix for path in archives(out)} == {".zst"}
+    run("purge", out, pages[0], "--reason", "they asked us")
+    check_archives(out)
+    fields = [json.loads(line.split(" ", 2)[2]) for line in index_lines(out)]
+    assert len({one["url"] for one in fields}) >= 39
+    for one in fields:
+        data = (out / "warc" / one["filename"]).read_bytes()[int(one["offset"]) :][: int(one["length"])]
+        assert one["url"].encode() in zstandard.ZstdDecompressor().decompress(data)
     run("audit", out)
 
 

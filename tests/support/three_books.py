@@ -6,9 +6,11 @@ import io
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from crashes import World
+from warc_checks import FastIterator
 from warcio.archiveiterator import ArchiveIterator
 
 from nephila.frontier.embedded import LmdbFrontierView
@@ -35,27 +37,37 @@ class Contents:
     """Pages whose next visit the catalogue knows."""
 
 
+def _records(name: str, data: bytes) -> Iterator[tuple[str, int, str]]:
+    """Type, place and profile of every record, as warcio reads them; FastWARC, where that cannot."""
+    if name.endswith(".zst"):
+        for found in FastIterator(io.BytesIO(data), parse_http=False):
+            yield found.headers["WARC-Type"], found.stream_pos, found.headers.get("WARC-Profile", "")
+        return
+    iterator = ArchiveIterator(io.BytesIO(data), no_record_parse=True)
+    for record in iterator:
+        yield record.rec_type, iterator.get_record_offset(), record.rec_headers.get("WARC-Profile", "")
+        record.raw_stream.read()
+
+
 def contents(world: World) -> Contents:
     """Read the archive, its index and the catalogue."""
     files = world.archive()
     view = LmdbFrontierView.open(world.out / "frontier", world.clock, 1 << 30)
     answers, unchanged, others = set[Place](), set[Place](), set[Place]()
     for name, data in files.items():
-        if not name.endswith(".warc.gz"):
+        if not name.endswith((".warc.gz", ".warc.zst")):
             continue
         orphans = view.orphans(SegmentId(name))
         orphaned = False
-        iterator = ArchiveIterator(io.BytesIO(data), no_record_parse=True)
-        for record in iterator:
-            place = (name, iterator.get_record_offset())
-            if record.rec_type in {"response", "revisit"}:
+        for kind, offset, profile in _records(name, data):
+            place = (name, offset)
+            if kind in {"response", "revisit"}:
                 orphaned = place[1] in orphans
                 answers |= set() if orphaned else {place}
-                if record.rec_headers.get("WARC-Profile", "").endswith("/server-not-modified"):
+                if profile.endswith("/server-not-modified"):
                     unchanged.add(place)
-            elif record.rec_type == "resource" and not orphaned:
+            elif kind == "resource" and not orphaned:
                 others.add(place)
-            record.raw_stream.read()
     plans, planned = _plans(world, view)
     view.close()
     lines = [line for name, data in files.items() if name.endswith(".cdxj") for line in data.decode().splitlines()]

@@ -1,4 +1,4 @@
-"""A capture as bytes: its records in order, each a gzip member, ready to be written with one call.
+"""A capture as bytes: its records in order, each compressed on its own, ready to be written with one call.
 
 The order is the grammar that recovery relies on: the answer (response or revisit), then the resource where there is
 one, then the request, then the metadata record, which closes the capture. What stands between two metadata records is
@@ -26,8 +26,8 @@ from nephila.model.task import PageTask, PartTask, RobotsTask
 from nephila.urls import origin_of
 
 from . import warc
-from .member import deflated, stored
 from .metadata import metadata_block
+from .packing import GZIP, Packing
 from .warc import CrawlIdentity, Exchanged, Wire
 
 RULES_TYPE = "text/plain;charset=utf-8"
@@ -40,9 +40,6 @@ the server sent, and a replay must find that."""
 
 INCOMPRESSIBLE = frozenset({"gzip", "x-gzip", "br", "zstd", "deflate", "compress", "x-compress"})
 """Content codings after which compressing again buys nothing."""
-
-_SMALL_LEVEL = 0
-"""Of requests and metadata, some 5 KB a page: level 1 takes three times as long to save a few hundred bytes more."""
 
 
 @noun
@@ -87,7 +84,7 @@ def written_as(capture: Capture, payload_digest: str, coding: str) -> str:
     return "revisit" if same and capture.fetched.truncated is None else "response"
 
 
-def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
+def encode_capture(capture: Capture, identity: CrawlIdentity, packing: Packing = GZIP) -> EncodedCapture:
     """The records of a capture, compressed where that pays."""
     fetched = capture.fetched
     ids = identity.lease_ids(capture.token, capture.attempt)
@@ -102,7 +99,7 @@ def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
     kind = "response" if original is None else written_as(capture, payload_digest, coding)
     if original is not None and kind == "revisit":
         payload_digest = original.payload_digest
-        main = deflated(_revisit(exchange, capture, original))
+        main = packing.packed(_revisit(exchange, capture, original))
     else:
         if original is not None:
             capture = replace(capture, revisit_of=None)
@@ -111,14 +108,14 @@ def encode_capture(capture: Capture, identity: CrawlIdentity) -> EncodedCapture:
             truncated, payload_digest, noted = Truncation.UNSPECIFIED.value, warc.digest_of(payload), None
         wire = Wire(fetched.head, payload, payload_digest, b"" if noted is None else noted.block)
         record = warc.response(exchange, wire, truncated)
-        main = stored(record) if payload and is_packed else deflated(record)
+        main = packing.kept(record) if payload and is_packed else packing.packed(record)
     members = [main]
     if capture.rules is not None:
-        members.append(deflated(warc.resource(exchange, _rules_url(capture.task), capture.rules, RULES_TYPE)))
+        members.append(packing.packed(warc.resource(exchange, _rules_url(capture.task), capture.rules, RULES_TYPE)))
     if capture.rendered is not None:
-        members.append(deflated(warc.resource(exchange, RENDERED_URN + target, capture.rendered, RENDERED_TYPE)))
-    members.append(deflated(warc.request(exchange, fetched.request), _SMALL_LEVEL))
-    members.append(deflated(warc.metadata(exchange, metadata_block(capture, coding)), _SMALL_LEVEL))
+        members.append(packing.packed(warc.resource(exchange, RENDERED_URN + target, capture.rendered, RENDERED_TYPE)))
+    members.append(packing.quick(warc.request(exchange, fetched.request)))
+    members.append(packing.quick(warc.metadata(exchange, metadata_block(capture, coding))))
     record_id = ids + warc.RESPONSE
     return EncodedCapture(b"".join(members), len(main), record_id, payload_digest, coding, fetched.sent_at, kind)
 

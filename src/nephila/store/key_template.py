@@ -16,7 +16,7 @@ from typing import Self
 from nephila.model.errors import UsageError
 from nephila.model.noun import noun
 
-from .rotation import MAX_NAME_BYTES, MAX_PART_BYTES, WARC_SUFFIX, longest_tail
+from .rotation import MAX_NAME_BYTES, MAX_PART_BYTES, WARC_SUFFIX, WARC_SUFFIXES, longest_tail, without_suffix
 
 MAX_HOST_IN_NAME = 100
 """A longer host or domain is cut: the tail of the name still tells it apart."""
@@ -48,15 +48,15 @@ class KeyTemplate:
     """A template that was found to be good."""
 
     text: str
-    """Without the suffix."""
+    """Without the suffix, which is that of the compression."""
     fields: frozenset[str]
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a template; raises `UsageError` with what is wrong with it."""
-        if not text.endswith(WARC_SUFFIX):
+        if not text.endswith(WARC_SUFFIXES):
             raise _wrong(text, f"it does not end with {WARC_SUFFIX}")
-        stem = text.removesuffix(WARC_SUFFIX)
+        stem = without_suffix(text)
         fields = _fields(text, stem)
         folders = stem.split("/")
         if len(folders) == 1:

@@ -21,7 +21,8 @@ from nephila.model.task import PageTask
 from nephila.urls import fingerprint
 
 from .key_template import DOMAIN_HASH_DIGITS, MAX_HOST_IN_NAME, RESERVED, KeyTemplate
-from .rotation import HOUR_MS, WARC_SUFFIX, tail_of_name
+from .packing import packing_named
+from .rotation import HOUR_MS, tail_of_name
 
 DAY_MS = 24 * HOUR_MS
 
@@ -62,8 +63,9 @@ class Rolling:
     period_ms = 0
     single = False
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, suffix: str) -> None:
         self._prefix = prefix
+        self._suffix = suffix
 
     def key_of(self, capture: Capture, wall_ms: int) -> SegmentKey:
         """Always the same."""
@@ -73,7 +75,7 @@ class Rolling:
     def name_of(self, key: SegmentKey, at: int, serial: int, writer: int) -> str:
         """As the protocol: names sort by time."""
         del key
-        return f"{self._prefix}{tail_of_name(at, serial, writer)}{WARC_SUFFIX}"
+        return f"{self._prefix}{tail_of_name(at, serial, writer)}{self._suffix}"
 
 
 class DomainHour:
@@ -82,8 +84,9 @@ class DomainHour:
     period_ms = HOUR_MS
     single = False
 
-    def __init__(self, prefix: str, domain_of: Callable[[str], str]) -> None:
+    def __init__(self, prefix: str, suffix: str, domain_of: Callable[[str], str]) -> None:
         self._prefix = prefix
+        self._suffix = suffix
         self._domain_of = domain_of
 
     def key_of(self, capture: Capture, wall_ms: int) -> SegmentKey:
@@ -94,15 +97,16 @@ class DomainHour:
         """As the protocol; the time is that of the hour, whenever the file is begun in it."""
         del at
         tail = tail_of_name(key.period * HOUR_MS, serial, writer)
-        return f"{self._prefix}{tail}-{in_a_name(key.stem)}{WARC_SUFFIX}"
+        return f"{self._prefix}{tail}-{in_a_name(key.stem)}{self._suffix}"
 
 
 class Keyed:
     """Files by a template."""
 
-    def __init__(self, template: KeyTemplate, secret: int, domain_of: Callable[[str], str]) -> None:
+    def __init__(self, template: KeyTemplate, suffix: str, secret: int, domain_of: Callable[[str], str]) -> None:
         """`secret` is the crawl's: the hash of a URL is the one that the catalogue has."""
         self._template = template
+        self._suffix = suffix
         self._secret = secret
         self._domain_of = domain_of
         self.single = "url_hash" in template.fields
@@ -130,15 +134,18 @@ class Keyed:
 
     def name_of(self, key: SegmentKey, at: int, serial: int, writer: int) -> str:
         """As the protocol."""
-        return f"{key.stem}{tail_of_name(at, serial, writer)}{WARC_SUFFIX}"
+        return f"{key.stem}{tail_of_name(at, serial, writer)}{self._suffix}"
 
 
 def layout_of(settings: ArchiveSettings, secret: int, domain_of: Callable[[str], str]) -> Layout:
     """The layout that the settings ask for; raises `UsageError` as `check_layout` does."""
     check_layout(settings)
+    suffix = packing_named(settings.compression).suffix
     if settings.layout == "key":
-        return Keyed(KeyTemplate.parse(settings.key), secret, domain_of)
-    return DomainHour(settings.prefix, domain_of) if settings.layout == "domain-hour" else Rolling(settings.prefix)
+        return Keyed(KeyTemplate.parse(settings.key), suffix, secret, domain_of)
+    if settings.layout == "domain-hour":
+        return DomainHour(settings.prefix, suffix, domain_of)
+    return Rolling(settings.prefix, suffix)
 
 
 def check_layout(settings: ArchiveSettings) -> None:

@@ -33,11 +33,11 @@ from . import warc
 from .capture import EncodedCapture, encode_capture
 from .cdxj import write_index
 from .layout import ROLLING, SegmentKey, layout_of
-from .member import deflated
+from .packing import packing_named
 from .readback import Decode, capture_of, whole_units
 from .reader import WarcReader
 from .recovery import recover
-from .rotation import WARC_SUFFIX, RollLimits, index_name, next_serial
+from .rotation import WARC_SUFFIXES, RollLimits, index_name, next_serial
 from .segment import MAX_DESCRIPTORS, Segment, SegmentFiles, TornSegmentError, UnsyncedError, refused
 from .trail import ARCHIVES, Trail
 from .warc import CrawlIdentity, RecordKind
@@ -64,6 +64,7 @@ class LocalArchive:
         self._settings = settings
         self._layout = layout_of(settings, identity.secret, domain_of)
         self._rolls = settings.layout == "rolling"
+        self._packing = packing_named(settings.compression)
         self._clock = clock
         self._identity = identity
         self._disk = disk
@@ -85,12 +86,12 @@ class LocalArchive:
 
     def encode(self, capture: Capture) -> EncodedCapture:
         """As the interface."""
-        return encode_capture(capture, self._identity)
+        return encode_capture(capture, self._identity, self._packing)
 
     def append(self, capture: Capture, encoded: object = None) -> StoredCapture:
         """As the interface. Files that are full are closed first, and their listeners told."""
         if not isinstance(encoded, EncodedCapture):
-            encoded = encode_capture(capture, self._identity)
+            encoded = encode_capture(capture, self._identity, self._packing)
         with self._lock:
             if self._broken is not None:
                 raise self._broken
@@ -198,7 +199,7 @@ class LocalArchive:
 
     def segments(self) -> list[SegmentId]:
         """Every WARC file of the directory, oldest first."""
-        return [SegmentId(name) for name in self._names() if name.endswith(WARC_SUFFIX)]
+        return [SegmentId(name) for name in self._names() if name.endswith(WARC_SUFFIXES)]
 
     def unfinished(self) -> list[SegmentId]:
         """Segments without an index beside them: still open, or left by a run that did not end well."""
@@ -319,4 +320,4 @@ class LocalArchive:
         ]
         record_id = identity.file_ids(name) + RecordKind.WARCINFO
         told = [(field, value) for field, value in fields if value]
-        return deflated(warc.warcinfo(record_id, self._clock.wall_ms(), name, told))
+        return self._packing.packed(warc.warcinfo(record_id, self._clock.wall_ms(), name, told))

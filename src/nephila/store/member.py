@@ -43,3 +43,8 @@ def stored(data: bytes) -> bytes:
 def deflated(data: bytes, level: int = 1) -> bytes:
     """A member that holds `data` compressed; level 0 is ISA-L's fastest, for records of a few hundred bytes."""
     return igzip_lib.compress(data, level, igzip_lib.COMP_GZIP)
+
+
+def quickly_deflated(data: bytes) -> bytes:
+    """The same at level 0: for 5 KB level 1 takes three times as long to save a few hundred bytes more."""
+    return igzip_lib.compress(data, 0, igzip_lib.COMP_GZIP)

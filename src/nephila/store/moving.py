@@ -21,12 +21,12 @@ from nephila.model.errors import StorageError
 from nephila.model.record import SegmentId
 
 from .cdxj import write_index
-from .member import deflated
 from .metadata import MetadataFields
+from .packing import packing_of
 from .readback import units
 from .reader import WarcReader, WarcRecord
 from .rewriting import unit_at
-from .rotation import WARC_SUFFIX
+from .rotation import without_suffix
 from .segment import directories_of
 from .tombstone import is_tombstone
 from .warc import CrawlIdentity, RecordKind, warcinfo
@@ -115,13 +115,14 @@ class Elsewhere:
         if first is not None and first[0].kind == "warcinfo":
             told = MetadataFields.parse(first[0].block).single
         record_id = self._identity.file_ids(f"{MOVED_FROM} {name}") + RecordKind.WARCINFO
-        return deflated(warcinfo(record_id, at, name, [*told.items(), (MOVED_FROM, segment)]))
+        return packing_of(name).packed(warcinfo(record_id, at, name, [*told.items(), (MOVED_FROM, segment)]))
 
 
 def _numbered(segment: SegmentId, number: int) -> SegmentId:
     if number == 1:
         return segment
-    return SegmentId(f"{segment.removesuffix(WARC_SUFFIX)}.{number}{WARC_SUFFIX}")
+    stem = without_suffix(segment)
+    return SegmentId(f"{stem}.{number}{segment[len(stem) :]}")
 
 
 def _append(out: DiskFile, data: bytes) -> int:

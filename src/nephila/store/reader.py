@@ -2,8 +2,8 @@
 
 Good enough for recovery, `tail`, verification and rebuilding an index; and because those decide what is cut and what is
 believed, it is strict where it matters: a record is whole or it is `DamagedArchiveError` with the offset at which
-the damage begins. One gzip member is one record; a member that holds several (a file compressed as a whole) is refused,
-for its records have no offsets. Plain (uncompressed) files of other tools are read as well.
+the damage begins. One gzip member, or one Zstandard frame, is one record; one that holds several (a file compressed as
+a whole) is refused, for its records have no offsets. Plain (uncompressed) files of other tools are read as well.
 
 The file is read through a window, so that a record may begin anywhere and be of any size up to `MAX_RECORD_BYTES`.
 Members of stored blocks, which most of ours are, are taken apart by hand: a checksum and a copy, no decompressor.
@@ -15,11 +15,13 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import zstandard
 from isal import isal_zlib
 
 from nephila.engines.disk import DiskFile
 from nephila.model.errors import StorageError
 
+from .frame import MAGIC
 from .member import HEADER
 
 MAX_RECORD_BYTES = 1 << 30
@@ -31,6 +33,12 @@ MAX_FIELDS_BYTES = 1 << 20
 _WINDOW_BYTES = 1 << 20
 _STEP_BYTES = 1 << 14
 """Fed to the decompressor at a time: what it leaves unused is copied, so small steps waste little."""
+_CAREFUL_BYTES = 1 << 10
+"""The same where a frame does not say how much it holds: three bytes may unpack to 128 KB."""
+_FRAME_HEAD_BYTES = 18
+_MAX_WINDOW_BYTES = 1 << 27
+"""What the tools of Zstandard take unless they are told otherwise."""
+_SIZE_UNKNOWN = frozenset({zstandard.CONTENTSIZE_UNKNOWN, zstandard.CONTENTSIZE_ERROR})
 _GZIP_MAGIC = b"\x1f\x8b"
 _STORED_HEADER = HEADER[:4]
 _GZIP_HEADER_BYTES = len(HEADER)
@@ -112,10 +120,15 @@ class WarcReader:
 
     def __iter__(self) -> Iterator[WarcRecord]:
         while True:
-            magic = self._window.at(self._offset, len(_GZIP_MAGIC))
+            magic = bytes(self._window.at(self._offset, len(MAGIC)))
             if not magic:
                 return
-            record = self._gzip_record() if magic == _GZIP_MAGIC else self._plain_record()
+            if magic.startswith(_GZIP_MAGIC):
+                record = self._record(self._stored_member() or self._deflated_member(), "gzip member")
+            elif magic == MAGIC or MAGIC.startswith(magic):
+                record = self._record(self._frame(), "Zstandard frame")
+            else:
+                record = self._plain_record()
             self._offset = record.end
             yield record
 
@@ -127,16 +140,17 @@ class WarcReader:
     def _damaged(self, reason: str) -> DamagedArchiveError:
         return DamagedArchiveError(self._name, self._offset, reason)
 
-    def _gzip_record(self) -> WarcRecord:
+    def _record(self, unpacked: tuple[bytes, int], within: str) -> WarcRecord:
+        """The record of a member or frame, of which contents and length are given."""
         offset = self._offset
-        data, length = self._stored_member() or self._deflated_member()
+        data, length = unpacked
         version, fields, start = self._fields(data)
         size = self._content_length(fields)
         closing = data[start + size :]
         if len(data) < start + size:
             raise self._damaged("the record is shorter than its Content-Length")
         if closing.lstrip(b"\r\n").startswith(b"WARC/"):
-            raise self._damaged("several records in one gzip member: the file was not compressed record by record")
+            raise self._damaged(f"several records in one {within}: the file was not compressed record by record")
         if closing != _END:
             raise self._damaged("the record does not end with two empty lines")
         return WarcRecord(offset, length, offset + length, version, fields, data[start : start + size])
@@ -201,6 +215,37 @@ class WarcReader:
                 parts.append(part)
         except isal_zlib.error as error:  # type: ignore[misc]  # the stub has an instance for the class
             raise self._damaged(f"the gzip member cannot be read ({error})") from error
+        return b"".join(parts), position - len(decompressor.unused_data) - self._offset
+
+    def _frame(self) -> tuple[bytes, int]:
+        """The contents and length of a Zstandard frame."""
+        head = bytes(self._window.at(self._offset, _FRAME_HEAD_BYTES))
+        try:
+            told = zstandard.get_frame_parameters(head)
+        except zstandard.ZstdError as error:
+            raise self._damaged("the Zstandard frame is cut") from error
+        if told.dict_id:
+            raise self._damaged("it was compressed with a dictionary, which is not read")
+        is_known = told.content_size not in _SIZE_UNKNOWN
+        if is_known and told.content_size > MAX_RECORD_BYTES:
+            raise self._damaged(f"the record is over {MAX_RECORD_BYTES} bytes")
+        step_bytes = _STEP_BYTES if is_known else _CAREFUL_BYTES
+        decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES).decompressobj()
+        position, total = self._offset, 0
+        parts: list[bytes] = []
+        try:
+            while not decompressor.eof:
+                step = self._window.at(position, step_bytes)
+                if not step:
+                    raise self._damaged("the Zstandard frame is cut")
+                position += len(step)
+                part = decompressor.decompress(bytes(step))
+                total += len(part)
+                if total > MAX_RECORD_BYTES:
+                    raise self._damaged(f"the record is over {MAX_RECORD_BYTES} bytes")
+                parts.append(part)
+        except zstandard.ZstdError as error:
+            raise self._damaged(f"the Zstandard frame cannot be read ({error})") from error
         return b"".join(parts), position - len(decompressor.unused_data) - self._offset
 
     def _fields(self, data: bytes) -> tuple[str, tuple[tuple[str, str], ...], int]:

@@ -21,6 +21,7 @@ from nephila.engines.disk import Disk, DiskFile
 from nephila.model.errors import StorageError
 from nephila.model.record import SegmentId
 
+from .frame import MAGIC
 from .metadata import NOTE, MetadataFields
 from .readback import units
 from .reader import WarcReader, WarcRecord
@@ -103,7 +104,7 @@ def _patches(source: DiskFile, work: Rewriting, takedown: str, at: int, mentions
         if unit is None or is_tombstone(unit[0]):
             continue
         if offset not in work.gone:
-            anew = _spelled_anew(unit, mentions)
+            anew = _spelled_anew(unit, mentions, source.read_at(offset, len(MAGIC)))
             if anew:
                 work.cleared.append(offset)
                 work.emptied += anew[0][0] == offset and unit[0].get("warc-profile") != PROFILE_NOT_MODIFIED
@@ -122,8 +123,8 @@ def unit_at(source: DiskFile, segment: SegmentId, offset: int) -> list[WarcRecor
     return next(units(WarcReader(source, segment, offset)), None)
 
 
-def _spelled_anew(unit: Sequence[WarcRecord], mentions: Mentions) -> list[tuple[int, bytes]]:
-    """The records of a capture that name what goes, without naming it."""
+def _spelled_anew(unit: Sequence[WarcRecord], mentions: Mentions, begins: bytes) -> list[tuple[int, bytes]]:
+    """The records of a capture that name what goes, without naming it; `begins` is how it does."""
     answer, metadata = unit[0], unit[-1]
     found: list[tuple[WarcRecord, bytes]] = []
     refers = answer.get("warc-refers-to").strip("<>"), answer.get("warc-refers-to-target-uri")
@@ -136,7 +137,7 @@ def _spelled_anew(unit: Sequence[WarcRecord], mentions: Mentions) -> list[tuple[
         found.append((metadata, without_notes(metadata, lines)))
     patches: list[tuple[int, bytes]] = []
     for record, anew in found:
-        member = in_as_many_bytes(anew, record.length)
+        member = in_as_many_bytes(anew, record.length, begins)
         if member is None:
             raise StorageError(
                 f"a record at byte {record.offset} could not be spelled in the {record.length} bytes that it had"

@@ -1,9 +1,9 @@
 """What files are called, what their names tell, and when one is full: plain functions of what is passed in.
 
-Names are never used twice. They end with a tail, `-YYYYMMDDhhmmss-NNNNN-wN.warc.gz`: when the file was begun, a serial
-number that counts on from the highest one there is, and the writing process. What stands before it is the layout's
-affair (`layout`); in that of old, `domain-hour`, the registrable domain stands behind it. A name may have folders in
-it, with slashes; then it is read from its end, for whatever is before the tail may come from a URL.
+Names are never used twice. They end with a tail, `-YYYYMMDDhhmmss-NNNNN-wN.warc.gz` (or `.warc.zst`): when the file was
+begun, a serial number that counts on from the highest one there is, and the writing process. What stands before it is
+the layout's affair (`layout`); in that of old, `domain-hour`, the registrable domain stands behind it. A name may have
+folders in it, with slashes; then it is read from its end, for whatever is before the tail may come from a URL.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 WARC_SUFFIX = ".warc.gz"
+ZSTD_SUFFIX = ".warc.zst"
+WARC_SUFFIXES = (WARC_SUFFIX, ZSTD_SUFFIX)
 INDEX_SUFFIX = ".cdxj"
 HOUR_MS = 3_600_000
 
@@ -27,7 +29,7 @@ LONGEST_WRITER = 12
 
 _TAIL = r"-(?P<at>\d{14})-(?P<serial>\d{5,})-w(?P<writer>\d+)"
 _FLAT = re.compile(rf"{_TAIL}(?:-|\.warc)")
-_IN_FOLDERS = re.compile(rf"{_TAIL}\.warc\.gz\Z")
+_IN_FOLDERS = re.compile(rf"{_TAIL}\.warc\.(?:gz|zst)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,12 @@ def tail_of_name(at: int, serial: int, writer: int) -> str:
 
 def longest_tail() -> int:
     """Characters of the longest tail that is ever written, with what a draft of a file adds."""
-    return len(f"-{'':14}-{'':{LONGEST_SERIAL}}-w{'':{LONGEST_WRITER}}{WARC_SUFFIX}.purge")
+    return len(f"-{'':14}-{'':{LONGEST_SERIAL}}-w{'':{LONGEST_WRITER}}{ZSTD_SUFFIX}.purge")
 
 
 def next_serial(names: Iterable[str], writer: int) -> int:
     """One more than the highest serial number of this writer."""
-    found = (_told(name) for name in names if name.endswith(WARC_SUFFIX))
+    found = (_told(name) for name in names if name.endswith(WARC_SUFFIXES))
     return max((int(match["serial"]) + 1 for match in found if match and int(match["writer"]) == writer), default=0)
 
 
@@ -78,7 +80,12 @@ def begun_at(segment: str) -> int | None:
 
 def index_name(segment: str) -> str:
     """The CDXJ file beside a WARC file."""
-    return segment.removesuffix(WARC_SUFFIX) + INDEX_SUFFIX
+    return without_suffix(segment) + INDEX_SUFFIX
+
+
+def without_suffix(segment: str) -> str:
+    """The name of a WARC file but for what says how it is compressed."""
+    return segment.removesuffix(WARC_SUFFIX).removesuffix(ZSTD_SUFFIX)
 
 
 def _told(name: str) -> re.Match[str] | None:

@@ -33,7 +33,7 @@ from .place import ArchivePlace
 from .readback import Decode, capture_of, whole_units
 from .reader import WarcReader
 from .remote import RemoteFile
-from .rotation import WARC_SUFFIX, begun_at, index_name
+from .rotation import WARC_SUFFIXES, begun_at, index_name
 from .segment import directories_of, refused
 from .trail import ARCHIVES
 
@@ -121,7 +121,7 @@ class SpooledArchive:
         No byte of a segment leaves before the chain has sealed it.
         """
         path = self._directory / name
-        if name.endswith(WARC_SUFFIX) and self._spool.trail is not None:
+        if name.endswith(WARC_SUFFIXES) and self._spool.trail is not None:
             self._sync()
             self._spool.trail.seal(now=True)
         digest = sha256()
@@ -241,7 +241,7 @@ class SpooledArchive:
     async def without_index(self) -> set[SegmentId]:
         """Segments that the store has and whose index it has not: they were cut short on their way out of a spool."""
         names = self._place.names(await self._objects.keys(self._place.key("")))
-        return {SegmentId(name) for name in names if name.endswith(WARC_SUFFIX) and index_name(name) not in names}
+        return {SegmentId(name) for name in names if name.endswith(WARC_SUFFIXES) and index_name(name) not in names}
 
     def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
         """Write the CDXJ file of a segment into the spool, whole or not at all."""
@@ -252,7 +252,7 @@ class SpooledArchive:
     def clean(self) -> None:
         """Remove what segments left behind that are gone: for the start, while nobody writes."""
         names = self._names()
-        kept = {name for name in names if name.endswith(WARC_SUFFIX)}
+        kept = {name for name in names if name.endswith(WARC_SUFFIXES)}
         kept |= {index_name(name) for name in kept} | {name + JOURNAL_SUFFIX for name in kept}
         try:
             for name in names - kept:
@@ -285,7 +285,7 @@ def spool_standing(disk: Disk, directory: Path, now_ms: int) -> SpoolStanding:
         sizes = disk.sizes(directory)
     except OSError as error:
         raise refused(directory.name, error) from error
-    segments = [name for name in sizes if name.endswith(WARC_SUFFIX)]
+    segments = [name for name in sizes if name.endswith(WARC_SUFFIXES)]
     begun = [at for name in segments if (at := begun_at(name)) is not None]
     oldest_s = max(0.0, (now_ms - min(begun)) / 1000) if begun else 0.0
     return SpoolStanding(segments=len(segments), bytes=sum(sizes.values()), oldest_s=oldest_s)

@@ -1,15 +1,16 @@
 """What stands in the place of a capture that was taken out of an archive on purpose (W5, K2).
 
-A tombstone is one WARC record, a `metadata` record that belongs to no other, in one gzip member of exactly as many
-bytes as all members of the capture had. So every other record keeps its offset: index, catalogue and frontier stay
-true, and only the file's hash changes, for which there is a receipt (`receipt`). The record names no URL, no address
-and no content. It says which takedown took the capture out, the digest of the bytes that were there, and when the
-request was sent and how long it took, because an audit still has to know that a request was made. The rest is zeros,
-of which a file is made with holes (`rewriting`): what was taken out takes no room any more, where the file system can.
+A tombstone is one WARC record, a `metadata` record that belongs to no other, in one gzip member (or Zstandard frame) of
+exactly as many bytes as all members of the capture had. So every other record keeps its offset: index, catalogue and
+frontier stay true, and only the file's hash changes, for which there is a receipt (`receipt`). The record names no URL,
+no address and no content. It says which takedown took the capture out, the digest of the bytes that were there, and
+when the request was sent and how long it took, because an audit still has to know that a request was made. The rest is
+zeros, of which a file is made with holes (`rewriting`): what was taken out takes no room any more, where the file
+system can.
 
 A record of somebody else that only *mentions* what was taken out (a revisit whose original is gone) is spelled anew
 without the mention, in as many bytes as it had: what is left over is filled by the comment of the gzip header (RFC
-1952, 2.3), which readers pass over.
+1952, 2.3), or by empty blocks of a frame, which readers pass over.
 
 What must stay true: the same capture taken out by the same takedown gives the same bytes, so that doing it again after
 a crash changes nothing.
@@ -18,12 +19,14 @@ a crash changes nothing.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
+from typing import NamedTuple
 from zlib import compressobj
 
 from isal import isal_zlib
 
+from .frame import BLOCK_BYTES, CHECKSUM, HEAD_BYTES, MAGIC, RAW_MAX, frame_of_length, raw_frame
 from .member import HEADER, STORED_MAX, deflated
 from .metadata import MetadataFields
 from .reader import WarcRecord
@@ -59,22 +62,34 @@ def tombstone(unit: Sequence[WarcRecord], was: bytes, takedown: str, at: int) ->
     fields += [(name, kept[name]) for name in _KEPT if kept.get(name, "").isdigit()]
     named = digest.hexdigest()
     record_id = f"urn:uuid:{named[:8]}-{named[8:12]}-8{named[13:16]}-9{named[17:20]}-{named[20:32]}"
-    return _of_length(len(was), record_id, warc_date(at), fields_block(fields))
+    shape = _FRAMES if was.startswith(MAGIC) else _MEMBERS
+    return _of_length(len(was), record_id, warc_date(at), fields_block(fields), shape)
 
 
-def _of_length(length: int, record_id: str, date: str, block: bytes) -> bytes:
-    """A stored member of exactly that length, its record's block filled up with zeros."""
+class _Shape(NamedTuple):
+    """How bytes are kept as they are."""
+
+    overhead: int
+    """Bytes around all blocks."""
+    block_overhead: int
+    block_max: int
+    made: Callable[[bytes, int], bytes]
+    """Of data, in so many blocks."""
+
+
+def _of_length(length: int, record_id: str, date: str, block: bytes, shape: _Shape) -> bytes:
+    """A member or frame of exactly that length, its record's block filled up with zeros."""
     head = (
         f"{VERSION}\r\nWARC-Type: metadata\r\nWARC-Record-ID: <{record_id}>\r\nWARC-Date: {date}\r\n"
         f"Content-Type: {FIELDS_TYPE}\r\nContent-Length: "
     ).encode()
-    least = max(1, -(-(length - _FRAME) // (STORED_MAX + _BLOCK.size)))
+    least = max(1, -(-(length - shape.overhead) // (shape.block_max + shape.block_overhead)))
     for blocks in (least, least + 1):  # a length that falls between two numbers of digits takes an empty block more
-        room = length - _FRAME - blocks * _BLOCK.size - len(head) - 2 * len(_END)
+        room = length - shape.overhead - blocks * shape.block_overhead - len(head) - 2 * len(_END)
         for digits in range(len(str(max(room, 0))), 0, -1):
             size = room - digits
             if size >= len(block) and len(str(size)) == digits:
-                return _stored(b"".join((head, str(size).encode(), _END, block.ljust(size, b"\0"), _END)), blocks)
+                return shape.made(b"".join((head, str(size).encode(), _END, block.ljust(size, b"\0"), _END)), blocks)
     raise ValueError(f"a capture of {length} bytes is too short for what must take its place")
 
 
@@ -88,8 +103,14 @@ def _stored(data: bytes, blocks: int) -> bytes:
     return b"".join(parts)
 
 
-def in_as_many_bytes(record: bytes, length: int) -> bytes | None:
-    """A record as a member of exactly that length; None where it does not fit."""
+_MEMBERS = _Shape(_FRAME, _BLOCK.size, STORED_MAX, _stored)
+_FRAMES = _Shape(HEAD_BYTES + CHECKSUM.size, BLOCK_BYTES, RAW_MAX, raw_frame)
+
+
+def in_as_many_bytes(record: bytes, length: int, was: bytes) -> bytes | None:
+    """A record in exactly that length, compressed as that which began so; None where it does not fit."""
+    if was.startswith(MAGIC):
+        return frame_of_length(record, length)
     shortest = min((deflated(record, level) for level in _LEVELS), key=len)
     if len(shortest) > length:
         packer = compressobj(9, wbits=31)

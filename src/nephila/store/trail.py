@@ -26,7 +26,7 @@ from nephila.engines.disk import Disk, DiskFile, LocalDisk
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import StorageError
 
-from .rotation import INDEX_SUFFIX, WARC_SUFFIX, index_name
+from .rotation import INDEX_SUFFIX, WARC_SUFFIXES, index_name
 from .trail_line import NO_HASH, Receipt, Seal, TrailLine, instant, read_line, spelled
 
 CHAINS = "chain"
@@ -261,7 +261,7 @@ class Trail:
         def is_left(name: str) -> bool:
             return index_name(name) in indexes and f"{ARCHIVES}/{name}" not in self._closed
 
-        for name, size in self._sizes(ARCHIVES, WARC_SUFFIX, self._disk, is_left):
+        for name, size in self._sizes(ARCHIVES, WARC_SUFFIXES, self._disk, is_left):
             self.grown(f"{ARCHIVES}/{name}", size, closed=True)
         self.seal(now=True)
 
@@ -308,7 +308,7 @@ class Trail:
 
     def _files(self) -> list[tuple[str, int]]:
         """What lies in the directory before there is a chain."""
-        archives = self._sizes(ARCHIVES, WARC_SUFFIX, self._disk)
+        archives = self._sizes(ARCHIVES, WARC_SUFFIXES, self._disk)
         events = self._sizes(EVENTS, SUFFIX, self._event_disk)
         return [(f"{ARCHIVES}/{name}", size) for name, size in archives] + [
             (f"{EVENTS}/{name}", size) for name, size in events
@@ -320,7 +320,7 @@ class Trail:
         return self._archives / name if folder == ARCHIVES else self._root / file
 
     def _sizes(
-        self, folder: str, suffix: str, disk: Disk, wanted: Callable[[str], bool] = lambda _name: True
+        self, folder: str, suffix: str | tuple[str, ...], disk: Disk, wanted: Callable[[str], bool] = lambda _name: True
     ) -> Iterator[tuple[str, int]]:
         for name in disk.names(self._archives if folder == ARCHIVES else self._root / folder):
             if name.endswith(suffix) and wanted(name):

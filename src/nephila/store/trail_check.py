@@ -23,7 +23,7 @@ from types import MappingProxyType
 from nephila.engines.disk import Disk, LocalDisk
 
 from .line_sort import LineSort
-from .rotation import WARC_SUFFIX
+from .rotation import WARC_SUFFIXES
 from .trail import ARCHIVES, CHAINS, EVENTS, FIRST, SUFFIX, digest_of, raw_lines
 from .trail_line import NO_HASH, Receipt, TrailLine, read_line
 
@@ -211,7 +211,7 @@ class TrailCheck:
 
     def _check_others(self) -> None:
         """Files that no seal names."""
-        archives = () if self._is_afar else ((ARCHIVES, WARC_SUFFIX, self._disk),)
+        archives = () if self._is_afar else ((ARCHIVES, WARC_SUFFIXES, self._disk),)
         for folder, suffix, disk in (*archives, (EVENTS, SUFFIX, self._event_disk)):
             for name in disk.names(self._root / folder):
                 file = f"{folder}/{name}"
@@ -354,7 +354,7 @@ def _by_file(seals: LineSort) -> Iterator[tuple[str, Iterator[_Stretch]]]:
 def _is_ours(file: str) -> bool:
     """Whether a name is that of an archive or an event file, and of nothing elsewhere."""
     folder, slash, name = file.partition("/")
-    suffix = {ARCHIVES: WARC_SUFFIX, EVENTS: SUFFIX}.get(folder, "")
+    suffix: tuple[str, ...] = {ARCHIVES: WARC_SUFFIXES, EVENTS: (SUFFIX,)}.get(folder, ())
     within = folder == ARCHIVES or "/" not in name  # archives may lie in folders of theirs
     return bool(slash and suffix and name.endswith(suffix) and within and {"", ".", ".."}.isdisjoint(name.split("/")))
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from nephila.model.noun import noun
 
 from .place import ArchivePlace
-from .rotation import INDEX_SUFFIX, WARC_SUFFIX
+from .rotation import INDEX_SUFFIX, WARC_SUFFIXES
 
 FOLDER = "trail"
 _OWNER = r"(?P<owner>[0-9a-z_-]+)"
@@ -58,7 +58,7 @@ class TrailListing:
         self.events: dict[str, dict[str, str]] = {}
         """Of each worker, keys by name."""
         for name, key in place.names(keys).items():
-            if name.endswith((WARC_SUFFIX, INDEX_SUFFIX)):
+            if name.endswith((*WARC_SUFFIXES, INDEX_SUFFIX)):
                 self.archives[name] = key
             elif found := _STRETCH.fullmatch(name):
                 stretch = Stretch(int(found["first"]), int(found["last"]), found["head"], key)

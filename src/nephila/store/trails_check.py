@@ -16,7 +16,7 @@ from pathlib import Path
 from nephila.engines.disk import Disk
 from nephila.model.errors import StorageError
 
-from .rotation import WARC_SUFFIX
+from .rotation import WARC_SUFFIXES
 from .stored_chain import TAKEDOWNS
 from .trail import ARCHIVES, CHAINS, FIRST, SUFFIX, lines_of
 from .trail_check import Breach, TrailCheck, TrailVerdict
@@ -154,7 +154,7 @@ def _check_archives(
     whole: TrailVerdict, trails: Sequence[WorkerTrail], archives: Collection[str], known: set[str]
 ) -> None:
     """Archives that no chain seals: added, where every worker has ended well; else perhaps not sealed yet."""
-    for name in sorted(name for name in archives if name.endswith(WARC_SUFFIX)):
+    for name in sorted(name for name in archives if name.endswith(WARC_SUFFIXES)):
         file = f"{ARCHIVES}/{name}"
         if file in known:
             continue

@@ -87,6 +87,7 @@ SAMPLES = {
     "limits.max_total_bytes": ("2GB", 2_000_000_000),
     "limits.max_time_s": ("5m", 300.0),
     "archive.layout": ("domain-hour", "domain-hour"),
+    "archive.compression": ("zstd", "zstd"),
     "archive.key": ("{host}/{date}.warc.gz", "{host}/{date}.warc.gz"),
     "fetch.user_agent": ("Bot/1 (+https://b.org)", "Bot/1 (+https://b.org)"),
     "fetch.http2": ("prefer", "prefer"),

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nephila.model.errors import StorageError
+from nephila.model.settings import ArchiveSettings
 from nephila.store.recovery import recover
 from nephila.testing.contracts.archive import assorted_captures, page_capture
 
@@ -17,9 +18,9 @@ from .conftest import ArchiveWorld
 class _Written:
     """Three small captures, made once."""
 
-    def __init__(self) -> None:
+    def __init__(self, compression: str) -> None:
         self.world = ArchiveWorld()
-        archive = self.world.open()
+        archive = self.world.open(ArchiveSettings(compression=compression))
         self.stored = [archive.append(page_capture(number)) for number in range(3)]
         archive.sync()
         self.segment = self.stored[0].ref.segment
@@ -35,9 +36,9 @@ class _Written:
         return end, self.world.bytes_of(self.segment)
 
 
-@pytest.fixture(scope="module")
-def written() -> _Written:
-    return _Written()
+@pytest.fixture(scope="module", params=["gzip", "zstd"])
+def written(request: pytest.FixtureRequest) -> _Written:
+    return _Written(request.param)
 
 
 def test_what_was_recovered_survives_a_power_loss() -> None:
@@ -86,7 +87,7 @@ def test_a_tail_torn_at_any_byte_is_cut_to_the_last_whole_capture(written: _Writ
 @given(st.data())
 def test_a_torn_tail_may_hold_anything(data: st.DataObject) -> None:
     """F10, Q5: zeros, garbage or another file's bytes behind the cut, and twice is once."""
-    written = _SHARED
+    written = data.draw(st.sampled_from(_SHARED))
     cut = data.draw(st.integers(0, len(written.data)))
     junk = data.draw(st.one_of(st.binary(max_size=300), st.builds(bytes, st.integers(0, 5_000))))
     torn = written.data[:cut] + junk
@@ -97,7 +98,7 @@ def test_a_torn_tail_may_hold_anything(data: st.DataObject) -> None:
     assert written.found(left) == (end, left)
 
 
-_SHARED = _Written()
+_SHARED = (_Written("gzip"), _Written("zstd"))
 
 
 def test_a_flipped_bit_cuts_from_there(written: _Written) -> None:
@@ -155,9 +156,10 @@ def test_a_file_that_is_not_there_is_an_error(written: _Written) -> None:
         recover(written.world.disk, written.path.with_name("nowhere.warc.gz"))
 
 
-def test_a_torn_capture_of_every_kind_is_cut_whole(world: ArchiveWorld) -> None:
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+def test_a_torn_capture_of_every_kind_is_cut_whole(world: ArchiveWorld, compression: str) -> None:
     """F10, W1: resource, revisit and large captures too: cut between any two of its members."""
-    archive = world.open()
+    archive = world.open(ArchiveSettings(compression=compression))
     captures = assorted_captures()
     ends = [archive.append(capture).ref.end for capture in captures]
     segment = archive.segments()[0]

@@ -40,6 +40,7 @@ def test_serials_count_on_from_the_highest_of_the_same_writer() -> None:
         "nephila-20260101120000-00007-w3.warc.gz",
         f"nephila-20260101120000-00007-w3-{LIKE_A_TAIL}.warc.gz",
         f"{LIKE_A_TAIL}/{LIKE_A_TAIL}-20260101120000-00007-w3.warc.gz",
+        f"{LIKE_A_TAIL}/x-20260101120000-00007-w3.warc.zst",
     ],
 )
 def test_a_host_does_not_pass_for_what_a_name_tells(name: str) -> None:
@@ -56,7 +57,7 @@ def test_a_name_of_somebody_else_tells_nothing() -> None:
 def test_the_longest_tail_is_counted_on() -> None:
     """W1: with every digit there may be, and the end of a draft's name."""
     tail = tail_of_name(NOON, 10 ** (LONGEST_SERIAL - 1), 10 ** (LONGEST_WRITER - 1))
-    assert len(f"{tail}.warc.gz.purge") == longest_tail()
+    assert len(f"{tail}.warc.zst.purge") == longest_tail()
 
 
 def test_a_file_is_full_by_size_or_age() -> None:
@@ -71,4 +72,4 @@ def test_a_file_is_full_by_size_or_age() -> None:
 def test_the_index_lies_beside_its_file() -> None:
     """W1: x.warc.gz has its index in x.cdxj."""
     assert index_name("x.warc.gz") == "x.cdxj"
-    assert index_name("a/b/x.warc.gz") == "a/b/x.cdxj"
+    assert index_name("a/b/x.warc.zst") == "a/b/x.cdxj"

@@ -6,10 +6,12 @@ import gzip
 from pathlib import Path
 
 import pytest
+import zstandard
 from warc_checks import FastIterator
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
-from nephila.store.member import deflated
+from nephila.store.frame import MAGIC, frame
+from nephila.store.member import HEADER, deflated
 from nephila.store.reader import WarcReader, WarcRecord
 from nephila.store.tombstone import in_as_many_bytes, is_tombstone, tombstone, without_original
 from nephila.testing.disk import ForgetfulDisk
@@ -37,17 +39,33 @@ def read(data: bytes) -> WarcRecord:
     return record
 
 
-LENGTHS = [*range(700, 1400, 7), *range(1000, 1040), *range(10_180, 10_230), *range(65_600, 65_640), 131_200, 1_000_003]
+LENGTHS = [
+    *range(131_040, 131_120),
+    *range(700, 1400, 7),
+    *range(1000, 1040),
+    *range(10_180, 10_230),
+    *range(65_600, 65_640),
+    131_200,
+    1_000_003,
+]
 
 
-def test_it_is_as_long_as_what_it_replaces_whatever_that_was() -> None:
+def unpacked(member: bytes) -> bytes:
+    if member.startswith(MAGIC):
+        return zstandard.ZstdDecompressor().decompress(member)
+    return gzip.decompress(member)
+
+
+@pytest.mark.parametrize("begins", [b"x", MAGIC], ids=["gzip", "zstd"])
+def test_it_is_as_long_as_what_it_replaces_whatever_that_was(begins: bytes) -> None:
     """K2, W5: also where the length's own digits, or the blocks of the format, change in between."""
     for length in LENGTHS:
-        member = tombstone([METADATA], b"x" * length, "000042", 1_790_000_000_000)
+        member = tombstone([METADATA], begins.ljust(length), "000042", 1_790_000_000_000)
         assert len(member) == length
+        assert member.startswith(MAGIC) == (begins == MAGIC)
         record = read(member)
         assert is_tombstone(record)
-        assert gzip.decompress(member).endswith(b"\r\n\r\n")
+        assert unpacked(member).endswith(b"\r\n\r\n")
         assert record.length == length
 
 
@@ -73,7 +91,7 @@ def test_a_record_is_spelled_anew_in_the_bytes_that_it_had(tmp_path: Path) -> No
     assert b"secret" not in anew
     least = len(deflated(anew, 3))
     for length in (*range(least, least + 30), least + 70_000):
-        member = in_as_many_bytes(anew, length)
+        member = in_as_many_bytes(anew, length, HEADER)
         assert member is not None
         assert len(member) == length
         assert read(member).get("warc-type") == "revisit"
@@ -83,4 +101,21 @@ def test_a_record_is_spelled_anew_in_the_bytes_that_it_had(tmp_path: Path) -> No
             assert [one.rec_type for one in WarcioIterator(stream)] == ["revisit", "metadata"]
         with path.open("rb") as stream:
             assert len(list(FastIterator(stream, parse_http=False))) == 2
-    assert in_as_many_bytes(anew, 40) is None
+    assert in_as_many_bytes(anew, 40, HEADER) is None
+
+
+def test_a_frame_is_spelled_anew_in_the_bytes_that_it_had(tmp_path: Path) -> None:
+    """K2, W1: by empty blocks and by how its size is written; read by us and by FastWARC, whatever is left over."""
+    anew = without_original(read(frame(REVISIT)))
+    least = len(frame(anew)) + 12
+    for length in (*range(least, least + 30), least + 70_000):
+        member = in_as_many_bytes(anew, length, MAGIC)
+        assert member is not None
+        assert len(member) == length
+        assert read(member).get("warc-type") == "revisit"
+        path = tmp_path / "a.warc.zst"
+        path.write_bytes(member + tombstone([METADATA], MAGIC.ljust(900), "1", 1))
+        with path.open("rb") as stream:
+            kinds = [one.headers["WARC-Type"] for one in FastIterator(stream, parse_http=False)]
+        assert kinds == ["revisit", "metadata"]
+    assert in_as_many_bytes(anew, 40, MAGIC) is None

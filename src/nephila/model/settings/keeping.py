@@ -23,6 +23,12 @@ class ArchiveSettings:
         "answer has a file of its own",
         flag="warc-key",
     )
+    compression: str = setting(
+        "gzip",
+        "of every record on its own; zstd makes .warc.zst files, which are smaller and which fewer tools read",
+        flag="warc-compression",
+        choices=("gzip", "zstd"),
+    )
     max_bytes: int = setting(1_000_000_000, "a file is rolled at this size", low=1024)
     max_age_s: float = setting(3600.0 * 24, "or at this age", low=1)
     prefix: str = setting("nephila", "first word of every file name")

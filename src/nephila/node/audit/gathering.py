@@ -25,7 +25,7 @@ from nephila.observe.line import decode_line
 from nephila.store.line_sort import LineSort
 from nephila.store.readback import parse_head, units
 from nephila.store.reader import DamagedArchiveError, WarcReader, WarcRecord
-from nephila.store.rotation import WARC_SUFFIX, index_name
+from nephila.store.rotation import WARC_SUFFIXES, index_name
 from nephila.store.tombstone import is_tombstone
 from nephila.store.trail import ARCHIVES, EVENTS, SUFFIX, raw_lines
 from nephila.urls import origin_of, resolve_location
@@ -121,7 +121,7 @@ class Gathering:
         folder = root / ARCHIVES
         names = set(disk.names(folder))
         for name in sorted(names):
-            if not name.endswith(WARC_SUFFIX):
+            if not name.endswith(WARC_SUFFIXES):
                 continue
             file = disk.open(folder / name)
             try:

@@ -8,7 +8,7 @@ from nephila.interfaces.objects import ObjectBody, ObjectInfo, ObjectStore
 from nephila.model.errors import EngineAwayError, StorageError, StoreAwayError
 from nephila.model.record import SegmentId
 from nephila.store import ArchivePlace, writer_of
-from nephila.store.rotation import WARC_SUFFIX
+from nephila.store.rotation import WARC_SUFFIXES
 
 
 class GatedObjects:
@@ -23,7 +23,7 @@ class GatedObjects:
     async def create(self, key: str, body: ObjectBody) -> None:
         """As the interface. That nobody can be asked is as if the store were away: it is waited for."""
         name = key.removeprefix(self._prefix)
-        if name.endswith(WARC_SUFFIX):
+        if name.endswith(WARC_SUFFIXES):
             try:
                 allowed = await self._may_upload(writer_of(SegmentId(name)))
             except EngineAwayError as error:

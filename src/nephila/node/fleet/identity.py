@@ -20,7 +20,7 @@ from nephila.model.record import SegmentId
 from nephila.node.directory import CrawlDirectory
 from nephila.store import index_name, writer_of
 from nephila.store.journal import JOURNAL_SUFFIX
-from nephila.store.rotation import WARC_SUFFIX
+from nephila.store.rotation import WARC_SUFFIXES
 
 from .untold import Untold
 
@@ -72,7 +72,7 @@ class WorkerDirectory(CrawlDirectory):
         """Segments in the spool by who wrote them."""
         found: dict[int, list[SegmentId]] = {}
         for name in LookingDisk().names(self.spool):
-            if name.endswith(WARC_SUFFIX):
+            if name.endswith(WARC_SUFFIXES):
                 found.setdefault(writer_of(SegmentId(name)), []).append(SegmentId(name))
         return found
 

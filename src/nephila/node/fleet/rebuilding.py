@@ -34,7 +34,7 @@ from nephila.node.rebuilding import Rebuilt, rebuild_directory
 from nephila.node.takedown import TakedownFolder
 from nephila.store import MARKER, ArchivePlace, SqliteCatalogue
 from nephila.store.postgres import PostgresCatalogue, set_aside
-from nephila.store.rotation import WARC_SUFFIX
+from nephila.store.rotation import WARC_SUFFIXES
 from nephila.store.s3 import S3ObjectStore
 
 from .access import check_fleet, valkey_servers
@@ -119,7 +119,7 @@ async def _bring(store: ObjectStore, place: ArchivePlace, folder: Path) -> list[
     """Copy the files of the archive that are not there yet; their names."""
     found: list[SegmentId] = []
     for name, key in place.names(await store.keys(place.key(""))).items():  # a region is another crawl
-        if not name.endswith(WARC_SUFFIX):
+        if not name.endswith(WARC_SUFFIXES):
             continue
         found.append(SegmentId(name))
         target = folder / name

@@ -27,7 +27,7 @@ from nephila.store import ArchivePlace, LocalDisk, writer_of
 from nephila.store.cdxj import write_index
 from nephila.store.remote_disk import opened
 from nephila.store.rewriting import DRAFT_SUFFIX, Mentions, Rewriting, write_draft
-from nephila.store.rotation import WARC_SUFFIX, index_name
+from nephila.store.rotation import WARC_SUFFIXES, index_name
 from nephila.store.stored_chain import StoredChain
 from nephila.store.trail import ARCHIVES, EVENTS, raw_lines
 from nephila.store.trail_line import Receipt
@@ -56,7 +56,7 @@ class _Scratch(LocalDisk):
         self._folder = folder
 
     def open(self, path: Path) -> DiskFile:
-        if path.name.endswith(WARC_SUFFIX) and not path.exists():
+        if path.name.endswith(WARC_SUFFIXES) and not path.exists():
             return opened(self._objects, self._place.key(path.relative_to(self._folder).as_posix()))
         return super().open(path)
 
@@ -89,7 +89,7 @@ class FleetPremises:
         return {
             SegmentId(name)
             for name in names
-            if name.endswith(WARC_SUFFIX) and index_name(name) in names and name not in held
+            if name.endswith(WARC_SUFFIXES) and index_name(name) in names and name not in held
         }
 
     def unfinished(self) -> Container[SegmentId]:

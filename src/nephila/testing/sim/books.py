@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import zstandard
 
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.model.record import SegmentId
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from .world import World
 
 Place = tuple[str, int]
-WARC, INDEX, DRAFT = ".warc.gz", ".cdxj", ".part"
+WARC, INDEX, DRAFT = (".warc.gz", ".warc.zst"), ".cdxj", ".part"
 """After a power loss the name of a draft may be there beside that of the index which it became."""
 FOREIGN_EVERY = 10
 """Of so many seeds one has its archive read by another program, too."""
@@ -55,7 +57,7 @@ class Books:
 
     def _check(self) -> list[str]:
         segments = [SegmentId(name) for name in self._names if name.endswith(WARC)]
-        told = [f"{name} is nothing that we write" for name in self._names if not name.endswith((WARC, INDEX, DRAFT))]
+        told = [f"{name} is nothing that we write" for name in self._names if not name.endswith((*WARC, INDEX, DRAFT))]
         for segment in segments:
             told += self._read_records(segment)
         told += self._read_captures(segments)
@@ -140,13 +142,13 @@ class Books:
         return _differences("the index", mine, self.answers - self._unlisted)
 
     def _read_with_another_program(self, segments: list[SegmentId]) -> list[str]:
-        """The standard library must find the same records, each a gzip member of its own that begins as WARC does."""
+        """Others' code must find the same records, each a member or frame of its own that begins as WARC does."""
         told: list[str] = []
         places: set[Place] = set()
         for segment in segments:
             data, offset = self._world.disk.contents(self._folder / segment), 0
             while offset < len(data):
-                member = zlib.decompressobj(_GZIP)
+                member = _unpacker(segment)
                 head = member.decompress(data[offset:]).partition(b"\r\n\r\n")[0].split(b"\r\n")
                 if not member.eof or not head[0].startswith(b"WARC/"):
                     told.append(f"gzip finds no record in {segment} at {offset}")
@@ -155,6 +157,13 @@ class Books:
                     places.add((segment, offset))
                 offset = len(data) - len(member.unused_data)
         return told + [f"gzip does not find {place}" for place in sorted(self.answers - places)]
+
+
+def _unpacker(segment: SegmentId) -> Any:  # noqa: ANN401 - of one library or another
+    """What unpacks one record of a file."""
+    if segment.endswith(".zst"):
+        return zstandard.ZstdDecompressor().decompressobj()
+    return zlib.decompressobj(_GZIP)
 
 
 def _is_final(status: int) -> bool:

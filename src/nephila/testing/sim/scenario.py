@@ -120,17 +120,18 @@ def draw_scenario(seed: int) -> Scenario:
     lives = tuple(_life(draw, number, workers, settings) for number in range(count))
     if negligent:
         lives = (_slow_life(draw, settings), *lives[:2])
-    scenario = _with_keys(Scenario(seed, web, settings, _storm(draw), lives, workers, negligent, learns))
+    scenario = _archived(Scenario(seed, web, settings, _storm(draw), lives, workers, negligent, learns))
     return scenario if large else _with_sitemaps(scenario)
 
 
-def _with_keys(scenario: Scenario) -> Scenario:
-    """In some scenarios the archive is laid out by a key; drawn apart, so that all else of a seed is as it was."""
-    draw = random.Random(f"nephila sim {scenario.seed} keys")
-    if draw.random() >= 0.15:
-        return scenario
-    key = draw.choice((scenario.settings.archive.key, "{domain}/{host}/{date}.warc.gz", "{date}/{hour}.warc.gz"))
-    archive = replace(scenario.settings.archive, layout="key", key=key)
+def _archived(scenario: Scenario) -> Scenario:
+    """In some scenarios the archive is laid out by a key, or packed by Zstandard; drawn apart, as sitemaps are."""
+    draw, archive = random.Random(f"nephila sim {scenario.seed} keys"), scenario.settings.archive
+    if draw.random() < 0.15:
+        key = draw.choice((archive.key, "{domain}/{host}/{date}.warc.gz", "{date}/{hour}.warc.gz"))
+        archive = replace(archive, layout="key", key=key)
+    if random.Random(f"nephila sim {scenario.seed} zstd").random() < 0.15:
+        archive = replace(archive, compression="zstd")
     return replace(scenario, settings=replace(scenario.settings, archive=archive))
 
 
