@@ -24,12 +24,12 @@ def test_every_warc_passes_the_checkers(crawled: Crawled) -> None:
 
 def test_an_archive_laid_out_by_a_key_is_read_by_the_same_tools(tmp_path: Path) -> None:
     """W1, K1: by two processes; every checker, the indexer's offsets and the audit, in folders."""
-    spec, arguments = plain_web(47, hosts=4, pages=40)
+    spec, arguments = plain_web(47, hosts=3, pages=15)
     with served(tmp_path, spec, *arguments, "--base-delay-ms", "0") as web:
         out = tmp_path / "crawl"
         options = ("--delay", "0", "--scope", "all", "--max-wait", "1", "--processes", "2", "--warc-layout", "key")
         run("crawl", *web.seeds, "--out", out, *web.flags, *options, "--user-agent", "N/1 (+https://example.org/bot)")
-    assert len(stored_pages(out)) == 40
+    assert len(stored_pages(out)) == 15
     assert all(path.relative_to(out / "warc").as_posix().count("/") == 2 for path in archives(out))
     check_archives(out)
     answers, resources = captures_in_archives(out)

@@ -222,7 +222,7 @@ def test_what_lies_in_spools_is_taken_out_while_workers_go_on(
 
 def test_a_host_is_taken_out_of_archives_by_key(tmp_path: Path, engines: Engines, hold: ExitStack) -> None:
     """W1, K2, W2: every answer is an object in folders; those that are rewritten have receipts, and all is audited."""
-    crawl = begun(hold, tmp_path, engines, 30, seed=97, archive='layout = "key"')
+    crawl = begun(hold, tmp_path, engines, 18, seed=97, archive='layout = "key"')
     one, two = crawl.fleet.start("one"), crawl.fleet.start("two")
     one.end(120)
     two.end(120)

@@ -98,11 +98,11 @@ def audited(out: Path) -> dict[str, Any]:
 
 def test_a_crawl_by_key_into_a_bucket(tmp_path: Path, door: Gate, object_server: Seaweed) -> None:
     """W1, W2, K1: every answer is an object under its key, sealed; the spool is left without a folder."""
-    spec, arguments = plain_web(33, hosts=4, pages=40)
+    spec, arguments = plain_web(33, hosts=3, pages=15)
     prefix, out = f"crawls/{uuid4()}", tmp_path / "crawl"
     with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "30") as web:
         summary = crawl_json(web, out, *POLITE, *to_s3(door, prefix), "--warc-layout", "key", "--processes", "2")
-        assert summary["pages"] == 40
+        assert summary["pages"] == 15
         assert audited(out)["requests"] == web.audit().requests
         names = [name for name in check_in_bucket(object_server, prefix, out) if name.endswith(".warc.gz")]
         assert len(names) == web.audit().requests
