@@ -9,6 +9,7 @@ import os
 import pty
 import select
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ import pytest
 from export_site import Site, crawl_twice, full_site, serving
 from mounts import on_a_small_disk
 from pyarrow import parquet
-from served import nephila, run
+from served import nephila, plain_web, run, served, stored_pages
 
 
 @dataclass(frozen=True)
@@ -334,6 +335,37 @@ def test_a_full_disk_is_told_and_left_as_it_was(twice: Twice, tmp_path: Path) ->
     assert full[4].out == ""
     assert full[5].code == 0
     assert (disk / "tree" / "index.jsonl").exists()
+
+
+def test_a_crawl_that_runs_or_was_killed_is_exported(tmp_path: Path) -> None:
+    """W6, F10: what is listed at that moment, each page once; the crawl goes on as if nothing had been."""
+    spec, arguments = plain_web(71, hosts=8, pages=400)
+    out = tmp_path / "crawl"
+    with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "200") as web:
+        flags = ("--delay", "0.2", "--scope", "all", "--max-wait", "20", "--quiet", "--processes", "2")
+        crawl = subprocess.Popen(nephila("crawl", *web.seeds, "--out", out, *web.flags, *flags))
+        _wait_for(lambda: _listed(out) >= 20)
+        running = exported(out, tmp_path / "running.jsonl")
+        assert crawl.poll() is None
+        crawl.kill()
+        crawl.wait()
+        listed = _listed(out)
+        killed = exported(out, tmp_path / "killed.jsonl")
+        assert 20 <= running["exported"] <= killed["exported"] == listed
+        for name in ("running", "killed"):
+            urls = [page["url"] for page in lines(tmp_path / f"{name}.jsonl")]
+            assert len(set(urls)) == len(urls)
+        run("crawl", "--out", out, *flags)
+        assert exported(out, tmp_path / "done.jsonl")["exported"] == 400
+        assert not web.audit().violations
+
+
+def _listed(out: Path) -> int:
+    """Pages in the catalogue; none before it is made."""
+    try:
+        return len(stored_pages(out))
+    except sqlite3.OperationalError:
+        return 0
 
 
 def test_the_catalogue_is_asked_in_sql(twice: Twice, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleet_engines import Engines, Fleet
+from fleet_engines import Engines, Fleet, portless
 from served import run, served_articles
 from waiting import wait_until
 
@@ -57,6 +57,27 @@ def test_a_fleet_has_the_report_of_a_crawl(fleet: Fleet, tmp_path: Path) -> None
     page = tmp_path / "report.html"
     fleet.say("report", "--html", page)
     assert f"<h1>{fleet.crawl}</h1>" in page.read_text()
+
+
+def test_what_a_fleet_has_stored_is_exported_and_asked_for(fleet: Fleet, tmp_path: Path) -> None:
+    """W6: from its catalogue and its store, while workers run and after they left."""
+    fleet.seed()
+    workers = [fleet.start(name, "--forever") for name in ("first", "second")]
+    wait_until(lambda: fleet.pages >= 20 and sum(fleet.stored().values()) >= 20, "they do not work")
+    during = json.loads(fleet.say("export", "--to", tmp_path / "during.jsonl", "--json"))
+    assert during["exported"] >= 20
+    for worker in workers:
+        fleet.say("fleet", "drain", worker.name)
+    for worker in workers:
+        worker.end()
+    fleet.say("export", "--to", tmp_path / "pages.jsonl")
+    pages = [json.loads(line) for line in (tmp_path / "pages.jsonl").read_text().splitlines()]
+    assert {portless(page["url"]) for page in pages} == set(fleet.stored())
+    assert len(pages) == sum(fleet.stored().values())
+    assert all(page["text"] for page in pages)
+    asked = fleet.say("sql", "SELECT count(*) AS n FROM pages WHERE status = 200", "--json")
+    assert json.loads(asked) == {"n": len(pages)}
+    fleet.say("export", "--to", tmp_path / "site.wacz")
 
 
 def check_against_tables(fleet: Fleet, report: dict[str, Any]) -> None:

@@ -64,7 +64,7 @@ def wait_for(true: Callable[[], bool]) -> None:
 
 
 def test_a_crawl_with_its_catalogue_in_postgres(tmp_path: Path, door: Gate, server: Postgres) -> None:
-    """W3, N2, K4: pages, status, report and why read it from there; its password is written nowhere."""
+    """W3, N2, K4, W6: pages, status, report, why, export and sql read it there; its password is written nowhere."""
     spec, arguments = plain_web(41, hosts=HOSTS, pages=PAGES)
     out = tmp_path / "crawl"
     with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "100") as web:
@@ -75,12 +75,17 @@ def test_a_crawl_with_its_catalogue_in_postgres(tmp_path: Path, door: Gate, serv
         status = json.loads(run("status", out, "--json").stdout)
         report = json.loads(run("report", out, "--json").stdout)
         why = json.loads(run("why", out, web.seeds[0], "--json").stdout)
+        exported = json.loads(run("export", out, "--to", tmp_path / "pages.jsonl", "--json").stdout)
+        counted = json.loads(run("sql", out, "SELECT count(*) AS n FROM pages WHERE status = 200", "--json").stdout)
+        refused = run("sql", out, "DELETE FROM captures", code=2)
         again = crawl_json(web, out, *OPTIONS)
         other = run("crawl", web.seeds[0], "--out", tmp_path / "other", *web.flags, *into(door, "whole"), code=1)
     assert len(pages) == 5
     assert status["captures"] == len(places_in_archives(out)[0])
     assert report["pages"] == PAGES
     assert why["captures"]
+    assert exported["exported"] == counted["n"] == PAGES
+    assert "only what reads" in refused.stderr
     assert again["responses"] == 0
     assert "holds the catalogue of another crawl" in " ".join(other.stderr.split())
     assert not (tmp_path / "other").exists()

@@ -96,6 +96,21 @@ def test_raw_and_rendered_are_in_the_archive(crawled: Rendered) -> None:
     assert b"on to /view/5" in found[f"urn:nephila:rendered:{url}"]
 
 
+def test_exports_have_what_scripts_made_or_what_was_sent(crawled: Rendered, tmp_path: Path) -> None:
+    """J4, W6: text and links are of the rendered document, HTML is what the server sent; either can be asked for."""
+    run("export", crawled.out, "--to", tmp_path / "pages.jsonl")
+    pages = [json.loads(line) for line in (tmp_path / "pages.jsonl").read_text().splitlines()]
+    page = next(one for one in pages if one["url"].endswith("/view/1") and one["url"].startswith("http://spa-0"))
+    assert page["rendered"]
+    assert "on to /view/5" in page["text"]
+    assert any(link["url"].endswith("/view/5") for link in page["links"])
+    for view, expected in (((), b'<div id="root"></div>'), (("--view", "rendered"), b"on to /view/5")):
+        root = tmp_path / f"html{len(view)}"
+        run("export", crawled.out, "--to", root, "--format", "html", *view)
+        files = {line["url"]: line["file"] for line in map(json.loads, (root / "index.jsonl").read_text().splitlines())}
+        assert expected in (root / files[page["url"]]).read_bytes()
+
+
 def test_status_and_summary_tell_of_browsers(crawled: Rendered) -> None:
     """J2, C4: how many pages were shown, and what that brought."""
     told = run("status", crawled.out).stdout

@@ -110,7 +110,7 @@ def test_a_crawl_by_key_into_a_bucket(tmp_path: Path, door: Gate, object_server:
 
 
 def test_a_crawl_into_a_bucket(tmp_path: Path, door: Gate, object_server: Seaweed) -> None:
-    """W2, W1, K1: archives and indexes are in the bucket, valid, sealed; nothing is left behind, nothing is secret."""
+    """W2, W1, K1, W6: archives and indexes are in the bucket, valid, sealed, can be exported; nothing is secret."""
     spec, arguments = plain_web(31, hosts=HOSTS, pages=PAGES)
     prefix, out = f"crawls/{uuid4()}", tmp_path / "crawl"
     with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "30") as web:
@@ -120,6 +120,9 @@ def test_a_crawl_into_a_bucket(tmp_path: Path, door: Gate, object_server: Seawee
         found = audited(out)
         assert found["requests"] == web.audit().requests
         assert (found["trail"]["ended"], found["trail"]["unsealed_bytes"]) == (True, 0)
+        run("export", out, "--to", tmp_path / "pages.jsonl")
+        pages = [json.loads(line) for line in (tmp_path / "pages.jsonl").read_text().splitlines()]
+        assert len({page["url"] for page in pages if page["text"]}) == len(pages) == PAGES
         names = check_in_bucket(object_server, prefix, out)
         assert len([name for name in names if name.endswith(".warc.gz")]) > 1
         status = run("status", out).stdout

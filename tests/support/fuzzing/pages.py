@@ -16,6 +16,8 @@ from nephila.parse import (
     main_text,
     media_type,
     parse_html,
+    readable_markdown,
+    readable_text,
 )
 from nephila.parse.attributes import header_links, refresh_url, srcset_urls
 from nephila.parse.directives import directives_of
@@ -53,6 +55,19 @@ def check_scan(data: bytes) -> None:
         text = body.decode("utf-8", "replace")
         found = walk(elements(text, DOCUMENT_TAGS + IMAGE_TAGS if images else DOCUMENT_TAGS))
         assert plain.findings == found
+
+
+def check_readable(data: bytes) -> None:
+    """What a page says is its own: no script is in it, no link that a browser would run; and not much longer than it."""
+    text = text_of(data)
+    plain, marked = readable_text(text), readable_markdown(text, "http://example.com/dir/page?x#y")
+    assert plain == plain.strip()
+    assert marked == marked.strip()
+    assert "](javascript:" not in marked.lower()
+    for found in (plain, marked):
+        assert "\ud800" not in found
+        assert len(found) <= 1_000 + 300 * len(text)
+    assert readable_text(text) == plain
 
 
 def _check_links(body: bytes, fast: Scan, *, images: bool) -> None:
@@ -264,6 +279,7 @@ TARGETS = (
         tuple(bytes([kind, 1, 1]) + page for kind in (0, 2) for page in _PAGES),
         _TAG_WORDS,
     ),
+    Target("readable", check_readable, _PAGES, _TAG_WORDS),
     Target(
         "charset",
         check_charset,
