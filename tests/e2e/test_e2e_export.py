@@ -73,7 +73,8 @@ def test_json_lines_have_the_newest_whole_capture_of_each_page(twice: Twice, tmp
     before = state_of(twice.out)
     told = exported(twice.out, tmp_path / "pages.jsonl")
     pages = pages_of(tmp_path / "pages.jsonl")
-    wanted = {"", "article", "copy", "changing", "same?b=2&a=1", "Upper", "upper", "con", "a%00b", "x" * 300, "latin"}
+    odd = {"same?b=2&a=1", "Upper", "upper", "con", "a%00b", "x" * 300, "latin", "%E6%B0%B4"}
+    wanted = {"", "article", "copy", "changing", *odd}
     assert pages.keys() == wanted
     assert told["exported"] == len(wanted)
     assert told["captures"] == told["exported"] + sum(told["left_out"].values())
@@ -175,6 +176,16 @@ def test_files_by_host_and_path(twice: Twice, tmp_path: Path, form: str, ending:
         assert "| part | mm |" in text
 
 
+def test_names_do_not_depend_on_the_locale(twice: Twice, tmp_path: Path) -> None:
+    """W6: a locale that does not know the characters of a URL gives the same files."""
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    run("export", twice.out, "--to", tmp_path / "text", "--format", "text", env=plain)
+    index = {line["url"]: line["file"] for line in lines(tmp_path / "text" / "index.jsonl")}
+    name = index[twice.url("%E6%B0%B4")]
+    assert name.endswith("/\u6c34.txt")
+    assert (tmp_path / "text" / name).read_text(encoding="utf-8").startswith("/%E6%B0%B4")
+
+
 def test_links_are_edges(twice: Twice, tmp_path: Path) -> None:
     """W4: with anchor text, rel and the time of discovery."""
     exported(twice.out, tmp_path / "graph.jsonl", "--format", "links")
@@ -246,6 +257,8 @@ def test_commands_that_make_no_sense_are_told(twice: Twice, tmp_path: Path) -> N
         (("--to", tmp_path / "x.jsonl", "--since", "yesterday"), "is no time"),
         (("--to", tmp_path / "x.jsonl", "--since", "2026-02-01", "--until", "2026-01-01"), "must be later"),
         (("--to", tmp_path, "--format", "html", "--replace"), "not an earlier export"),
+        (("--to", tmp_path / "x", "--format", "html", "--type", "application/pdf"), "cannot be made of"),
+        (("--to", tmp_path / "x", "--format", "text", "--type", "image/*"), "cannot be made of"),
     ):
         told = run("export", twice.out, *flags, code=2)
         assert sentence in " ".join(told.stderr.split()), told.stderr
@@ -371,9 +384,9 @@ def _listed(out: Path) -> int:
 def test_the_catalogue_is_asked_in_sql(twice: Twice, tmp_path: Path) -> None:
     """W6, C4: as a table, as JSON lines, as CSV, from standard input; mistakes and writes are told, exit code 2."""
     counted = json.loads(run("sql", twice.out, "SELECT count(*) AS n FROM pages WHERE status = 200", "--json").stdout)
-    assert counted == {"n": 13}
+    assert counted == {"n": 14}
     table = run("sql", twice.out, "SELECT status, count(*) AS n FROM pages GROUP BY status ORDER BY status").stdout
-    assert table.splitlines() == ["status  n", "------  --", "   200  13", "   301   1", "   404   5"]
+    assert table.splitlines() == ["status  n", "------  --", "   200  14", "   301   1", "   404   5"]
     csv = run("sql", twice.out, "--csv", input="SELECT title FROM pages WHERE url LIKE '%/article';").stdout
     assert csv == "title\nSilk & stems\n"
     assert "pages" in run("sql", twice.out, "--tables").stdout

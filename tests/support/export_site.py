@@ -58,7 +58,7 @@ def full_site() -> Site:
     site = Site()
     links = (
         *("article", "copy", "same?b=2&a=1", "Upper", "upper", "noindex", "noarchive", "gone", "moved", "missing"),
-        *("changing", "%2e%2e/%2fetc%2fpasswd", "con", "a%00b", "x" * 300, "deep/" * 14, "latin"),
+        *("changing", "%2e%2e/%2fetc%2fpasswd", "con", "a%00b", "x" * 300, "deep/" * 14, "latin", "%E6%B0%B4"),
     )
     anchors = "".join(f'<a href="/{path}">to {number}</a> ' for number, path in enumerate(links))
     site.put("/", page("Home", f"<p>{anchors}</p>"))
@@ -69,7 +69,17 @@ def full_site() -> Site:
     site.put("/noarchive", page("No copy", f"<p>{PROSE} Never.</p>"), X_Robots_Tag="noarchive")
     site.put("/moved", "", 301, Location="/article")
     site.put("/latin", page("Caf\u00e9", f"<p>Caf\u00e9 {PROSE}</p>"), Content_Type="text/html; charset=iso-8859-1")
-    for path in ("/same?b=2&a=1", "/Upper", "/upper", "/gone", "/changing", "/con", "/a%00b", f"/{'x' * 300}"):
+    for path in (
+        "/same?b=2&a=1",
+        "/Upper",
+        "/upper",
+        "/gone",
+        "/changing",
+        "/con",
+        "/a%00b",
+        "/%E6%B0%B4",
+        f"/{'x' * 300}",
+    ):
         site.put(path, page(f"Page {path[:20]}", f"<h1>{path[:20]}</h1><p>{PROSE} {path}</p>"))
     return site
 

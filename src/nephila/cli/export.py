@@ -161,6 +161,7 @@ def _order(  # noqa: PLR0913 - the flags are named one by one
     to = None if str(target) == STANDARD_OUTPUT else target
     chosen = Form(_form(form, to))
     whole_archive = chosen is Form.WACZ
+    _check_types(chosen, types)
     if until and until <= since:
         raise UsageError("--until must be later than --since.")
     order = ExportOrder(
@@ -203,6 +204,17 @@ def _form(form: str | None, to: Path | None) -> str:
     if form not in _FOLDERS and not name.endswith(_NAMES[form]):
         raise UsageError(f"{form} is written to a file called {' or '.join('*' + one for one in _NAMES[form])}.")
     return form
+
+
+def _check_types(form: str, types: tuple[str, ...]) -> None:
+    """Files are what their ending says: HTML, or what is made of text."""
+    from nephila.export.selection import HTML_TYPES  # noqa: PLC0415 - start-up
+
+    for one in types if form in _FOLDERS else ():
+        if one.lower() not in HTML_TYPES and (form == "html" or not one.lower().startswith("text/")):
+            raise UsageError(
+                f"{form} files cannot be made of {one}.", "Other types come out as jsonl, parquet or wacz, or as WARC."
+            )
 
 
 def _check_place(order: ExportOrder, crawl: Path | None) -> None:

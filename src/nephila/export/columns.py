@@ -66,7 +66,7 @@ COLUMNS: tuple[Column, ...] = (
         "an earlier page that says nearly the same",
         lambda one: one.row.near_duplicate_of,
     ),
-    Column("sha256", Kind.TEXT, "of the decoded body, hexadecimal", lambda one: one.row.content_hash.hex()),
+    Column("sha256", Kind.TEXT, "of the decoded body, hexadecimal", lambda one: one.sha256),
     Column("simhash", Kind.TEXT, "of the main text, hexadecimal", _simhash),
     Column("length", Kind.NUMBER, "bytes of the decoded body", lambda one: len(one.body)),
     Column("truncated", Kind.TEXT, "why the body is not whole; empty where it is", lambda one: one.row.truncated),

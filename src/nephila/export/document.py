@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Protocol
 
 from nephila.interfaces.catalogue import CaptureRow
@@ -38,6 +39,11 @@ class Document:
     text: Callable[[], str]
     """Makes the main text: some forms do without."""
     markdown: Callable[[], str]
+
+    @property
+    def sha256(self) -> str:
+        """Of the body that is given here; the catalogue has that of the rendered document, where there is one."""
+        return sha256(self.body).hexdigest() if self.body else ""
 
 
 class DocumentWriter(Protocol):

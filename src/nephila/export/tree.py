@@ -24,7 +24,7 @@ class PageTree:
 
     def __init__(self, root: Path, ending: str, content: Callable[[Document], bytes], *, dated: bool = False) -> None:
         """`dated`: names tell the time of the capture, as there may be several of a URL."""
-        self._root = root
+        self._folder = os.fsencode(root)
         self._ending = ending
         self._content = content
         self._dated = dated
@@ -49,17 +49,20 @@ class PageTree:
             "title": document.title,
             "language": document.language,
             "rendered": document.rendered,
-            "sha256": row.content_hash.hex(),
+            "sha256": document.sha256,
         }
         self._index.write(line_of(line))
 
     def _written(self, path: tuple[str, ...], document: Document) -> bool:
-        """Write a file; False where there is one of that name. No name that we make leads out of the folder."""
-        file = self._root.joinpath(*path)
+        """Write a file; False where there is one of that name. No name that we make leads out of the folder.
+
+        Names are UTF-8 whatever the locale is: a locale may not know their characters.
+        """
+        file = b"/".join([self._folder, *(part.encode() for part in path)])
         try:
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         except FileNotFoundError:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            os.makedirs(file.rpartition(b"/")[0], exist_ok=True)  # noqa: PTH103 - of bytes
             return self._written(path, document)
         except FileExistsError:
             return False

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from dataclasses import replace
@@ -20,7 +21,7 @@ def test_a_page_is_one_object_with_every_field(document: MakeDocument) -> None:
     first, second = map(json.loads, stream.getvalue().decode().splitlines())
     assert list(first) == [column.name for column in COLUMNS]
     assert (first["fetched_at"], first["last_seen_at"]) == ("2026-01-01T00:00:00.001Z", "2026-01-01T00:01:40.000Z")
-    assert first["sha256"] == bytes(range(32)).hex()
+    assert first["sha256"] == hashlib.sha256(b"<p>Silk.").hexdigest()
     assert first["simhash"] == "fffffffffffffffe"
     assert first["headers"][1:] == [["x", "1"], ["x", "2"]]
     assert first["links"][0] == {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 from nephila.export import LeftOut, Selection
 from nephila.export.selection import last_seen
 from nephila.interfaces.catalogue import CaptureRow
+from nephila.model.errors import StorageError
 from nephila.model.record import SegmentId
 from nephila.store.originals import Originals
 
@@ -58,14 +59,26 @@ class Exported:
 
 def export(source: Source, order: ExportOrder, tell: Callable[[Looked], None] = lambda _: None) -> Exported:
     """Export what an order asks for. Raises `NephilaError`, and leaves nothing half done then."""
-    with tempfile.TemporaryDirectory(prefix="nephila-export-") as scratch, Originals(Path(scratch)) as originals:
+    with _scratch() as scratch, Originals(scratch) as originals:
         choice = Choice(source, order.selection)
         choice.find_originals(originals)
         with (
             closing(ArchiveReading(source, originals)) as reading,
-            _sink(source, order, reading, originals, Path(scratch)) as sink,
+            _sink(source, order, reading, originals, scratch) as sink,
         ):
             return _run(source, order, choice, reading, sink, tell)
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for what must be remembered meanwhile."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="nephila-export-")
+    except OSError as error:
+        told = f"what is needed meanwhile cannot be kept: {(error.strerror or str(error)).lower()}"
+        raise StorageError(told, "make room where TMPDIR points to, or set it") from error
+    with folder as name:
+        yield Path(name)
 
 
 def _sink(
