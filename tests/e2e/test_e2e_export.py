@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from export_site import Site, crawl_twice, full_site, serving
+from export_site import ARTICLE, FLAGS, PROSE, Site, crawl_twice, full_site, serving
+from export_site import page as document
 from mounts import on_a_small_disk
 from pyarrow import parquet
 from served import nephila, plain_web, run, served, stored_pages
@@ -348,6 +349,31 @@ def test_a_full_disk_is_told_and_left_as_it_was(twice: Twice, tmp_path: Path) ->
     assert full[4].out == ""
     assert full[5].code == 0
     assert (disk / "tree" / "index.jsonl").exists()
+
+
+class NothingIsMissing(Site):
+    """A site that has an answer to everything."""
+
+    def get(self, path: str) -> tuple[int, str, dict[str, str]]:
+        sorry = document("Page not found", f"<p>We could not find what you were looking for. {PROSE}</p>")
+        return self.pages.get(path, (200, sorry, {"Content-Type": "text/html"}))
+
+
+def test_pages_that_stand_for_missing_ones_are_left_out(tmp_path: Path) -> None:
+    """W6, T4: neither they nor what a probe brought are pages, whatever their status says."""
+    site = NothingIsMissing()
+    names = ("a", "b", *(f"no{number}" for number in range(9)))
+    site.put("/", document("Home", "".join(f"<a href='/{name}'>{name}</a> " for name in names)))
+    site.put("/robots.txt", "", 404)
+    for name in ("a", "b"):
+        site.put(f"/{name}", document(name, f"<p>{name}: {ARTICLE}</p>"))
+    with serving(site):
+        run("crawl", site.url, "--out", tmp_path / "crawl", *FLAGS)
+    told = exported(tmp_path / "crawl", tmp_path / "pages.jsonl")
+    pages = pages_of(tmp_path / "pages.jsonl")
+    assert pages.keys() >= {"", "a", "b"}
+    assert not [path for path in pages if "probe" in path]
+    assert told["left_out"]["not_found"] >= 3  # what came before the probe was not known for what it is
 
 
 def test_a_crawl_that_runs_or_was_killed_is_exported(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from nephila.node.reading import HTML_TYPES, page_reader, type_of
 from nephila.parse import MAX_BYTES, decide_charset, decode, readable_markdown, readable_text
 from nephila.pipeline.capturing import NOTES
 from nephila.pipeline.extending import NOTE_FIELD, links_in
-from nephila.pipeline.notfound import SOFT_404
 from nephila.pipeline.rendering import rendered_view
 from nephila.store.originals import Originals
 from nephila.store.readback import capture_of, units
@@ -31,6 +30,8 @@ from .source import Source
 KEPT_BYTES = 32_000_000
 """Of bodies that others are copies of: most copies are of a few."""
 _NOT_MODIFIED = 304
+_NOT_FOUND = frozenset(NOTES.values())
+"""How metadata say that a capture is no page: it stands for a missing one, or a probe brought it."""
 
 
 class LeftOutError(Exception):
@@ -183,7 +184,7 @@ class Documents:
     def document(self, found: Found) -> Document:
         """What a writer is given. Raises `LeftOutError`."""
         capture = self._reading.capture(found)
-        if NOTES[SOFT_404] in dict(capture.notes):
+        if any(name in _NOT_FOUND for name, _ in capture.notes):
             raise LeftOutError(LeftOut.NOT_FOUND)
         try:
             shown = self._reading.whole(found, capture)
