@@ -494,16 +494,18 @@ static PyObject *result_of(scanner *self, PyObject *links) {
     likeness like;
     prose_likeness(&self->prose, &like);
     Py_ssize_t hash_size = self->prose.signed_any ? 8 : 0;
-    unsigned char hashes[16];
+    unsigned char hashes[24];
     for (int place = 0; place < 8; place++) {
         hashes[place] = (unsigned char)(self->prose.text >> 8 * place);
         hashes[place + 8] = (unsigned char)(self->prose.shape >> 8 * place);
+        hashes[place + 16] = (unsigned char)(like.said >> 8 * place);
     }
-    return Py_BuildValue(links ? "(N(NNNNNNNN)(y#y#)(Ky#I)sN)" : "(N(NNNNNNNN)(y#y#)(Ky#I)s)",
+    return Py_BuildValue(links ? "(N(NNNNNNNN)(y#y#y#)(Ky#I)sN)" : "(N(NNNNNNNN)(y#y#y#)(Ky#I)s)",
                          PyBool_FromLong(self->doubtful), reference_strings(self),
                          strings(self->metas, self->meta_count), string(self->base), string(self->title),
                          string(self->language), string(self->default_language), string(self->canonical),
                          strings(self->hreflang, self->hreflang_count), hashes, hash_size, hashes + 8, hash_size,
+                         hashes + 16, (Py_ssize_t)(like.comparable ? 8 : 0),
                          (unsigned long long)like.simhash, like.sketch, (Py_ssize_t)(like.comparable ? PLACES : 0),
                          (unsigned int)like.words, spoken, links);
 }

@@ -125,6 +125,7 @@ typedef struct {
     unsigned char sketch[PLACES];
     int comparable;
     uint32_t words;
+    uint64_t said;
 } likeness;
 
 void prose_begin(prose *self, text limit);

@@ -598,7 +598,9 @@ static inline int is_chosen(const block *self, int choice) {
     return size >= LEAST_BLOCK && self->linked * LINK_SHARE <= size;
 }
 
-static int choice_of(const prose *self) {
+/* The choice for what pages are compared by; in `said` that for what they say, which are their links where there is little
+ * else (`main.said_blocks`). */
+static int choice_of(const prose *self, int *said) {
     uint32_t words[ALL] = {0};
     for (uint32_t place = 0; place < self->block_count; place++) {
         const block *one = &self->blocks[place];
@@ -606,11 +608,29 @@ static int choice_of(const prose *self) {
             if (is_chosen(one, choice))
                 words[choice] += one->last - one->first;
     }
-    if (words[SAID] < LITTLE_TEXT && words[SHOWN] - words[SAID] > LINKS_OVER_TEXT * words[SAID])
-        return words[SHOWN] >= LEAST_TEXT ? SHOWN : ALL;
+    int choice = words[SAID] >= LEAST_TEXT ? SAID : ALL, linked = words[SHOWN] >= LEAST_TEXT ? SHOWN : ALL;
     if (words[LONG] >= LEAST_TEXT && words[SAID] - words[LONG] <= words[LONG])
-        return LONG;
-    return words[SAID] >= LEAST_TEXT ? SAID : ALL;
+        choice = LONG;
+    int links = words[SHOWN] - words[SAID] > LINKS_OVER_TEXT * words[SAID];
+    *said = links ? linked : choice;
+    return links && words[SAID] < LITTLE_TEXT ? linked : choice;
+}
+
+/* Eight bytes for the words of the blocks, without numbers and what they count, and without names of the calendar. */
+static uint64_t said_by(const prose *self, int choice) {
+    uint64_t said = SEED;
+    int counted = 0; /* whether the word before was a number */
+    for (uint32_t place = 0; place < self->block_count; place++) {
+        const block *chosen = &self->blocks[place];
+        if (!is_chosen(chosen, choice))
+            continue;
+        for (uint32_t at = chosen->first; at < chosen->last; at++) {
+            if (!counted && !self->numeric[at] && !in_calendar(self->words[at]))
+                said = step(said, self->words[at]);
+            counted = self->numeric[at];
+        }
+    }
+    return said;
 }
 
 enum { COUNTER_BITS = 17 };
@@ -667,7 +687,7 @@ void prose_likeness(const prose *self, likeness *out) {
     memset(counts.least, 0xFF, sizeof counts.least);
     uint64_t one = 0, two = 0, runs[8];
     uint32_t steady = 0;
-    int choice = choice_of(self);
+    int said, choice = choice_of(self, &said);
     for (uint32_t place = 0; place < self->block_count; place++) {
         const block *chosen = &self->blocks[place];
         if (!is_chosen(chosen, choice))
@@ -696,6 +716,7 @@ void prose_likeness(const prose *self, likeness *out) {
     for (uint32_t left = 0; left < counts.runs % 8; left++)
         add_plane(&counts, 0, runs[left]);
     out->comparable = 1;
+    out->said = said_by(self, said);
     out->simhash = majority(&counts);
     for (int place = 0; place < PLACES; place++)
         out->sketch[place] = counts.least[place] == UINT64_MAX ? 0 : (unsigned char)(counts.least[place] % 255 + 1);

@@ -1,4 +1,4 @@
-"""How often a page changes, estimated from visits that came at irregular times (R1, R2).
+"""Whether a page has changed, and how often it does, estimated from visits that came at irregular times (R1, R2).
 
 Changes are taken to come by chance at a steady rate (Poisson), as measurements of the web have them (Cho and
 Garcia-Molina 2003). A visit tells whether there was at least one since the visit before, not how many; so a change
@@ -22,11 +22,13 @@ a change never raises the rate, and one with a change never lowers it; no time, 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import expm1, log, log1p
 from typing import NamedTuple
 
 from nephila.interfaces.recrawl import History, Outlook
 from nephila.model.noun import quick
+from nephila.model.outcome import Done
 
 DAY_S = 86_400
 COMPARED = 2
@@ -40,6 +42,8 @@ LONGEST_S = 100 * 365 * DAY_S
 """Between two changes: nobody visits for longer than that."""
 
 _HALF = 0.5
+_MARK_BYTES = 6
+"""Numbers of the engine of a fleet are floating-point: 53 bits of them are exact."""
 _UNIT = 100
 """Shapes are kept in hundredths."""
 _FIRST_PACKED = round(FIRST_SHAPE * _UNIT)
@@ -98,6 +102,24 @@ def _seen(belief: Belief, gap_s: float, *, changed: bool) -> tuple[float, float,
     likely = -expm1(-shape * longer)
     mean = shape / span_s * -expm1(-(shape + 1) * longer) / likely
     return likely, mean, shape * (shape + 1) / span_s**2 * -expm1(-(shape + 2) * longer) / likely
+
+
+# Whether there was one
+
+
+def said_mark(done: Done) -> int:
+    """What a page says, in as many bits as every engine keeps exactly; 0 where it says nothing, or was not read."""
+    return int.from_bytes(done.said[:_MARK_BYTES], "little") or 1 if done.said else 0
+
+
+def as_seen(history: History, done: Done) -> Done:
+    """An answer with `changed` by what the page says, where that is known of both visits: else it is by its bytes.
+
+    The time, a counter or an advert that is another one each time is no change (R2).
+    """
+    if done.changed and done.said and history.said and history.said == said_mark(done):
+        return replace(done, changed=False)
+    return done
 
 
 # As it is kept with a page

@@ -73,6 +73,7 @@ class SimpleRecrawl:
 
     def __init__(self, settings: RecrawlSettings) -> None:
         self._settings = settings
+        self._by_text = settings.changed == "text"
         self._low_s = max(1, ceil(settings.min_s))
         self._high_s = max(self._low_s, floor(settings.max_s))
         self._gone_high_s = max(self._low_s, floor(settings.gone_max_s))
@@ -88,9 +89,8 @@ class SimpleRecrawl:
             return self._after_missing(history, visit)
         if history.visits <= 0:
             interval_s = self._first_s(visit) if visit.fixed_s is None else _fixed_s(visit.fixed_s)
-            return Planned(
-                History(interval_s, 1, 0, visit.at_s, 0, 0, *first_packed(self._period_s(visit))), interval_s
-            )
+            believed, said = first_packed(self._period_s(visit)), self._said(history, visit)
+            return Planned(History(interval_s, 1, 0, visit.at_s, 0, 0, *believed, said), interval_s)
         seen = visit.status < _CLIENT_ERROR
         back = history.gone > 0 and seen
         changed = back or (visit.changed and seen)
@@ -99,7 +99,8 @@ class SimpleRecrawl:
             belief = after_visit(belief, visit.at_s - history.last_s, changed=changed)
         interval_s = self._interval_s(history, visit, belief, changed=changed, back=back)
         visits, changes = history.visits + 1, history.changes + changed
-        return Planned(History(interval_s, visits, changes, visit.at_s, 0, 0, *packed(belief)), interval_s)
+        said = self._said(history, visit)
+        return Planned(History(interval_s, visits, changes, visit.at_s, 0, 0, *packed(belief), said), interval_s)
 
     def _interval_s(self, history: History, visit: Visit, belief: Belief, *, changed: bool, back: bool) -> int:
         if visit.fixed_s is not None:
@@ -141,6 +142,7 @@ class SimpleRecrawl:
             since_s,
             history.period_s,
             history.shape,
+            history.said,
         )
         return Planned(kept, interval_s, is_gone(kept, self._settings))
 
@@ -153,6 +155,12 @@ class SimpleRecrawl:
             return Planned(history, self._first_s(visit), gone)
         high_s = self._gone_high_s if history.gone else self._high_s
         return Planned(history, min(max(history.interval_s, self._low_s), high_s), gone)
+
+    def _said(self, history: History, visit: Visit) -> int:
+        """What is to be remembered of what the page says: nothing where only its bytes are to count."""
+        if not self._by_text:
+            return 0
+        return visit.said or (0 if visit.changed else history.said)
 
     def _period_s(self, visit: Visit) -> float:
         """How often a page that was never visited may change: as its site says, as news does, or seldom.

@@ -26,6 +26,8 @@ class History(NamedTuple):
     """The mean time between two changes, estimated; 0 where nobody has kept it."""
     shape: int = 0
     """What that rests on: as if so many hundredths of a change had been seen (see `frontier.change`)."""
+    said: int = 0
+    """48 bits that stand for what the page said at its last visit; 0 where that is not known."""
 
 
 @noun
@@ -36,7 +38,7 @@ class Visit:
     """UTC seconds."""
     status: int
     changed: bool
-    """Whether the body differs from that of the last visit, in a single byte at least."""
+    """Whether the content differs from that of the last visit."""
     home: bool = False
     """Whether it is the home page of its host."""
     tier: Tier = Tier.NORMAL
@@ -46,6 +48,8 @@ class Visit:
     """The kind of list that it is (`model.listing.ListKind`); empty for a page."""
     expected_s: int = 0
     """How often it changes, as its site says and is believed in; 0 where nothing is known."""
+    said: int = 0
+    """48 bits that stand for what it says; 0 where it has no text, or was not read."""
 
 
 @quick

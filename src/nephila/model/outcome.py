@@ -57,7 +57,7 @@ class Done:
     digest: bytes = b""
     validators: Validators = Validators()
     changed: bool = True
-    """Whether the content differs from the last capture."""
+    """Whether the body differs from that of the last capture, in a single byte at least."""
     page: bool = True
     """Counts as a page: a 2xx answer of a wanted type, or a 304."""
     lied: bool = False
@@ -76,6 +76,8 @@ class Done:
     """What kind of list it is (`ListKind`), if it is one: it comes round at a rhythm of its own (X3)."""
     expected_s: int = 0
     """How often it changes as its site says, where that is believed (X3): its interval until it has a history."""
+    said: bytes = b""
+    """Eight bytes that stand for what it says (`Page.said_hash`): where they are the same, it has not changed (R2)."""
 
 
 @dataclass(frozen=True, slots=True)

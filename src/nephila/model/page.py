@@ -52,6 +52,8 @@ class Page:
     """Eight bytes that stand for the text without that of links; empty when there is none."""
     shape_hash: bytes = b""
     """The same without words that hold a digit and without names of months and days: equal for a calendar's pages."""
+    said_hash: bytes = b""
+    """The same for its main text without numbers and what they count: equal where a page has not changed (R2)."""
     simhash: int = 0
     sketch: bytes = b""
     """Empty where the main text is too short to be compared."""

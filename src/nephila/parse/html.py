@@ -158,6 +158,7 @@ def parse_html(  # noqa: PLR0913 - the headers are named one by one
         hreflang=tuple(dict.fromkeys(pair for pair in hreflang if pair[1])) if hreflang else (),
         text_hash=scanned.signature.text,
         shape_hash=scanned.signature.shape,
+        said_hash=scanned.signature.said,
         simhash=scanned.likeness.simhash,
         sketch=scanned.likeness.sketch,
         words=scanned.likeness.words,

@@ -48,6 +48,18 @@ def _size(blocks: Sequence[Block]) -> int:
 
 def main_blocks(blocks: Sequence[Block]) -> Sequence[Block]:
     """The blocks that hold what the page says, in its order."""
+    return _chosen(blocks, LITTLE_TEXT)
+
+
+def said_blocks(blocks: Sequence[Block]) -> Sequence[Block]:
+    """The same for whoever wants to know whether a page says something new (R2).
+
+    Where lists of links outweigh all else, they count, however much that is: a front page says what its headlines say.
+    """
+    return _chosen(blocks, None)
+
+
+def _chosen(blocks: Sequence[Block], little: int | None) -> Sequence[Block]:
     shown = [block for block in blocks if not block.framing]
     said = [block for block in shown if block.linked * LOOSE_LINK_SHARE <= block.last - block.first]
     long = [
@@ -56,7 +68,7 @@ def main_blocks(blocks: Sequence[Block]) -> Sequence[Block]:
         if block.last - block.first >= LEAST_BLOCK and block.linked * LINK_SHARE <= block.last - block.first
     ]
     shown_words, said_words, long_words = _size(shown), _size(said), _size(long)
-    if said_words < LITTLE_TEXT and shown_words - said_words > LINKS_OVER_TEXT * said_words:
+    if (little is None or said_words < little) and shown_words - said_words > LINKS_OVER_TEXT * said_words:
         return shown if shown_words >= LEAST_TEXT else blocks
     if long_words >= LEAST_TEXT and said_words - long_words <= long_words:
         return long

@@ -10,6 +10,10 @@ digit or name a month or a day. Pages with the same text have the same first one
 second one, which is what the trap rules ask for (T2). The title counts: it is all that tells the pages of an
 application apart that is drawn by scripts.
 
+A third hash stands for what the page says, and is the same for a page that has not changed but for the time, a counter
+or what stands beside its text (R2). It is over the words of the main text, those of links too, without numbers and
+without what is counted by them: "3 minutes ago" and "2 hours ago" are both "ago".
+
 What must stay true: equal words give equal signatures, whatever white space, case, punctuation and tags are between
 them; the words of a page are bounded.
 """
@@ -23,9 +27,9 @@ from typing import NamedTuple
 from nephila.model.likeness import Likeness
 from nephila.model.noun import quick
 
-from .features import likeness_of
+from .features import LEAST_WORDS, likeness_of
 from .language import LOOK_WORDS, language_of_words
-from .main import Block, main_blocks
+from .main import Block, main_blocks, said_blocks
 from .tags import BREAK, BREAKOUT, FRAME
 from .words import FACTOR, MASK, SEED, word_hash, words_of
 
@@ -37,6 +41,7 @@ _DAYS = "monday tuesday wednesday thursday friday saturday sunday"
 _SHORT = "jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun am pm"
 CALENDAR_WORDS = frozenset(f"{_MONTHS} {_DAYS} {_SHORT}".split())
 
+_CALENDAR = frozenset(word_hash(word.encode()) for word in CALENDAR_WORDS)
 _HIDDEN = frozenset({"noscript", "svg", "option"})
 _LISTS = frozenset({"select", "optgroup", "datalist"})
 
@@ -47,6 +52,8 @@ class Signature(NamedTuple):
 
     text: bytes = b""
     shape: bytes = b""
+    said: bytes = b""
+    """Of the main text; empty where there is too little of it."""
 
 
 class _Word(NamedTuple):
@@ -182,9 +189,22 @@ class Prose:
     @property
     def signature(self) -> Signature:
         """The signature of what was read so far."""
+        said = self._said()
         if not self._signed:
-            return Signature()
-        return Signature(self._text.to_bytes(8, "little"), self._shape.to_bytes(8, "little"))
+            return Signature(said=said)
+        return Signature(self._text.to_bytes(8, "little"), self._shape.to_bytes(8, "little"), said)
+
+    def _said(self) -> bytes:
+        steady = sum(self.numeric[block.first : block.last].count(0) for block in main_blocks(self.blocks))
+        if steady < LEAST_WORDS:
+            return b""
+        number, counted = SEED, 0
+        for block in said_blocks(self.blocks):
+            for place in range(block.first, block.last):
+                if not counted and not self.numeric[place] and self.words[place] not in _CALENDAR:
+                    number = _step(number, self.words[place])
+                counted = self.numeric[place]
+        return number.to_bytes(8, "little")
 
     @property
     def language(self) -> str:

@@ -29,6 +29,7 @@ def as_whole_page(
     lied = changed and bool(task.digest) and say_the_same(task.validators, validators)
     duplicate = original is not None and original.url != task.url
     text, shape, outlinks = _brought(page)
+    said = b"" if page is None else page.said_hash
     return lambda ref: Done(
         ref,
         status,
@@ -41,6 +42,7 @@ def as_whole_page(
         text=text,
         shape=shape,
         outlinks=outlinks,
+        said=said,
     )
 
 

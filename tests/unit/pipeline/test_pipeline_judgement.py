@@ -211,6 +211,21 @@ def unsigned(outcome: Outcome) -> Outcome:
     return replace(outcome, text=b"", shape=b"", outlinks=0)
 
 
+def test_a_page_that_prints_the_time_says_the_same_each_time(judge: Judge) -> None:
+    """R2, D2, H3: its bytes are others, and go by themselves; what it says is not."""
+    story = "The orb weaver spins a new web every evening and eats the old one before dawn, thread by thread, again."
+    shown = "<html><body><p>{0}</p><p>{0}</p><p>It is {1} now.</p></body></html>"
+    one, later, other = (
+        judge.judge(page_task(URL, digest=b"d" * 32), answer(URL, 200, shown.format(story + more, time).encode()))
+        for time, more in (("12:34", ""), ("23:01", ""), ("12:34", " Nobody sees it."))
+    )
+    ends = [end(one), end(later), end(other)]
+    assert all(isinstance(outcome, Done) and outcome.changed and outcome.said for outcome in ends)
+    first, second, third = (outcome.said for outcome in ends if isinstance(outcome, Done))
+    assert first == second != third
+    assert one.digest != later.digest
+
+
 def test_a_page_brings_its_digest_its_validators_and_its_links(judge: Judge) -> None:
     """X1, D2, H3: all of it in one judgement."""
     body = linking("/1", "https://b.test/")

@@ -13,7 +13,7 @@ from typing import assert_never
 from xxhash import xxh3_64_intdigest
 
 from nephila.frontier import rank as ranks
-from nephila.frontier.change import outlook_of
+from nephila.frontier.change import as_seen, outlook_of, said_mark
 from nephila.frontier.lifecycle import after
 from nephila.interfaces.frontier import Admission, Settled
 from nephila.interfaces.recrawl import Outlook, RecrawlPolicy, Visit
@@ -168,10 +168,11 @@ def _write_end(
     match outcome:
         case Done():
             source = _share_out(book, domain, url_key, record, fate, settlement, outcome)
-            _store(book, url_key, fate, outcome)
+            seen = as_seen(fate.history, outcome)
+            _store(book, url_key, fate, seen)
             _count(book, host, domain, outcome)
             if book.policy.recrawl is not None:
-                _plan(book, book.policy.recrawl, domain, url_key, record, fate, outcome)
+                _plan(book, book.policy.recrawl, domain, url_key, record, fate, seen)
             book.txn.put(url_key, pack(record))
             return source
         case Retry():
@@ -253,7 +254,15 @@ def _plan(
     policy = book.policy_of(domain) if domain.policed else ORDINARY
     home = record.tail in {"s/", "h/"}
     visit = Visit(
-        book.wall_s, done.status, done.changed, home, policy.tier, policy.recrawl_s, done.listing, done.expected_s
+        book.wall_s,
+        done.status,
+        done.changed,
+        home,
+        policy.tier,
+        policy.recrawl_s,
+        done.listing,
+        done.expected_s,
+        said_mark(done),
     )
     planned = recrawl.plan(fate.history, visit)
     fate.history = planned.history

@@ -15,6 +15,7 @@ from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest, xxh32_digest
 
 from nephila.frontier import rank as ranks
 from nephila.frontier import traps
+from nephila.frontier.change import as_seen, said_mark
 from nephila.interfaces.recrawl import History, RecrawlPolicy, Visit
 from nephila.model.outcome import (
     Dead,
@@ -240,7 +241,7 @@ def page_outcome(  # noqa: PLR0911 - one for each kind
 def _done(
     task: PageTask, host: str, done: Done, facts: Facts, recrawl: RecrawlPolicy | None, wall_s: int
 ) -> dict[str, Any]:
-    root = task.url[: task.url.find("/", 8) + 1]
+    root, done = task.url[: task.url.find("/", 8) + 1], as_seen(facts.history, done)
     told: dict[str, Any] = {
         "kind": "done",
         "status": done.status,
@@ -263,7 +264,15 @@ def _done(
     if recrawl is not None:
         home = tail_of(host, task.url) in _HOMES
         visit = Visit(
-            wall_s, done.status, done.changed, home, facts.tier, facts.recrawl_s, done.listing, done.expected_s
+            wall_s,
+            done.status,
+            done.changed,
+            home,
+            facts.tier,
+            facts.recrawl_s,
+            done.listing,
+            done.expected_s,
+            said_mark(done),
         )
         planned = recrawl.plan(facts.history, visit)
         told["plan"] = {

@@ -122,6 +122,12 @@ class RecrawlSettings:
         "often when they have changed and half as often when not",
         choices=("estimated", "simple"),
     )
+    changed: str = setting(
+        "text",
+        "a page has changed when its main text has, numbers and dates left out, or when a byte of it has; what has no "
+        "text is compared by its bytes",
+        choices=("text", "bytes"),
+    )
     price_s: float = setting(
         86_400.0,
         "seconds of freshness that a visit has to buy: a page that changes all the time is visited so often, others "

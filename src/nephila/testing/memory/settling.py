@@ -9,7 +9,7 @@ from xxhash import xxh3_64_intdigest
 
 from nephila.frontier import health
 from nephila.frontier import rank as ranks
-from nephila.frontier.change import outlook_of
+from nephila.frontier.change import as_seen, outlook_of, said_mark
 from nephila.frontier.lifecycle import after
 from nephila.interfaces.frontier import Admission, Settled
 from nephila.interfaces.recrawl import Outlook, Visit
@@ -113,9 +113,10 @@ class Settling(Admitting):
         match outcome:
             case Done():
                 source = self._share_out(host, url, settlement, outcome)
-                self._store(url, outcome)
+                seen = as_seen(url.history, outcome)
+                self._store(url, seen)
                 self._count(host, outcome)
-                self._plan(host, url, outcome)
+                self._plan(host, url, seen)
             case Retry(wait_ms, kind, detail):
                 url.retries += 1
                 url.reason, url.detail = DeferReason.RETRY, f"{kind}: {detail}" if detail else kind
@@ -190,7 +191,15 @@ class Settling(Admitting):
             return
         policy, home = self.policy_of(host.domain), url.tail in {b"s/", b"h/"}
         visit = Visit(
-            self.wall_s, done.status, done.changed, home, policy.tier, policy.recrawl_s, done.listing, done.expected_s
+            self.wall_s,
+            done.status,
+            done.changed,
+            home,
+            policy.tier,
+            policy.recrawl_s,
+            done.listing,
+            done.expected_s,
+            said_mark(done),
         )
         url.history, wait_s, url.gone = self.rules_of_crawl.recrawl.plan(url.history, visit)
         url.reason = GONE if url.gone else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xxhash import xxh3_64_digest
 
 from nephila.interfaces.frontier import Found
@@ -79,6 +81,22 @@ class ReturningChecks(PolicyCase):
         assert rates[1] > rates[2] > 0
         assert rates[2] < rates[3] < rates[4] < rates[5]
         assert waits[0] < waits[1] < waits[2] > waits[3] > waits[4] > waits[5]
+
+    async def check_a_page_that_says_the_same_has_not_changed(self) -> None:
+        """R2: though its bytes have; when it was last seen to change goes by that, too."""
+        await self.harness.configure(Options(recrawl=RecrawlSettings()))
+        (address,) = addresses("https://a.test/1")
+        await self.frontier.admit(candidates(address.url))
+        found = list[tuple[int, int]]()
+        for text in (b"one text", b"one text", b"\xff" * 8, b"\xff" * 8):
+            assert await self.serve(replace(self.page(), said=text)) == [address.url]
+            story = self.harness.view.story(address.host, address.fingerprint)
+            assert story is not None
+            found.append((story.changes, story.changed_at))
+            await self.frontier.confirm(SEGMENT, self.end_of_segment)
+            self.tick(story.interval_s + 10)
+        assert [changes for changes, _ in found] == [0, 0, 1, 1]
+        assert found[0][1] == found[1][1] < found[2][1] == found[3][1]
 
     async def check_nothing_is_told_of_a_next_visit_that_is_not_planned(self) -> None:
         """R2, W3: where pages are not visited again."""
