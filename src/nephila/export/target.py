@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 
 from nephila.model.errors import NephilaError, UsageError
 
@@ -40,15 +40,13 @@ def check_target(target: Path, *, folder: bool, replace: bool) -> None:
 @contextmanager
 def draft_file(target: Path) -> Iterator[Path]:
     """A new file to be written; at the end of the block it is synced and put into its place."""
+    draft = _beside(target)
     with _told(target):
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
-        os.close(descriptor)
-        draft = Path(name)
         try:
+            draft.touch(exist_ok=False)
             yield draft
             with draft.open("rb+") as stream:
                 os.fsync(stream.fileno())
-            draft.chmod(0o666 & ~_umask())
             draft.replace(target)
         except BaseException:
             with suppress(OSError):
@@ -59,25 +57,26 @@ def draft_file(target: Path) -> Iterator[Path]:
 @contextmanager
 def draft_folder(target: Path) -> Iterator[Path]:
     """The same for a folder. One that it replaces is moved away first and removed last."""
+    draft = _beside(target)
+    old = draft.with_suffix(".old")
     with _told(target):
-        draft = Path(tempfile.mkdtemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent))
         try:
+            draft.mkdir()
             yield draft
-            draft.chmod(0o777 & ~_umask())
-            old = draft.with_suffix(".old")
             if target.exists():
                 target.replace(old)
             draft.replace(target)
         except BaseException:
+            if old.exists() and not target.exists():
+                old.replace(target)
             shutil.rmtree(draft, ignore_errors=True)
             raise
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+def _beside(target: Path) -> Path:
+    """A name that nobody else has, known before it is there: it is removed whenever somebody interrupts."""
+    return target.with_name(f".nephila-{token_hex(8)}.part")
 
 
 @contextmanager

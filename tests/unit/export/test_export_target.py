@@ -3,7 +3,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +39,43 @@ def test_what_was_cut_off_leaves_nothing(tmp_path: Path, trouble: BaseException)
                 _write_half(draft, trouble)
     assert list(tmp_path.iterdir()) == [target]
     assert target.read_text() == "before"
+
+
+@pytest.mark.parametrize("make", [draft_file, draft_folder])
+def test_an_interrupt_in_the_moment_in_which_it_is_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], AbstractContextManager[Path]]
+) -> None:
+    """W6, C4: it is there, and nobody has been told of it yet."""
+    target = tmp_path / ("long" * 60)
+    for name in ("touch", "mkdir"):
+        made = getattr(Path, name)
+
+        def interrupted(self: Path, *given: Any, made: Callable[..., None] = made, **named: Any) -> None:
+            made(self, *given, **named)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Path, name, interrupted)
+    with pytest.raises(KeyboardInterrupt), make(target):
+        pytest.fail("nothing is to be written any more")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_moved_away_in_vain_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W6: interrupted between the two moves."""
+    target, replace = tmp_path / "pages", Path.replace
+    target.mkdir()
+    (target / "old").touch()
+
+    def interrupted(self: Path, other: Path) -> Path:
+        if self.suffix == ".part":
+            raise KeyboardInterrupt
+        return replace(self, other)
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt), draft_folder(target) as draft:
+        (draft / "new").touch()
+    assert [path.name for path in target.iterdir()] == ["old"]
+    assert list(tmp_path.iterdir()) == [target]
 
 
 def _write_half(draft: Path, trouble: BaseException) -> None:
