@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import zipfile
 from collections.abc import Callable
@@ -116,3 +117,24 @@ def test_a_new_paragraph_is_a_change(pages: list[bytes], tell: Tell) -> None:
     tell("changed by a new paragraph", sum(found), len(found))
     assert len(found) > 150
     assert sum(found) >= 0.82 * len(found)
+
+
+SAME = {"generated:volatile", "generated:ads", "generated:markup", "generated:volatile+ads+markup"}
+EDITED = {"generated:edit3pct", "generated:edit15pct", "generated:edit60pct", "generated:same-template-other-text"}
+
+
+def test_labelled_pairs_of_pages_are_told_apart_by_what_they_say(material: Path, tell: Tell) -> None:
+    """R2: what differs in volatile parts, adverts and markup alone is the same; what was edited by 3 % is not."""
+    folder = material / "07-neardup" / "web"
+    with zipfile.ZipFile(folder / "docs_dev.zip") as archive:
+        known = {name.removesuffix(".html"): said(archive.read(name)) for name in archive.namelist()}
+    verdicts: dict[bool, list[bool]] = {True: [], False: []}
+    for line in map(json.loads, (folder / "pairs_dev.jsonl").read_text(encoding="utf-8").splitlines()):
+        same = known[line["a"]] == known[line["b"]] != b""
+        if line["kind"] in SAME | EDITED:
+            verdicts[line["kind"] in SAME].append(same)
+    tell("pairs that say the same", sum(verdicts[True]), len(verdicts[True]))
+    tell("edited pairs that say something else", verdicts[False].count(False), len(verdicts[False]))
+    assert len(verdicts[True]) > 50
+    assert sum(verdicts[True]) >= 0.97 * len(verdicts[True])
+    assert verdicts[False].count(False) == len(verdicts[False]) > 50
