@@ -155,3 +155,20 @@ def test_pages_that_are_settled_at_once_bring_each_link_once(names: list[str]) -
         await frontier.close()
 
     asyncio.run(run())
+
+
+def test_captures_that_belong_to_nobody_are_found_wherever_they_lie(names: list[str]) -> None:
+    """K2, F3: also in a file that holds nothing else, as files do that are named by a key; a takedown looks there."""
+
+    async def lived_through() -> dict[SegmentId, set[int]]:
+        frontier = await opened(names, "orphans")
+        await frontier.admit([Candidate(one, 0, Level.IMMEDIATE) for one in addresses(SEED)])
+        await fetched(frontier)
+        await frontier.disown(SegmentId("segment"), 100)
+        await frontier.disown(SegmentId("alone"), 7)
+        await frontier.disown(SegmentId("alone"), 9)
+        found = await asyncio.to_thread(frontier.view.all_orphans)
+        await frontier.close()
+        return found
+
+    assert asyncio.run(lived_through()) == {"segment": {100}, "alone": {7, 9}}

@@ -234,6 +234,7 @@ class RedisFrontier(Claiming):
     async def disown(self, segment: SegmentId, offset: int) -> None:
         """A capture that was stored, but whose settle was refused: it belongs to nobody and is listed nowhere."""
         key = self._shards.keys[0]
+        await self._valkey.do(key, "SADD", f"{key}:orphaned", segment)  # first: of a segment may be nothing else
         await self._valkey.do(key, "SADD", f"{key}:orphans:{segment}", offset)
 
     async def revive(self, stories: Sequence[UrlStory]) -> int:

@@ -179,9 +179,8 @@ class RedisExport:
         )
 
     def _orphans(self) -> Iterator[Row]:
-        segments = set(self._view.marks()) | self._view.pending_segments()
-        for segment in sorted(segments):
-            yield from (OrphanRow(segment, offset) for offset in sorted(self._view.orphans(segment)))
+        for segment, offsets in self._view.all_orphans().items():
+            yield from (OrphanRow(segment, offset) for offset in sorted(offsets))
 
     def _at(self, moment: int) -> int:
         return self._timeline.wall_of(moment) if moment else 0

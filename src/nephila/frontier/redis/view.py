@@ -319,6 +319,13 @@ class RedisFrontierView:
             found |= {int(one) for one in self._valkey.do(key, "SMEMBERS", f"{key}:orphans:{segment}")}
         return found
 
+    def all_orphans(self) -> dict[SegmentId, set[int]]:
+        """The same of all segments, those too in which nothing else was ever settled."""
+        segments = set(self.marks()) | self.pending_segments()
+        for key in self.shards.keys:
+            segments |= {SegmentId(one.decode()) for one in self._valkey.do(key, "SMEMBERS", f"{key}:orphaned")}
+        return {segment: found for segment in sorted(segments) if (found := self.orphans(segment))}
+
     def overdue(self) -> set[str]:
         """Holders of leases that have expired."""
         return {one.decode() for told in self.ask_every("overdue") for one in told}

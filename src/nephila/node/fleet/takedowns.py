@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,6 @@ from nephila.interfaces.removal import ListedCapture
 from nephila.interfaces.shared import SharedState
 from nephila.model.errors import NephilaError
 from nephila.model.policy import Block
-from nephila.model.record import SegmentId
 from nephila.model.settings import Settings
 from nephila.model.task import Level
 from nephila.node.addressing import identify_with
@@ -198,7 +197,7 @@ class FleetTakedowns:
                     catalogue,
                     _SharedContents(p, loop),
                     premises,
-                    self._orphans,
+                    self._p.inner.view.all_orphans,
                     identify_with(p.identifier),
                     p.records.save,
                 )
@@ -241,11 +240,6 @@ class FleetTakedowns:
                     await takedowns.take_out(takedown)
             await asyncio.sleep(POLL_S)
             await self._registry.call_for_quiet(call)
-
-    def _orphans(self) -> Mapping[SegmentId, set[int]]:
-        view = self._p.inner.view
-        segments = set(view.marks()) | view.pending_segments()
-        return {segment: found for segment in segments if (found := view.orphans(segment))}
 
 
 def _writers(workers: Sequence[Standing]) -> set[int]:

@@ -344,6 +344,7 @@ function Load.mark(told)
 end
 
 function Load.orphan(told)
+  redis.call('SADD', X.P .. 'orphaned', told.segment)
   redis.call('SADD', X.P .. 'orphans:' .. told.segment, string.format('%.0f', told.offset))
 end
 

@@ -15,7 +15,8 @@
 --   wait, due      sorted set by time; lends: leases by their end; lease: token -> lease
 --   pend:SEGMENT   sorted set by end of capture; pends: set of such segments; marks: segment -> confirmed up to
 --   origins, rules hash: what is known of an origin, and the text of its rules
---   refused, policies, blocks, over, covering, dead, orphans, claims
+--   orphans:SEGMENT set: captures that belong to nobody; orphaned: set of such segments
+--   refused, policies, blocks, over, covering, dead, claims
 --   flagged        sorted set (all of one score): hosts with patterns that are slowed or quarantined
 --
 -- What must stay true: nothing is written before everything that could be refused was looked at, because an error in

@@ -104,6 +104,7 @@ end
 
 -- A capture whose settle was refused: it belongs to nobody. ARGV: segment, offset
 function Upkeep.disown(keys, args)
+  redis.call('SADD', keys[1] .. ':orphaned', args[1])
   redis.call('SADD', keys[1] .. ':orphans:' .. args[1], args[2])
   return 1
 end
