@@ -11,13 +11,13 @@ import click
 from nephila.model.plain import plain
 
 from .backend import backend_of
-from .figures import count, moment, size
+from .figures import count, moment, size, span
 from .looking import directory_argument, json_option
 from .output import print_json, printable
 from .rows import many
 
 if TYPE_CHECKING:
-    from nephila.node.importance.renewing import Importance
+    from nephila.node.importance.renewing import Freshness, Importance
     from nephila.ranking import Computation
 
 _LONG_BYTES = 200_000_000
@@ -64,6 +64,8 @@ def rank(ctx: click.Context, directory: Path, *, domains: bool, top: int, anew: 
     for line in rank_lines(found):
         click.echo(line)
     click.echo(_summary(found, domains=domains), err=True)
+    if found.freshness is not None:
+        click.echo(_fresh(found.freshness), err=True)
 
 
 def rank_lines(found: Importance) -> Iterator[str]:
@@ -85,6 +87,11 @@ def _summary(found: Importance, *, domains: bool) -> str:
     return f"{what}, {count(said.links)} {links} between them, {moment(said.made_at)} (UTC); 1.00 is the mean."
 
 
+def _fresh(found: Freshness) -> str:
+    share, age = found.fresh / found.pages, span(found.age_s)
+    return f"Of the {count(found.pages)} pages of highest rank {share:.0%} were visited in the last {age}."
+
+
 def _troubles(found: Importance) -> Iterator[str]:
     if found.read.missing:
         named = ", ".join(found.read.missing[:_SHOWN])
@@ -102,6 +109,7 @@ def _document(found: Importance, *, domains: bool, top: int) -> dict[str, object
         "count": len(rows),
         "top": top,
         "computed": None if said is None else plain(said),
+        "freshness": None if found.freshness is None else plain(found.freshness),
         "read": {"captures": found.read.captures, "links": found.read.links},
         "missing": list(found.read.missing),
         "damaged": list(found.read.damaged),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import AsyncExitStack
+import sqlite3
+import time
+from contextlib import AsyncExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -203,6 +205,19 @@ def test_the_command_lists_pages_and_domains(out: Path) -> None:
     assert told["computed"]["damping"] == 0.85
 
 
+def test_the_share_of_important_pages_that_are_fresh_is_told(out: Path) -> None:
+    """R2: of the pages of highest rank, those whose last answer is not older than asked for; errors do not count."""
+    pages = [page.url for page in ranks(out).top_pages[:9]]
+    now = time.time_ns() // 1_000_000
+    with closing(sqlite3.connect(out / "catalogue.sqlite")) as catalogue, catalogue:
+        catalogue.executemany("UPDATE captures SET at = ? WHERE url = ?", [(now, url) for url in pages[:5]])
+        catalogue.execute("UPDATE captures SET at = ?, status = 503 WHERE url = ?", (now, pages[5]))
+    write_stored(out, replace(SETTINGS, recrawl=replace(SETTINGS.recrawl, target_pages=9)))
+    told = json.loads(invoke("rank", out, "--json").stdout)["freshness"]
+    assert told == {"pages": 9, "fresh": 5, "age_s": 86_400.0}
+    assert "Of the 9 pages of highest rank 56% were visited in the last 1 d.\n" in invoke("rank", out).stderr
+
+
 def test_a_crawl_without_a_page_has_no_ranks(tmp_path: Path) -> None:
     """R3, C4: one sentence."""
     out = tmp_path / "crawl"
@@ -212,7 +227,7 @@ def test_a_crawl_without_a_page_has_no_ranks(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout) == (0, "")
     assert "No page is stored yet" in result.stderr
     told = json.loads(invoke("rank", out, "--json").stdout)
-    assert (told["pages"], told["computed"]) == ([], None)
+    assert (told["pages"], told["computed"], told["freshness"]) == ([], None, None)
 
 
 def test_a_place_that_cannot_be_written_is_told(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -143,6 +143,10 @@ class RecrawlSettings:
         "the interval is divided by this when the content changed, else multiplied (policy simple; lists)",
         low=1,
     )
+    target_pages: int = setting(
+        1000, "pages of highest rank that are to be fresh: `nephila rank` tells how many of them are", low=1
+    )
+    target_age_s: float = setting(86_400.0, "and how old their last visit may be, in seconds", low=1)
     gone_after: int = setting(3, "answers of 404 or 410 in a row that prove a page gone", low=1)
     gone_over_s: float = setting(3 * 86_400.0, "if they are spread over at least so many seconds", low=0)
     gone_max_s: float = setting(180 * 86_400.0, "the longest interval at which a gone page is asked for", low=1)

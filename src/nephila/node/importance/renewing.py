@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nephila.dedup import LearnedAliases, LearnedEnvironment, LearningRules, LmdbAliasStorage
@@ -49,6 +49,7 @@ from nephila.urls import Identifier
 
 from .reading import LinkReader, Read, is_page, read_links
 
+_ERROR = 400
 _TAKEDOWNS = "takedowns"
 """The file with what the folder of takedowns looked like when all was held against the catalogue."""
 
@@ -79,6 +80,17 @@ class RankedName:
 
 
 @dataclass(frozen=True, slots=True)
+class Freshness:
+    """How many of the most important pages were visited of late (R2)."""
+
+    pages: int
+    """The pages of highest rank that were looked at: as many as the settings say, or all."""
+    fresh: int
+    """Those of them whose last answer is not older than that."""
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Importance:
     """The ranks of a crawl."""
 
@@ -88,6 +100,8 @@ class Importance:
     read: Read
     top_pages: Sequence[RankedUrl] = ()
     top_domains: Sequence[RankedName] = ()
+    freshness: Freshness | None = None
+    """None where no page is stored."""
 
 
 def importance_of(
@@ -121,7 +135,8 @@ def importance_of(
             reading(sum(max(0, end - graph.upto(segment)) for segment, end in view.marks().items()))
         read = _bring_up_to_date(directory, settings, catalogue, graph, view, open_file)
         with suppress(FileNotFoundError, DamagedFileError):
-            return _told(directory.rank, identity_of(view.secret), graph, catalogue, read, pages, domains)
+            found = _told(directory.rank, identity_of(view.secret), graph, catalogue, read, pages, domains)
+            return replace(found, freshness=_freshness(directory.rank, identity_of(view.secret), catalogue, settings))
         return Importance(None, None, read)
 
 
@@ -259,6 +274,19 @@ def _told(
             for name, rank, own, referring, grade in highest
         ]
         return Importance(of_pages.said, of_domains.said, read, top_pages, top_domains)
+
+
+def _freshness(folder: Path, identity: str, catalogue: Catalogue, settings: Settings) -> Freshness:
+    target, now = settings.recrawl, SystemClock().wall_ms()
+    with PageRanks(folder / PAGES, identity) as ranks:
+        highest = ranks.top(target.target_pages)
+    last = [_last_seen(catalogue, page.fingerprint) for page in highest]
+    return Freshness(len(last), sum(now - at <= target.target_age_s * 1000 for at in last), target.target_age_s)
+
+
+def _last_seen(catalogue: Catalogue, fingerprint: bytes) -> int:
+    """When a page last answered with what it is, or that it has not changed; errors say nothing of that."""
+    return max((row.at for row in catalogue.captures_of(fingerprint) if row.status < _ERROR), default=0)
 
 
 def _url_of(catalogue: Catalogue, fingerprint: bytes) -> str:
