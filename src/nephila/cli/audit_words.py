@@ -108,7 +108,7 @@ def _requests(found: Audit) -> str:
 def _robots(found: Audit) -> str:
     text = f"{count(found.judged)} pages held against {count(found.rules)} different files"
     if found.unjudged:
-        text += f"; {count(found.unjudged)} not, for their rules were lost with the power, or they were taken down"
+        text += f"; {count(found.unjudged)} not, for their rules were lost with the power, or they were taken out"
     return text
 
 
@@ -142,7 +142,7 @@ def _records(found: Audit) -> str:
     if found.lost:
         parts.append(f"{count(found.lost)} events of answers that were lost with the power, or cut out under a receipt")
     if found.taken_out:
-        parts.append(f"{count(found.taken_out)} captures taken out by takedowns")
+        parts.append(f"{count(found.taken_out)} captures taken out by takedowns and retention")
     if found.wall_only:
         parts.append(f"{count(found.wall_only)} dated by the wall clock alone, as an earlier version did")
     return "; ".join(parts) or "archive and event log agree"

@@ -18,6 +18,7 @@ from .figures import count
 from .looking import crawl_of, fleet_option, group_option, json_option, print_labelled
 from .naming import command_name
 from .output import print_json, printable
+from .rows import many
 from .summary import exit_code
 
 if TYPE_CHECKING:  # start-up
@@ -105,8 +106,8 @@ def _foresee(purger: Purger, order: Order, *, as_json: bool) -> None:
     for pattern in (*order.urls, *order.domains):
         click.echo(printable(f"would block  {pattern}"))
     click.echo(
-        f"would take out {count(found.captures)} captures of {count(found.pages)} pages from {count(found.files)} "
-        f"archive files; {count(found.emptied)} captures of other pages would lose their payload"
+        f"would take out {many(found.captures, 'capture')} of {many(found.pages, 'page')} from "
+        f"{many(found.files, 'archive file')}; {many(found.emptied, 'capture')} of other pages would lose their payload"
     )
 
 

@@ -18,6 +18,7 @@ from .figures import count, size
 from .looking import directory_argument, json_option, print_labelled
 from .naming import command_name
 from .output import print_json, printable
+from .rows import many
 
 if TYPE_CHECKING:  # start-up
     from nephila.config import Configured
@@ -108,8 +109,8 @@ def _tell_choice(found: Choice, *, as_json: bool) -> None:
         print_json({"dry_run": True, "would": found})
         return
     click.echo(
-        f"would take out {count(found.captures)} captures of {count(found.urls)} URLs, {size(found.bytes)}, from "
-        f"{count(found.files)} archive files; of {count(found.pages_gone)} pages nothing would be left"
+        f"would take out {many(found.captures, 'capture')} of {many(found.urls, 'URL')}, {size(found.bytes)}, from "
+        f"{many(found.files, 'archive file')}; of {many(found.pages_gone, 'page')} nothing would be left"
     )
 
 
