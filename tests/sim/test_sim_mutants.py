@@ -31,7 +31,7 @@ KNOWN: dict[str, tuple[int, ...]] = {
     "confirmed_past_unsettled": (22, 81),
     "listed_before_confirmed": (190, 1578),
     "dropped_bytes_believed": (168, 341),
-    "journal_not_synced": (2,),
+    "journal_not_synced": (147, 172),
     "journal_not_read": (2,),
 }
 """Seeds that were found to catch a mutant; a range of others is searched as well, because drawing changes with time."""
