@@ -68,7 +68,7 @@ class WaczFile:
         """`stream` can be sought; `scratch` is a folder for what waits, and its owner's to remove."""
         self._software, self._title, self._created_at = software, title, created_at
         self._stack = ExitStack()
-        self._zip = self._stack.enter_context(zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED, allowZip64=True))
+        self._zip = self._stack.enter_context(_Zip(stream, "w", zipfile.ZIP_STORED, allowZip64=True))
         self._index = self._stack.enter_context(LineSort(LocalDisk(), scratch / "index"))
         self._pages = self._stack.enter_context((scratch / "pages").open("w+b"))
         self._members: list[_Member] = []
@@ -200,6 +200,13 @@ class WaczFile:
             member.abandon()
             raise
         self._members.append(member.finished())
+
+
+class _Zip(zipfile.ZipFile):
+    """A ZIP file that has its directory when it is closed, and not when it is dropped."""
+
+    def __del__(self) -> None:
+        """Nothing: whoever is interrupted while it is made has closed the file below it already."""
 
 
 class _ZipMember:
