@@ -207,7 +207,9 @@ def test_a_worker_outside_shares_a_running_crawl_that_tells_its_alerts(
         tasks: list[Any] = []
 
         def leased() -> bool:
-            tasks.extend(ask(f"{api}/tasks/lease", {"worker_id": "w1", "lease_duration_sec": 30})[1]["tasks"])
+            code, told = ask(f"{api}/tasks/lease", {"worker_id": "w1", "lease_duration_sec": 30})
+            assert code == 200, told
+            tasks.extend(told["tasks"])
             return bool(tasks)
 
         until(leased, "a task")
