@@ -18,11 +18,13 @@ from nephila.model.errors import NephilaError, UsageError
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.seeds import SeedReport, SeedSource
 
+from .cataloguing import identity_of, read_catalogue
 from .clock import SystemClock
 from .collector import calm_collector
 from .directory import CrawlDirectory
 from .ground import Ground
 from .importance.beside import Recomputing
+from .importance.freshening import Freshening
 from .machinery import Machinery
 from .memory import check_memory_limits, threads
 from .opening import opened
@@ -131,7 +133,9 @@ async def _crawl(
         viewing = asyncio.create_task(view(crawl), name="view") if view is not None else None
         ranking = Recomputing(out, configured.settings.rank, lambda: crawl.snapshot().pages, crawl.warn)
         ranked = asyncio.create_task(ranking.run(), name="rank")
-        ranked.add_done_callback(partial(_did_without, crawl))
+        fresh = asyncio.create_task(_freshening(crawl).run(crawl.nudge, crawl.warn), name="fresh")
+        for task in (ranked, fresh):
+            task.add_done_callback(partial(_did_without, crawl))
         beside = [asyncio.create_task(watch.run(), name="watch")]
         if serve is not None:
             beside.append(asyncio.create_task(serve(crawl, watch), name="serve"))
@@ -140,9 +144,9 @@ async def _crawl(
         try:
             summary = await crawl.run(seeds, new_cycle=new_cycle)
         finally:
-            for task in (ranked, *beside):
+            for task in (ranked, fresh, *beside):
                 task.cancel()
-            await asyncio.gather(ranked, *beside, return_exceptions=True)  # what broke was told
+            await asyncio.gather(ranked, fresh, *beside, return_exceptions=True)  # what broke was told
             if viewing is not None:
                 viewing.cancel()
                 with suppress(asyncio.CancelledError):
@@ -160,6 +164,20 @@ def _opened(out: Path, configured: Configured, listeners: Sequence[EventSink]) -
     return supervised(out, configured, ground, processes, listeners=listeners)
 
 
+def _freshening(crawl: Running) -> Freshening:
+    parts = crawl.machinery
+    directory = CrawlDirectory(parts.out)
+    return Freshening(
+        directory.rank,
+        identity_of(parts.frontier.secret),
+        parts.settings.recrawl,
+        parts.frontier,
+        parts.identifier,
+        partial(read_catalogue, directory, parts.settings),
+        parts.clock.wall_ms,
+    )
+
+
 def _broke(crawl: Running, task: asyncio.Task[None]) -> None:
     """A crawl that is to be watched or served and is not would be out of sight: it ends, and says why."""
     if not task.cancelled() and (error := task.exception()) is not None:
@@ -168,6 +186,7 @@ def _broke(crawl: Running, task: asyncio.Task[None]) -> None:
 
 
 def _did_without(crawl: Running, task: asyncio.Task[None]) -> None:
-    """A crawl goes on without new ranks."""
+    """A crawl goes on without new ranks, and without what is done by them."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        crawl.warn("rank", f"ranks are not computed any more in this run: {error!r}")
+        lost = "ranks are not computed" if task.get_name() == "rank" else "the most important pages are not kept fresh"
+        crawl.warn("rank", f"{lost} any more in this run: {error!r}")

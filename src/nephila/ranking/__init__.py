@@ -8,6 +8,7 @@ Nothing here knows how a capture is stored: `node/link_reading.py` reads them.
 """
 
 from .computing import compute
+from .foremost import read_foremost, write_foremost
 from .graph import LinkGraph, held
 from .results import (
     DOMAINS,
@@ -41,6 +42,8 @@ __all__ = [
     "compute",
     "held",
     "page_name",
+    "read_foremost",
     "rest_of",
     "text_name",
+    "write_foremost",
 ]

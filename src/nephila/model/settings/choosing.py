@@ -144,7 +144,10 @@ class RecrawlSettings:
         low=1,
     )
     target_pages: int = setting(
-        1000, "pages of highest rank that are to be fresh: `nephila rank` tells how many of them are", low=1
+        1000,
+        "pages of highest rank that are kept fresh, whatever is planned for them: `nephila rank` tells how many are; 0 "
+        "is none",
+        low=0,
     )
     target_age_s: float = setting(86_400.0, "and how old their last visit may be, in seconds", low=1)
     gone_after: int = setting(3, "answers of 404 or 410 in a row that prove a page gone", low=1)

@@ -39,7 +39,9 @@ from nephila.ranking import (
     PageRanks,
     compute,
     held,
+    read_foremost,
     text_name,
+    write_foremost,
 )
 from nephila.ranking.graph import LOCK
 from nephila.ranking.sections import refused
@@ -47,9 +49,9 @@ from nephila.store import ArchivePlace
 from nephila.store.remote_disk import ArchiveFolder
 from nephila.urls import Identifier
 
+from .freshening import last_seen
 from .reading import LinkReader, Read, is_page, read_links
 
-_ERROR = 400
 _TAKEDOWNS = "takedowns"
 """The file with what the folder of takedowns looked like when all was held against the catalogue."""
 
@@ -101,7 +103,7 @@ class Importance:
     top_pages: Sequence[RankedUrl] = ()
     top_domains: Sequence[RankedName] = ()
     freshness: Freshness | None = None
-    """None where no page is stored."""
+    """None where no page is stored, or none is to be fresh."""
 
 
 def importance_of(
@@ -136,7 +138,10 @@ def importance_of(
         read = _bring_up_to_date(directory, settings, catalogue, graph, view, open_file)
         with suppress(FileNotFoundError, DamagedFileError):
             found = _told(directory.rank, identity_of(view.secret), graph, catalogue, read, pages, domains)
-            return replace(found, freshness=_freshness(directory.rank, identity_of(view.secret), catalogue, settings))
+            if settings.recrawl.target_pages:
+                fresh = _freshness(directory.rank, identity_of(view.secret), catalogue, settings)
+                found = replace(found, freshness=fresh)
+            return found
         return Importance(None, None, read)
 
 
@@ -277,16 +282,14 @@ def _told(
 
 
 def _freshness(folder: Path, identity: str, catalogue: Catalogue, settings: Settings) -> Freshness:
+    """How fresh the most important pages are; they are noted for whoever keeps them so (`freshening`)."""
     target, now = settings.recrawl, SystemClock().wall_ms()
     with PageRanks(folder / PAGES, identity) as ranks:
-        highest = ranks.top(target.target_pages)
-    last = [_last_seen(catalogue, page.fingerprint) for page in highest]
+        foremost = [page.fingerprint for page in ranks.top(target.target_pages)]
+    if read_foremost(folder, identity) != foremost:
+        write_foremost(folder, identity, foremost)
+    last = [last_seen(catalogue.captures_of(fingerprint)) for fingerprint in foremost]
     return Freshness(len(last), sum(now - at <= target.target_age_s * 1000 for at in last), target.target_age_s)
-
-
-def _last_seen(catalogue: Catalogue, fingerprint: bytes) -> int:
-    """When a page last answered with what it is, or that it has not changed; errors say nothing of that."""
-    return max((row.at for row in catalogue.captures_of(fingerprint) if row.status < _ERROR), default=0)
 
 
 def _url_of(catalogue: Catalogue, fingerprint: bytes) -> str:
