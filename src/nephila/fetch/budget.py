@@ -45,10 +45,12 @@ class ByteBudget:
             source.pause()
 
     def release(self, source: Pausable) -> None:
-        """`source` holds nothing any more."""
+        """`source` holds nothing any more, and is held back no longer: its connection may be kept and asked again."""
         self._total -= self._held.pop(source, 0)
         if self._paused:
-            self._paused.discard(source)
+            if source in self._paused:  # its answer has ended with what had come before it was paused (HTTP/2)
+                self._paused.discard(source)
+                source.resume()
             self._resume()
 
     def _resume(self) -> None:

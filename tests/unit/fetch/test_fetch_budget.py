@@ -57,6 +57,17 @@ def test_the_new_oldest_goes_on_even_while_there_is_too_much() -> None:
     assert third.paused
 
 
+def test_who_has_ended_is_held_back_no_longer() -> None:
+    """Q5, H1: an answer may end while its source is paused, and whoever asks there next must be heard."""
+    budget = ByteBudget(100)
+    old, young = Source(), Source()
+    budget.grow(old, 200)
+    budget.grow(young, 10)
+    assert young.paused
+    budget.release(young)
+    assert not young.paused
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 120)), max_size=60))
 def test_there_is_always_one_that_may_read(moves: list[tuple[int, int]]) -> None:
@@ -70,7 +81,7 @@ def test_there_is_always_one_that_may_read(moves: list[tuple[int, int]]) -> None
             holding[who] = holding.get(who, 0) + count
         elif not count:
             budget.release(sources[who])
-            sources[who].paused = False
+            assert not sources[who].paused
             holding.pop(who, None)
         assert budget.total == sum(holding.values())
         assert not holding or not all(sources[one].paused for one in holding)

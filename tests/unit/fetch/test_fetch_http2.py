@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import h2.config
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 
 from nephila.fetch import http2
 from nephila.fetch.answer import AnswerReader, Limits, Wanted
+from nephila.fetch.budget import ByteBudget
+from nephila.fetch.connection import Connection
 from nephila.fetch.http2 import MOST_IDLE_FRAMES, WINDOW_BYTES, Http2Transport
 from nephila.fetch.http2_frames import (
     ACK,
@@ -36,6 +39,7 @@ from nephila.fetch.http2_frames import (
 )
 from nephila.fetch.http2_head import fields_of, without_connection
 from nephila.model.exchange import FailureKind, Truncation
+from nephila.testing.clock import VirtualClock
 
 HTML = (b"content-type", b"text/html")
 LARGE = Limits(header_bytes=65_536, body_bytes=10_000_000)
@@ -400,6 +404,32 @@ def test_windows_open_with_what_is_taken_and_not_before() -> None:
         taken = sum(by for which, by in opened if which == stream)
         assert 500 * 16_000 - WINDOW_BYTES // 2 <= taken <= 500 * 16_000
     assert reader.wire_bytes == 500 * 16_000
+
+
+class Elsewhere:
+    """Another exchange, which holds more than all of them may."""
+
+    def pause(self) -> None:
+        raise AssertionError("the oldest is never held back")
+
+    resume = pause
+
+
+def test_an_answer_that_ends_while_it_is_held_back_leaves_a_connection_that_is_read() -> None:
+    """Q5, H1: two frames come in one piece, and the first is one too many for the budget."""
+
+    async def play() -> tuple[bytes, bool]:
+        budget, below = ByteBudget(10), http2_line.Below()
+        budget.grow(Elsewhere(), 100)
+        connection, reader = Connection(budget, VirtualClock()), AnswerReader(LARGE, delimited=True)
+        layer = Http2Transport(connection)
+        layer.connection_made(below)
+        asyncio.get_running_loop().call_soon(layer.data_received, OPENED + data(b"hel") + data(b"lo", ends=True))
+        await connection.converse(REQUEST, reader, asyncio.get_running_loop().time() + 10)
+        assert reader.reusable
+        return reader.payload(), below.paused
+
+    assert asyncio.run(play()) == (b"hello", False)
 
 
 def test_a_body_over_its_limit_is_cut_as_ever() -> None:
