@@ -1,10 +1,12 @@
 """Names to addresses: an asynchronous stub resolver with a cache, and no threads (H4).
 
 Resolvers are tried in turn, those that failed a short while ago last (`dns_servers`), as often as the settings say. A
-refusal or a server failure is an answer of that resolver alone: the next one is asked. That a name does not exist is
-believed at once. When none answers, the last known addresses are used, for a day at most, and marked stale. Equal
-questions asked at the same time are one question. IPv4 addresses come before IPv6 ones: crawling machines without
-working IPv6 are common, servers without IPv4 are not, and the fetcher goes on to the next address when one fails.
+refusal or a server failure is an answer of that resolver alone: the next one is asked. So it is where addresses of one
+type could not be had in full (they do not fit a datagram, and TCP is barred); if nobody has them, the other type must
+do. That a name does not exist is believed at once. When none answers, the last known addresses are used, for a day at
+most, and marked stale. Equal questions asked at the same time are one question. IPv4 addresses come before IPv6 ones:
+crawling machines without working IPv6 are common, servers without IPv4 are not, and the fetcher goes on to the next
+address when one fails.
 
 With resolvers of the user's own, only these are asked: the hosts file and the special meaning of ``localhost`` belong
 to the machine's own configuration.
@@ -105,22 +107,24 @@ class DnsResolver:
         servers = self._servers.at(self._clock.steady_ms())
         if not servers:
             return Unresolved(FailureKind.DNS, "no name server is configured")
-        detail = ""
+        detail, part = "", None
         for server in islice(cycle(servers), self._settings.tries):
             try:
                 replies = await query(server, name, self._draw_id, self._settings.timeout_s)
             except UnsendableNameError as error:
                 return Unresolved(FailureKind.NO_SUCH_NAME, str(error))
-            answer = _judge(name, replies)
-            if answer is not None:
+            whole = {kind: reply for kind, reply in replies.items() if not reply.truncated}
+            answer = _judge(name, whole)
+            if answer is not None and len(whole) == len(replies):
                 self._servers.answered(server)
                 return answer
+            part = part or answer
             if replies:
                 self._servers.failed(server, self._clock.steady_ms())
             else:
                 self._servers.silent(server, self._clock.steady_ms())
             detail = _complaint(replies)
-        return Unresolved(FailureKind.DNS, f"{name}: {detail}")
+        return part or Unresolved(FailureKind.DNS, f"{name}: {detail}")
 
 
 def _judge(name: str, replies: Replies) -> Answer | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import cast
 
 from .dns_message import RecordType, Reply, ReplyCode, ask, read_reply
@@ -31,13 +32,13 @@ Replies = dict[RecordType, Reply]
 class _Questions(asyncio.DatagramProtocol):
     """Collects the replies to some questions."""
 
-    def __init__(self, questions: dict[RecordType, bytes]) -> None:
+    def __init__(self, questions: dict[RecordType, bytes], replies: Replies) -> None:
         self._open = dict(questions)
         self._loop = asyncio.get_running_loop()
         self._grace: asyncio.TimerHandle | None = None
         self._again: asyncio.TimerHandle | None = None
         self.forged = 0
-        self.replies: Replies = {}
+        self.replies = replies
         self.done: asyncio.Future[None] = self._loop.create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -79,27 +80,27 @@ class _Questions(asyncio.DatagramProtocol):
 
 
 async def query(server: NameServer, name: str, draw_id: Callable[[], int], timeout_s: float) -> Replies:
-    """Ask one server for A and AAAA; the replies that came in time, none when it does not answer."""
+    """Ask one server for A and AAAA; the replies that came in time, none when it does not answer.
+
+    One that did not fit, and could not be had over TCP either, is among them, and says that it is truncated.
+    """
     questions = {kind: ask(draw_id(), name, kind) for kind in (RecordType.A, RecordType.AAAA)}
-    try:
+    replies: Replies = {}
+    with suppress(OSError):  # time is up, no route to that server, no descriptor left: what came by then is all
         async with asyncio.timeout(timeout_s):
-            replies, forged = await _ask_datagrams(server, questions)
+            forged = await _ask_datagrams(server, questions, replies)
             for kind, question in questions.items():
-                if (reply := replies.get(kind)) is None and not forged:
-                    continue
-                if reply is None or reply.truncated:
+                reply = replies.get(kind)
+                if (reply is None and forged) or (reply is not None and reply.truncated):
                     whole = await _ask_stream(server, question)
-                    replies.pop(kind, None)
                     if whole is not None:
                         replies[kind] = whole
-            return replies
-    except OSError:  # time is up, no route to that server, no descriptor left: as good as no answer
-        return {}
+    return replies
 
 
-async def _ask_datagrams(server: NameServer, questions: dict[RecordType, bytes]) -> tuple[Replies, bool]:
-    """The replies that came, and whether somebody is guessing."""
-    protocol = _Questions(questions)
+async def _ask_datagrams(server: NameServer, questions: dict[RecordType, bytes], replies: Replies) -> bool:
+    """Gather the replies as they come; whether somebody is guessing."""
+    protocol = _Questions(questions, replies)
     wire = socket.socket(socket.AF_INET6 if ":" in server[0] else socket.AF_INET, socket.SOCK_DGRAM)
     try:
         wire.setblocking(False)
@@ -112,7 +113,7 @@ async def _ask_datagrams(server: NameServer, questions: dict[RecordType, bytes])
         await protocol.done
     finally:
         transport.close()
-    return protocol.replies, protocol.forged > MAX_FORGED
+    return protocol.forged > MAX_FORGED
 
 
 async def _ask_stream(server: NameServer, question: bytes) -> Reply | None:

@@ -251,6 +251,44 @@ def test_an_answer_that_does_not_fit_is_asked_for_over_tcp(run: Run) -> None:
     assert over_tcp == 1
 
 
+def aaaa(name: str, count: int) -> list[RR]:
+    return [RR(name, QTYPE.AAAA, rdata=AAAA(f"2606:4700::{n + 1:x}"), ttl=60) for n in range(count)]
+
+
+class OnlyDatagrams(NameServer):
+    """Hangs up on TCP, as a firewall may."""
+
+    async def over_tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        del reader
+        self.asked_tcp += 1
+        writer.transport.abort()
+
+
+def test_where_tcp_is_barred_what_fits_a_datagram_must_do(run: Run) -> None:
+    """H4: the IPv4 addresses of a name are good though its IPv6 ones do not fit; who has all of them is asked first."""
+    zone = {"big.test": [a("big.test", "1.2.3.4"), *aaaa("big.test", 40)]}
+
+    async def main() -> Any:
+        async with name_server(zone, OnlyDatagrams) as (server, barred), name_server(zone) as (_, where):
+            alone = await resolver(barred, timeout_s=0.5).resolve("big.test")
+            return alone, server.asked_tcp, await resolver(barred, where, timeout_s=0.5).resolve("big.test")
+
+    alone, over_tcp, with_another = run(main())
+    assert alone == Resolved(("1.2.3.4",), 60.0)
+    assert over_tcp > 0
+    assert len(with_another.addresses) == 41
+
+
+def test_a_cut_answer_does_not_say_that_there_is_no_address(run: Run) -> None:
+    """H4, H5: the name has too many addresses for a datagram, and none of the other type: a passing failure."""
+
+    async def main() -> Any:
+        async with name_server({"six.test": aaaa("six.test", 40)}, OnlyDatagrams) as (_, where):
+            return await resolver(where, timeout_s=0.5).resolve("six.test")
+
+    assert run(main()).kind is FailureKind.DNS
+
+
 def test_own_resolvers_are_asked_for_everything_and_the_system_for_what_it_knows(run: Run) -> None:
     """H4: the hosts file and localhost belong to the machine's own configuration."""
 
