@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.server
 import json
+import socketserver
 import ssl
 import threading
 from collections.abc import Iterator
@@ -251,3 +252,42 @@ def test_a_store_with_a_certificate_of_its_own_is_trusted_when_told_to(tmp_path:
         assert "s3.authorities" in told.value.hint
         with pytest.raises(UsageError, match="cannot be read as certificates"):
             asyncio.run(look(str(tmp_path / "none.pem")))
+
+
+@contextmanager
+def breaking_off(whole_from: int) -> Iterator[tuple[str, list[bytes]]]:
+    """A store whose answers lack half of what they promise, up to one of them."""
+    asked: list[bytes] = []
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            while (line := self.rfile.readline()) and line != b"\r\n":
+                asked.extend([line] if line.startswith(b"GET ") else [])
+            body = b"0123456789" if len(asked) >= whole_from else b"01234"
+            self.wfile.write(b"HTTP/1.1 206 Partial Content\r\nContent-Length: 10\r\n\r\n" + body)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("whole_from", [2, 9])
+def test_half_an_object_is_never_taken_for_the_whole(whole_from: int) -> None:
+    """W2, N8: a line that is cut is no end of a file; it is asked once more, and told then."""
+    chain = CredentialChain({"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}, lambda: NOW)
+    with breaking_off(whole_from) as (url, asked):
+        store = S3ObjectStore("crawls", S3Settings(endpoint=url), chain, lambda: NOW)
+        try:
+            if whole_from == 2:
+                assert store.read("there", 0, 10) == b"0123456789"
+            else:
+                with pytest.raises(StoreAwayError, match="its answer broke off"):
+                    store.read("there", 0, 10)
+        finally:
+            asyncio.run(store.close())
+    assert len(asked) == 2

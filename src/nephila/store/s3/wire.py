@@ -2,8 +2,8 @@
 
 Connections are kept and used again, as many as there are threads that ask. One that was closed meanwhile by the other
 end is noticed only when it is used: a request on a kept connection that breaks before any answer is sent once more on a
-new one (everything that is sent may be sent twice). `abort` breaks off whatever is under way, so that nobody waits
-for an upload at the end.
+new one (everything that is sent may be sent twice), and so is one whose answer breaks off in the middle. `abort` ends
+whatever is under way, so that nobody waits for an upload at the end.
 """
 
 from __future__ import annotations
@@ -62,13 +62,15 @@ class Wire:
     def ask(self, method: str, target: str, headers: Mapping[str, str], body: ObjectBody | None = None) -> Answer:
         """Send a request and read its answer; raises `StoreAwayError` where there is none."""
         host = headers["host"].rpartition(":")[0] if headers["host"].endswith(f":{self._port}") else headers["host"]
+        cut = 0
         while True:
             connection, kept = self._connection(host)
             try:
                 answer = self._exchange(connection, method, target, headers, body)
             except (OSError, http.client.HTTPException) as error:
                 self._drop(connection)
-                if kept and not self._aborted and not isinstance(error, TimeoutError):
+                cut += isinstance(error, http.client.IncompleteRead)
+                if (kept or cut == 1) and not self._aborted and not isinstance(error, TimeoutError):
                     continue
                 raise self._away(error) from error
             except BaseException:
@@ -120,6 +122,8 @@ class Wire:
                 raise refused from None
             raise
         data = response.read(MAX_ANSWER_BYTES)
+        if response.length:  # `read` with a limit says nothing of an end that comes too early
+            raise http.client.IncompleteRead(data, response.length)
         got = {name.lower(): value for name, value in response.getheaders()}
         if refused is not None or response.will_close:
             got["connection"] = "close"
@@ -187,9 +191,11 @@ class Wire:
         connection.close()
 
     def _away(self, error: Exception) -> StoreAwayError:
-        reason = (
-            "it took too long" if isinstance(error, TimeoutError) else getattr(error, "strerror", None) or str(error)
-        )
+        reason = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, TimeoutError):
+            reason = "it took too long"
+        elif isinstance(error, http.client.IncompleteRead):
+            reason = "its answer broke off"
         return StoreAwayError(
             f"the archive's store at {self.host()} does not answer: {str(reason).lower() or type(error).__name__}",
             hint="check s3.endpoint and the network",
