@@ -137,6 +137,26 @@ def test_the_instance_is_asked_with_a_token_and_again_before_they_expire(tmp_pat
         assert chain.current().key == "second"
 
 
+def test_credentials_are_used_to_their_end_where_nobody_gives_new_ones(tmp_path: Path) -> None:
+    """W2: a machine's service that is away for a minute stops nothing."""
+    answers = {"GET /role": temporary("first", "2013-05-24T00:10:00Z")}
+    with machine(answers) as (url, asked):
+        now = [NOW]
+        chain = CredentialChain(
+            {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{url}/role", "AWS_EC2_METADATA_DISABLED": "true"},
+            lambda: now[0],
+            tmp_path,
+        )
+        assert chain.current().key == "first"
+        answers.clear()
+        now[0] += 9 * 60_000
+        assert chain.current().key == "first"
+        assert len(asked) == 2
+        now[0] += 60_000
+        with pytest.raises(StoreRefusedError, match="no credentials"):
+            chain.current()
+
+
 def test_a_container_is_asked_where_it_is_told_to(tmp_path: Path) -> None:
     """W2: with the authorisation that it was given."""
     with machine({"GET /role": temporary("contained", "2013-05-25T00:00:00Z")}) as (url, asked):

@@ -2,7 +2,8 @@
 
 In this order, the first that has any: `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`; the profile (`AWS_PROFILE`, else
 `default`) in ~/.aws/credentials and ~/.aws/config; the address that a container is told; the instance's own service
-(IMDSv2), unless `AWS_EC2_METADATA_DISABLED` says no. What expires is asked for again five minutes before it does.
+(IMDSv2), unless `AWS_EC2_METADATA_DISABLED` says no. What expires is asked for again five minutes before it does, and
+used to its end where nobody answers.
 
 They are held in memory and nowhere else: no setting has them, no message names them, and a `Credentials` that is
 printed shows nothing.
@@ -56,9 +57,15 @@ class CredentialChain:
     def current(self) -> Credentials:
         """Credentials that are good now; raises `StoreRefusedError` where there are none."""
         with self._lock:
-            found = self._found
-            if found is None or (found.expires_at is not None and found.expires_at - RENEW_BEFORE_MS < self._now_ms()):
+            found, now_ms = self._found, self._now_ms()
+            if found is None:
                 found = self._found = self._find()
+            elif (end := found.expires_at) is not None and end - RENEW_BEFORE_MS < now_ms:
+                try:
+                    found = self._found = self._find()
+                except StoreRefusedError:
+                    if end <= now_ms:
+                        raise
             return found
 
     def forget(self) -> None:
