@@ -53,8 +53,12 @@ LAPSE_MS = 300_000
 SWEEP_FROM = 1024
 """Addresses from which on idle ones are looked for; then again whenever their number has doubled."""
 
-Known = tuple[tuple[int, ...], tuple[int, ...], float, float, int]
-"""Grants of the last span, ends of exchanges that we broke off, the plan, and how long permits are held (mean of)."""
+NOTICE_STEP_MS = 10
+"""Ends of exchanges that were broken off are counted in such steps: however many there are, it is a few numbers."""
+
+Known = tuple[tuple[int, ...], tuple[tuple[int, int], ...], float, float, int]
+"""Grants of the last span, ends of exchanges that we broke off and how many have each, the plan, and how long permits
+are held (mean of)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +149,8 @@ class Server:
         self.change(limit, most)
         self._recent: deque[int] = deque() if spent_at is None else deque([spent_at] * self._burst)
         """When the permits of the last span were granted."""
-        self._noticing: list[int] = []
-        """Until when exchanges that we broke off count as going on."""
+        self._noticing: dict[int, int] = {}
+        """Until when exchanges that we broke off count as going on, and how many do until then."""
         self._plan_ms = 0.0
         """The first time that is nobody's turn yet."""
         self._mean_ms = 0.0
@@ -172,7 +176,7 @@ class Server:
         turn = self.turns.get(host)
         due = turn is not None and turn <= now_ms
         near, soon = (0, 0) if due else self._awaited(host, now_ms)
-        taken = self.in_flight + len(self._noticing)
+        taken = self.in_flight + sum(self._noticing.values())
         promised = soon > 0 and soon >= self._burst - 1
         if taken + near < self.limit.concurrency and len(self._recent) + near < self._burst and not promised:
             self.in_flight += 1
@@ -188,19 +192,24 @@ class Server:
         """A permit is not held any more."""
         self.in_flight -= 1
         if notice_ms:
-            self._noticing.append(now_ms + notice_ms)
+            self.break_off(1, now_ms + notice_ms)
         self._measured = min(self._measured + 1, MEAN_OVER)
         self._mean_ms += (now_ms + notice_ms - granted_at - self._mean_ms) / self._measured
+
+    def break_off(self, count: int, until_ms: int) -> None:
+        """So many exchanges were broken off, and end for the server at that time."""
+        step = -(-until_ms // NOTICE_STEP_MS) * NOTICE_STEP_MS
+        self._noticing[step] = self._noticing.get(step, 0) + count
 
     @property
     def known(self) -> Known:
         """What every process that asks this address must know."""
-        return tuple(self._recent), tuple(self._noticing), self._plan_ms, self._mean_ms, self._measured
+        return tuple(self._recent), tuple(self._noticing.items()), self._plan_ms, self._mean_ms, self._measured
 
     @known.setter
     def known(self, known: Known) -> None:
         recent, noticing, self._plan_ms, self._mean_ms, self._measured = known
-        self._recent, self._noticing = deque(recent), list(noticing)
+        self._recent, self._noticing = deque(recent), dict(noticing)
 
     def forgettable_from(self) -> int:
         """When nothing of `known` matters any more, if nobody asks before."""
@@ -247,7 +256,7 @@ class Server:
         while self._recent and self._recent[0] <= now_ms - self._span_ms:
             self._recent.popleft()
         if self._noticing:
-            self._noticing = [until for until in self._noticing if until > now_ms]
+            self._noticing = {until: count for until, count in self._noticing.items() if until > now_ms}
         if self._coming:
             self._pass_over(now_ms - self._spacing_ms())
         while self.turns and next(iter(self.turns.values())) < now_ms - LAPSE_MS:

@@ -50,6 +50,9 @@ _TABLE_AT = 4096
 _SIZE = _TABLE_AT + BUCKETS * BUCKET * SLOT_BYTES
 """Sixteen megabytes, of which only what is used takes room."""
 
+_ANY_LIMIT = AddressLimit(1, 1.0)
+"""For a look at a slot that decides nothing."""
+
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Known] = msgspec.msgpack.Decoder(Known)
 
@@ -120,11 +123,12 @@ class SharedAddressLedger:
                     mark, until, *held, length = _HEAD.unpack_from(self._table, at)
                     if not mark or not held[process]:
                         continue
-                    recent, noticing, *rest = self._known(at, length)
-                    noticing += (now_ms + notice_ms,) * held[process]
+                    server = Server(_ANY_LIMIT, None)
+                    server.known = self._known(at, length)
+                    server.break_off(held[process], now_ms + notice_ms)
                     released += held[process]
                     held[process] = 0
-                    self._put(at, mark, max(until, now_ms + notice_ms), held, (recent, noticing, *rest))
+                    self._put(at, mark, max(until, server.forgettable_from()), held, server.known)
         return released
 
     def close(self) -> None:

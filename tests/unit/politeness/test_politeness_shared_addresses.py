@@ -159,6 +159,23 @@ def test_a_rate_of_thousands_is_counted_over_a_part_of_a_second() -> None:
     assert max(times.count(at) for at in set(times)) <= 128
 
 
+def test_hundreds_of_exchanges_that_are_broken_off_fit_their_slot() -> None:
+    """P2: a server with a high limit of its own hangs up on all, or sends what nobody wants; then a process dies."""
+    now = 1 << 33  # a machine that has run for months: numbers take more room
+    with Table(concurrency=2000, rate=5000.0) as ledgers:
+        held: list[tuple[SharedAddressLedger, AddressPermit]] = []
+        for at in range(now, now + 250):
+            for turn in range(6):
+                answer = ledgers[turn % 3].ask(SERVER, f"h{at}.{turn}", at)
+                if isinstance(answer, AddressPermit):
+                    held.append((ledgers[turn % 3], answer))
+        assert len(held) > 900
+        for number, (ledger, permit) in enumerate(held[:800]):
+            ledger.give_back(permit, now + 250 + number // 4, notice_ms=250)
+        left = sum(ledger is ledgers[0] for ledger, _ in held[800:])
+        assert ledgers[1].release(1, now + 450, 250) == left
+
+
 @pytest.mark.parametrize("moving", [0.0, 0.1, 0.5], ids=["faithful", "some", "random"])
 def test_hosts_may_change_between_processes(moving: float, say: Callable[[str], None]) -> None:
     """P2: a turn is known where it was given; who comes through another process is let in where there is room."""
