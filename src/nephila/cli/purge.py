@@ -122,6 +122,7 @@ def _tell(done: list[Takedown], *, as_json: bool) -> None:
         if one.emptied:
             rows.append(("emptied", f"{count(one.emptied)} captures of other pages that were copies of it"))
         rows += [("rewritten", f"{file.file}, now {file.now}") for file in one.files]
+        rows += [("elsewhere", f"{place} is kept by a worker outside: delete it there") for place in one.outside]
         rows.append(("proof", f"the receipts are in the chain up to {one.head}; `{command_name()} audit` checks them"))
         print_labelled(rows)
     if not done:
@@ -145,4 +146,5 @@ def _plain(one: Takedown) -> dict[str, object]:
             for file in one.files
         ],
         "head": one.head,
+        "outside": one.outside,
     }

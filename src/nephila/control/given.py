@@ -204,6 +204,8 @@ class TakedownGiven(Given):
     files: list[RewrittenGiven]
     head: str
     """The head of the chain that has all receipts in it."""
+    outside: list[str]
+    """Where workers outside keep what they fetched of it: delete it there."""
 
 
 class TakedownsAnswer(Given):

@@ -31,6 +31,7 @@ def _given(one: Takedown) -> given.TakedownGiven:
             for file in one.files
         ],
         head=one.head,
+        outside=list(one.outside),
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from nephila.interfaces.catalogue import CaptureRow
+from nephila.interfaces.catalogue import EXTERNAL, CaptureRow
 from nephila.model.noun import noun
 
 from .preferences import Use, refuses
@@ -126,7 +126,7 @@ class Selection:
         return LeftOut.TYPE if self.types and not self._is_of_type(row.content_type) else None
 
     def _without_body(self, row: CaptureRow) -> LeftOut | None:
-        if row.kind == "external" or (self.bodies and row.truncated == _NOT_KEPT):
+        if row.kind == EXTERNAL or (self.bodies and row.truncated == _NOT_KEPT):
             return LeftOut.NOT_KEPT
         if not self.bodies or row.kind == "revisit":
             return None

@@ -14,6 +14,10 @@ from .removal import CatalogueRemoval
 _NOT_MODIFIED = 304
 
 
+EXTERNAL = "external"
+"""The kind of a capture that a worker outside has reported: its place is where he says that he keeps it."""
+
+
 @noun
 class CaptureRow:
     """One line of the captures table, and through it of pages, of the domain's figures and of the CDXJ index."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nephila.frontier.score import bonus_of
-from nephila.interfaces.catalogue import CaptureRow, ErrorRow
+from nephila.interfaces.catalogue import EXTERNAL, CaptureRow, ErrorRow
 from nephila.interfaces.recrawl import Outlook
 from nephila.model.events import Event, EventKind
 from nephila.model.exchange import FailureKind, Fetched
@@ -275,7 +275,7 @@ def _row(desk: Desk, host: str, task: PageTask, token: Token, result: Result, ou
         length=result.length,
         wire_bytes=result.length,
         elapsed_ms=elapsed_ms,
-        kind="external",
+        kind=EXTERNAL,
         segment=SegmentId(result.storage_path),
         offset=token,
         record_length=0,

@@ -7,14 +7,17 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from click.testing import CliRunner
 from control import InProcess, controlled
 from simulation import Simulated
 
+from nephila.cli.main import cli
 from nephila.control.app import ENDPOINTS, PREFIXES
 from nephila.control.bounds import Bounds
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.model.errors import StorageError
 from nephila.model.policy import Block
+from nephila.node.audit import audit
 from nephila.node.desk import Desk
 from nephila.node.inspect import open_view
 from nephila.urls import origin_of
@@ -273,6 +276,31 @@ def test_workers_outside_lease_report_and_fail(api: InProcess, finished: Simulat
     assert api.ask("GET", f"{API}/why?url={quote(tasks[1]['url'])}").json()["data"]["state"] == "delayed"
     assert api.ask("GET", f"{API}/why?url={quote(tasks[2]['url'])}").json()["data"]["state"] == "dead_letter"
     assert api.ask("GET", f"{API}/status").json()["active_workers"] == 1
+
+
+@pytest.mark.parametrize("place", ["s3://bucket/page-1", "../catalogue.sqlite"])
+def test_what_a_worker_outside_keeps_is_taken_down_by_name(out: Path, place: str) -> None:
+    """C1, K2: it lies in no file of ours, whatever it is called: its row goes, and the record says where it is kept."""
+    with controlled(out) as api:
+        pages = [page.url for page in open_view(out).pages(status=200, limit=1000)]
+        api.ask("POST", f"{API}/recrawl", {"urls": pages})
+        task = api.ask("POST", f"{API}/tasks/lease", {"worker_id": "go-1", "batch_size": 1}).json()["tasks"][0]
+        result = {"http_status": 200, "content_hash": "ab" * 32, "storage_path": place}
+        assert api.ask("POST", f"{API}/tasks/{task['task_id']}/result", result).status == 200
+        assert api.ask("POST", f"{API}/takedowns", {"urls": [task["url"]], "reason": "they asked"}).status == 202
+    before = sorted(path.name for path in out.iterdir())
+    carried_out = CliRunner().invoke(cli, ["purge", str(out)])
+    assert carried_out.exit_code == 0, carried_out.exception
+    assert f"{place}#{task['task_id']} is kept by a worker outside: delete it there" in " ".join(
+        carried_out.stdout.split()
+    )
+    assert sorted(path.name for path in out.iterdir()) == before
+    assert audit(out).is_clean
+    with controlled(out) as api:
+        (done,) = api.ask("GET", f"{API}/takedowns").json()["takedowns"]
+        assert (done["state"], done["outside"]) == ("done", [f"{place}#{task['task_id']}"])
+        assert done["captures"] >= 1
+        assert api.ask("GET", f"{API}/pages?url={quote(task['url'])}").json()["pages"] == []
 
 
 def test_a_leased_url_is_an_allowed_one(api: InProcess, finished: Simulated) -> None:

@@ -1,7 +1,8 @@
 """Carrying out a takedown: block, take out, prove.
 
 The order is what makes it safe to be cut off anywhere and repeated: the catalogue tells what is to be taken out, so its
-rows go last. Before them go, for each finished archive file, the index of contents (so that nothing new refers to what
+rows go last (those of what lies elsewhere, with a worker outside, are all that there is of it here, and go when all
+else is done). Before them go, for each finished archive file, the index of contents (so that nothing new refers to what
 goes), the captures in the file (under a receipt, whole or not at all), what the frontier knows of them, and the CDXJ
 index. Whatever was done is found done when it is repeated; the proof is read from the chain in the end, and not from
 memory.
@@ -23,7 +24,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from nephila.interfaces.catalogue import RemovableCatalogue
+from nephila.interfaces.catalogue import EXTERNAL, RemovableCatalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.frontier import UrlStory
@@ -125,6 +126,8 @@ class Plan:
 
     files: dict[SegmentId, Rewriting] = field(default_factory=dict)
     gone: list[ListedCapture] = field(default_factory=list)
+    outside: list[ListedCapture] = field(default_factory=list)
+    """Captures that go and lie in no file of ours: a worker outside has reported them (C1)."""
     unnamed: list[tuple[ListedCapture, bool, bool]] = field(default_factory=list)
     """Captures that stay, and whether they name what goes as their original, or as nearly the same."""
     unfinished: int = 0
@@ -145,6 +148,10 @@ def plan_of(target: Target, rows: Iterable[ListedCapture], finished: Callable[[S
         goes = target.is_page(row.host, row.fingerprint) or (
             bool(row.visited) and (target.names(row.visited) or target.names(row.url))
         )
+        if row.kind == EXTERNAL:  # what it calls its place is a stranger's word, and no name of a file
+            if goes:
+                plan.outside.append(row)
+            continue
         same = not goes and target.names(row.duplicate_of)
         near = not goes and target.names(row.near_duplicate_of)
         if not (goes or same or near):
@@ -189,7 +196,7 @@ class Takedowns:
             target = self._target(takedown)
             contents = self._contents.setdefault(takedown.id, set())
             plan = await self._in_thread(lambda: self._plan(target, contents))
-            await self._in_thread(lambda: self._p.contents.forget(plan.gone, target.names))
+            await self._in_thread(lambda: self._p.contents.forget([*plan.gone, *plan.outside], target.names))
             await self._in_thread(lambda: self._rewrite(plan, target, takedown))
             await self._forget_in_frontier(plan)
             await self._in_thread(lambda: self._unlist(plan, target))
@@ -202,7 +209,8 @@ class Takedowns:
             target = self._target(takedown)
             self._p.premises.roll_events()
             await self._in_thread(lambda: self._p.premises.mask_events(target, takedown))
-            done = await self._in_thread(lambda: self._proven(takedown))
+            outside = await self._in_thread(lambda: self._unlist_outside(target))
+            done = await self._in_thread(lambda: self._proven(takedown, outside))
             await self._in_thread(lambda: self._p.save(done))
             self._contents.pop(takedown.id, None)
             return done
@@ -251,7 +259,7 @@ class Takedowns:
     ) -> None:
         """A 304 is a revisit of whatever had the content first, which may be a page that goes; no row names it."""
         for row in self._p.catalogue.removal().rows():
-            if row.status != _NOT_MODIFIED or row.content_hash not in contents:
+            if row.status != _NOT_MODIFIED or row.content_hash not in contents or row.kind == EXTERNAL:
                 continue
             if target.is_page(row.host, row.fingerprint):
                 continue
@@ -281,7 +289,8 @@ class Takedowns:
 
     async def _forget_in_frontier(self, plan: Plan) -> None:
         frontier = self._p.frontier
-        gone = list(dict.fromkeys((row.host, Fingerprint(row.fingerprint)) for row in plan.gone if row.fingerprint))
+        rows = (*plan.gone, *plan.outside)
+        gone = list(dict.fromkeys((row.host, Fingerprint(row.fingerprint)) for row in rows if row.fingerprint))
         emptied = list(dict.fromkeys((row.host, Fingerprint(row.fingerprint)) for row in plan.emptied))
         origins = sorted({origin_of(row.url) for row in plan.gone if row.robots})
         for first in range(0, len(gone), AT_ONCE):
@@ -310,9 +319,17 @@ class Takedowns:
         for name in target.order.domains:
             removal.forget_failures((), name)
 
+    def _unlist_outside(self, target: Target) -> tuple[str, ...]:
+        """Take out rows of what lies elsewhere, when all else is done: what they named is to be told by the record."""
+        removal = self._p.catalogue.removal()
+        rows = plan_of(target, removal.rows(), lambda _segment: True).outside
+        for first in range(0, len(rows), AT_ONCE):
+            removal.remove(rows[first : first + AT_ONCE])
+        return tuple(f"{row.segment}#{row.offset}" for row in rows)
+
     # The proof
 
-    def _proven(self, takedown: Takedown) -> Takedown:
+    def _proven(self, takedown: Takedown, outside: tuple[str, ...]) -> Takedown:
         """The record with what the chain says of it, when all of it is safe from a power loss."""
         self._p.catalogue.removal().make_durable()
         receipts, head = self._p.premises.proof()
@@ -330,6 +347,7 @@ class Takedowns:
             captures=captures,
             emptied=sum(one.emptied for one in files.values()),
             files=tuple(files.values()),
+            outside=outside,
             head=head,
         )
 

@@ -67,7 +67,7 @@ class Foreseen:
 
 def foreseen_of(plan: Plan) -> Foreseen:
     """The plan in figures."""
-    pages = {row.fingerprint for row in plan.gone if row.fingerprint}
+    pages = {row.fingerprint for row in (*plan.gone, *plan.outside) if row.fingerprint}
     return Foreseen(len(plan.gone), len(pages), len(plan.files), len(plan.emptied))
 
 

@@ -69,6 +69,8 @@ class Takedown(msgspec.Struct, frozen=True):
     files: tuple[Rewritten, ...] = ()
     head: str = ""
     """The head of the chain when all receipts were in it."""
+    outside: tuple[str, ...] = ()
+    """Where workers outside keep what they fetched of it: to be deleted there, by whoever can."""
 
     @property
     def why(self) -> str:
