@@ -9,6 +9,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+import cut_takedowns
 import pytest
 from crashes import World
 from simulation import PATIENT
@@ -17,7 +18,6 @@ from three_books import check_books, check_whole, contents
 from nephila.engines.disk import LocalDisk
 from nephila.model.settings import Settings
 from nephila.node.audit import audit
-from nephila.node.takedown import Order, TakedownFolder, TakedownState
 from nephila.testing.disk import ForgetfulDisk
 from nephila.testing.objects import STORMY, SimulatedObjectStore
 from nephila.testing.web import SimulatedWeb, WebSpec
@@ -132,31 +132,13 @@ def test_the_layout_may_change_between_runs(tmp_path: Path, wanted: set[str]) ->
 
 @pytest.mark.parametrize("power", [False, True], ids=["killed", "power lost"])
 def test_a_takedown_that_is_cut_off_anywhere_ends_the_same(tmp_path: Path, power: bool) -> None:
-    """W5, K2, W1: captures are taken out of files in folders, under receipts."""
-    world = World(SimulatedWeb(SMALL), tmp_path, BY_PAGE, random.Random(3) if power else None)
-    assert world.crawl() is not None
-    gone = Counter(url.split("/")[2] for url in contents(world).pages).most_common(1)[0][0]
-    ordered = TakedownFolder(world.out / "takedowns").add(Order((), (gone,), "they asked us", "test"), 1)
-    step, crashes = 3, 0
-    while world.crawl(crash_at=step, seeds=[]) is None:
-        crashes += 1
-        step = 3 + (step * 7 + crashes) % 45 if crashes < 14 else 0
-    assert crashes >= 5
-    done = TakedownFolder(world.out / "takedowns").get(ordered.id)
-    assert done is not None
-    assert done.state is TakedownState.DONE
+    """W5, K2, W1: captures are taken out of files in folders, under receipts; what is left agrees."""
+    world, host = cut_takedowns.crawled(SMALL, tmp_path, BY_PAGE, power=power)
+    done = cut_takedowns.carried_out(world, domains=(host,))
     assert all(file.file.count("/") == 3 for file in done.files if file.file.startswith("warc/"))
-    found = audit(world.out, disk=world.disk if power else LocalDisk())
-    assert found.is_clean, (found.findings[:3], found.trail.breaches[:3])
-    assert found.taken_out == done.captures > 3
-    check_books_without_tombstones(world, gone)
-
-
-def check_books_without_tombstones(world: World, gone: str) -> None:
-    """What is left agrees, and nothing of it is of that host."""
     found = contents(world)
     check_books(found)
-    assert gone not in {url.split("/")[2] for url in found.pages}
+    assert host not in {url.split("/")[2] for url in found.pages}
 
 
 @pytest.mark.parametrize("how", ["changed", "removed", "added"])

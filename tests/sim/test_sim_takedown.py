@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import cut_takedowns
 import pytest
-from crashes import World
 from simulation import PATIENT, Simulated, simulate
 from warc_checks import check_archives
 
@@ -24,7 +23,6 @@ from nephila.store.rewriting import Rewriting, write_draft
 from nephila.store.tombstone import is_tombstone
 from nephila.store.warc import PROFILE_NOT_MODIFIED
 from nephila.testing.clock import VirtualClock
-from nephila.testing.disk import ForgetfulDisk
 from nephila.testing.renderer import SimulatedRenderer
 from nephila.testing.web import ScriptSite, SimulatedWeb, WebSpec
 from nephila.testing.web.atlas import Spot
@@ -322,23 +320,9 @@ def robots_of(done: Takedown, out: Path) -> int:
 @pytest.mark.parametrize("power", [False, True], ids=["killed", "power lost"])
 def test_a_takedown_that_is_cut_off_anywhere_ends_the_same(tmp_path: Path, power: bool) -> None:
     """K2, F10, Q4: at any write, sync or commit; repeated, it ends in the same archive, and the trail holds."""
-    world = World(SimulatedWeb(SMALL), tmp_path, ROLLING, random.Random(3) if power else None)
-    assert world.crawl() is not None
-    host = str(rows(world.out, "SELECT host FROM captures GROUP BY host ORDER BY count(*) DESC LIMIT 1")[0][0])
+    world, host = cut_takedowns.crawled(SMALL, tmp_path, ROLLING, power=power)
     url = str(rows(world.out, "SELECT url FROM captures WHERE host != ? AND robots = 0 LIMIT 1", host)[0][0])
-    ordered = order(world.out, urls=(url,), domains=(host,))
-    step, crashes = 3, 0
-    while world.crawl(crash_at=step, seeds=[]) is None:
-        crashes += 1
-        step = 3 + (step * 7 + crashes) % 45 if crashes < 14 else 0
-    assert crashes >= 5
-    done = TakedownFolder(world.out / "takedowns").get(ordered.id)
-    assert done is not None
-    assert done.state is TakedownState.DONE
-    disk = world.disk if isinstance(world.disk, ForgetfulDisk) else LocalDisk()
-    found = audit(world.out, disk=disk)
-    assert found.is_clean, (found.findings[:3], found.trail.breaches[:3])
-    assert found.taken_out == done.captures > 5
+    assert cut_takedowns.carried_out(world, urls=(url,), domains=(host,)).captures > 5
     assert not rows(world.out, "SELECT 1 FROM captures WHERE host = ? OR url = ?", host, url)
     for name, data in world.archive().items():
         if name.endswith(".cdxj"):

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import cut_takedowns
 import pytest
 from crashes import World
 from simulation import PATIENT
@@ -14,7 +15,6 @@ from three_books import check_books, check_whole, contents
 
 from nephila.engines.disk import LocalDisk
 from nephila.node.audit import audit
-from nephila.node.takedown import Order, TakedownFolder, TakedownState
 from nephila.testing.disk import ForgetfulDisk
 from nephila.testing.objects import SimulatedObjectStore
 from nephila.testing.web import SimulatedWeb, WebSpec
@@ -76,19 +76,6 @@ def test_gzip_and_zstandard_lie_in_one_archive(tmp_path: Path, wanted: set[str])
 @pytest.mark.parametrize("power", [False, True], ids=["killed", "power lost"])
 def test_a_takedown_that_is_cut_off_anywhere_ends_the_same(tmp_path: Path, power: bool) -> None:
     """W5, K2, W1: frames are replaced by frames; copies lose the mention of what they were copies of."""
-    world = World(SimulatedWeb(SMALL), tmp_path, ZSTD, random.Random(3) if power else None)
-    assert world.crawl() is not None
-    gone = Counter(url.split("/")[2] for url in contents(world).pages).most_common(1)[0][0]
-    ordered = TakedownFolder(world.out / "takedowns").add(Order((), (gone,), "they asked us", "test"), 1)
-    step, crashes = 3, 0
-    while world.crawl(crash_at=step, seeds=[]) is None:
-        crashes += 1
-        step = 3 + (step * 7 + crashes) % 45 if crashes < 14 else 0
-    assert crashes >= 5
-    done = TakedownFolder(world.out / "takedowns").get(ordered.id)
-    assert done is not None
-    assert done.state is TakedownState.DONE
-    found = audit(world.out, disk=world.disk if power else LocalDisk())
-    assert found.is_clean, (found.findings[:3], found.trail.breaches[:3])
-    assert found.taken_out == done.captures > 3
+    world, host = cut_takedowns.crawled(SMALL, tmp_path, ZSTD, power=power)
+    cut_takedowns.carried_out(world, domains=(host,))
     check_books(contents(world))
