@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from nephila.model.rendering import PartKind, Supplied, Withheld
 from nephila.model.settings import RenderSettings
 from nephila.model.task import Candidate
-from nephila.urls import Address, origin_of, registrable_domain
+from nephila.urls import Address, host_of, origin_of, registrable_domain
 
 from .resources import KINDS, ResourceNotes, candidate_for
 
@@ -119,11 +119,7 @@ class Elsewhere:
 
 def hosts_of(urls: Iterable[str]) -> set[str]:
     """The hosts of serialised URLs without userinfo."""
-    return {_host(origin_of(url).partition("://")[2]) for url in urls}
-
-
-def _host(authority: str) -> str:
-    return authority.partition("]")[0] + "]" if authority.startswith("[") else authority.partition(":")[0]
+    return set(map(host_of, urls))
 
 
 def readable(supplied: Supplied, url: str, page: str) -> Supplied:

@@ -27,7 +27,7 @@ from nephila.model.listing import Listed, ListedNote, ListKind, ListNote, ListTo
 from nephila.model.outcome import OriginRules
 from nephila.model.settings import PrioritySettings
 from nephila.model.task import Candidate, Lease, PageTask, Refusal
-from nephila.urls import Address, Fingerprint, origin_of, registrable_domain
+from nephila.urls import Address, Fingerprint, host_of, origin_of, registrable_domain
 
 from .frequency import EVERY_S, Priorities, finding_of, is_frequency_believed, weigh_frequency
 from .lists import DEPTH, Lists
@@ -346,10 +346,7 @@ class _Beliefs:
 
     def _is_named(self, origin: str) -> bool:
         if self._is_feed:
-            host = (
-                origin.partition("://")[2].rpartition(":")[0] if origin.count(":") > 1 else origin.partition("://")[2]
-            )
-            return registrable_domain(host) == self._domain
+            return registrable_domain(host_of(origin)) == self._domain
         rules: OriginRules | None = self._view.rules(origin)
         return rules is not None and not self._names.isdisjoint(self._lists.named_by(rules))
 

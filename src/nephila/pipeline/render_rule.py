@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from nephila.model.page import Page
 from nephila.model.rendering import Record, RenderMode, Sign, SiteRendering
-from nephila.urls import registrable_domain
+from nephila.urls import host_of, registrable_domain
 
 TRIES = 3
 """Pages with a sign that gain nothing, in a row, before their class is let go."""
@@ -99,12 +99,7 @@ def has_gained(raw: Page | None, rendered: Page | None) -> bool:
         return False
     if raw is None:
         return True
-    site, before = registrable_domain(_host(raw.url)), {link.url for link in raw.links}
-    if any(link.url not in before and registrable_domain(_host(link.url)) == site for link in rendered.links):
+    site, before = registrable_domain(host_of(raw.url)), {link.url for link in raw.links}
+    if any(link.url not in before and registrable_domain(host_of(link.url)) == site for link in rendered.links):
         return True
     return rendered.words >= raw.words + MORE_WORDS
-
-
-def _host(url: str) -> str:
-    authority = url.partition("://")[2].partition("/")[0].partition("?")[0]
-    return authority.rpartition("@")[2].partition(":")[0] if not authority.startswith("[") else authority

@@ -12,13 +12,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple, Protocol
-from urllib.parse import urlsplit
 
 from nephila.model.errors import UsageError
 from nephila.model.record import Capture
 from nephila.model.settings import ArchiveSettings
 from nephila.model.task import PageTask
-from nephila.urls import fingerprint
+from nephila.urls import fingerprint, host_of
 
 from .key_template import DOMAIN_HASH_DIGITS, MAX_HOST_IN_NAME, RESERVED, KeyTemplate
 from .packing import packing_named
@@ -91,7 +90,7 @@ class DomainHour:
 
     def key_of(self, capture: Capture, wall_ms: int) -> SegmentKey:
         """As the protocol."""
-        return SegmentKey(self._domain_of(_host(capture.fetched.url)), wall_ms // HOUR_MS)
+        return SegmentKey(self._domain_of(host_of(capture.fetched.url)), wall_ms // HOUR_MS)
 
     def name_of(self, key: SegmentKey, at: int, serial: int, writer: int) -> str:
         """As the protocol; the time is that of the hour, whenever the file is begun in it."""
@@ -114,7 +113,7 @@ class Keyed:
 
     def key_of(self, capture: Capture, wall_ms: int) -> SegmentKey:
         """As the protocol. Date and hour are those in which it is written."""
-        moment, host = datetime.fromtimestamp(wall_ms / 1000, UTC), _host(capture.fetched.url)
+        moment, host = datetime.fromtimestamp(wall_ms / 1000, UTC), host_of(capture.fetched.url)
         domain = self._domain_of(host)
         values = {
             "date": f"{moment:%Y-%m-%d}",
@@ -168,7 +167,3 @@ def in_a_name(host: str) -> str:
     """A host or a domain as a part of a file's name: harmless, not empty, neither hidden nor a folder above."""
     name = _NOT_IN_NAMES.sub("_", host.lower())[: MAX_HOST_IN_NAME - 1].strip(".") or "unknown"
     return f"_{name}" if RESERVED.fullmatch(name) else name
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).hostname or "unknown"

@@ -24,3 +24,10 @@ def origin_of(url: str) -> str:
     """Scheme, host and port of a serialised http(s) URL: what its robots.txt belongs to."""
     end = url.find("/", 8)
     return url if end < 0 else url[:end]
+
+
+def host_of(url: str) -> str:
+    """The politeness key of a serialised http(s) URL, or of an origin: without port, userinfo and trailing dot."""
+    authority = origin_of(url).partition("://")[2].rpartition("@")[2]
+    name = authority.partition("]")[0] + "]" if authority.startswith("[") else authority.partition(":")[0]
+    return name.rstrip(".")

@@ -12,7 +12,7 @@ from nephila.model.task import RobotsTask
 from nephila.store.layout import DAY_MS, ROLLING, check_layout, first_characters, in_a_name, layout_of
 from nephila.store.rotation import HOUR_MS, writer_of
 from nephila.testing.contracts.archive import fetched_sample, page_capture
-from nephila.urls import fingerprint
+from nephila.urls import fingerprint, registrable_domain
 
 NOON = 1_767_268_800_000
 
@@ -40,6 +40,19 @@ def test_the_domain_and_its_hour_are_in_the_name() -> None:
     settings = ArchiveSettings(layout="domain-hour", prefix="x")
     name = _name(settings, "https://www.spiders.example/web", NOON + 1_234_567, 0, 2)
     assert name == "x-20260101120000-00000-w2-spiders.example.warc.gz"
+
+
+def test_a_dot_at_the_end_of_a_name_makes_no_other_domain() -> None:
+    """W1, W3: files are by the domain that the catalogue has: of a name with a dot, and of an address."""
+    settings = ArchiveSettings(layout="key", key="{domain}/{host}/{date}.warc.gz")
+    layout = layout_of(settings, 7, registrable_domain)
+    stems = [
+        layout.key_of(_of(url), NOON).stem
+        for url in ("https://www.spiders.example./web", "http://www.spiders.example.:8080/", "http://[2001:db8::1]:81/")
+    ]
+    assert stems[0] == stems[1]
+    assert stems[0].startswith("spiders.example/www.spiders.example/")
+    assert stems[2].startswith("_2001_db8__1_/_2001_db8__1_/")
 
 
 def test_the_preset_has_a_folder_a_day_and_domain_and_a_file_an_answer() -> None:

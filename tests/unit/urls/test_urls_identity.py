@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nephila.urls import Address, Base, Identifier, NormalRules, UrlLimits, UrlRefused, fingerprint
+from nephila.urls import (
+    Address,
+    Base,
+    Identifier,
+    NormalRules,
+    UrlLimits,
+    UrlRefused,
+    fingerprint,
+    host_of,
+    origin_of,
+)
 
 
 @pytest.fixture
@@ -40,13 +50,15 @@ def test_what_is_fetched_is_what_the_site_wrote(identifier: Identifier) -> None:
         ("http://u:p@[::1]/x", "[::1]"),
         ("http://0x7f.1/", "127.0.0.1"),
         ("http://a@b@h/", "h"),
+        ("http://example.com.:8080/x", "example.com"),
+        ("http://example.com../x", "example.com"),
     ],
 )
 def test_the_host_is_the_politeness_key(identifier: Identifier, url: str, host: str) -> None:
-    """U1, P2: no scheme, port, userinfo or trailing dot, lower case."""
+    """U1, P2: no scheme, port, userinfo or trailing dot, lower case; the same of the spelling, and of the origin."""
     address = identifier.identify(url)
     assert isinstance(address, Address)
-    assert address.host == host
+    assert address.host == host_of(address.url) == host_of(origin_of(address.url)) == host
 
 
 @pytest.mark.parametrize(

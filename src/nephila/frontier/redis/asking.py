@@ -32,9 +32,9 @@ from nephila.model.outcome import (
 from nephila.model.policy import Tier
 from nephila.model.task import Candidate, PageTask, Refusal
 from nephila.native import AVAILABLE, native
-from nephila.urls import Address, Fingerprint
+from nephila.urls import Address, Fingerprint, host_of
 
-from .shards import Shards, domain_of, host_of_origin
+from .shards import Shards, domain_of
 
 LONGEST_GAP_S = 30 * 86_400
 """Between two visits: then the second is a whole vote again (R1)."""
@@ -296,7 +296,7 @@ def rules_told(learned: RulesLearned) -> dict[str, Any]:
     rules = learned.rules
     return {
         "origin": rules.origin,
-        "host": host_of_origin(rules.origin),
+        "host": host_of(rules.origin),
         "kind": str(rules.kind),
         "stored_at": rules.stored_at,
         "fresh_until": rules.fresh_until,

@@ -33,7 +33,7 @@ from .asking import Args, Asked, Facts
 from .calling import Caller, request_id
 from .foundation import Foundation
 from .joining import Joining, Part
-from .shards import domain_of, host_of_origin
+from .shards import domain_of
 from .view import RedisFrontierView
 
 _encode = msgspec.msgpack.encode
@@ -261,7 +261,7 @@ class Settling(Foundation):
         """How a robots.txt ended, and the text of its rules (or what breaks ties for the next host)."""
         match outcome:
             case RulesLearned(rules, crawl_delay_ms):
-                here = self._shards.of_host(host_of_origin(rules.origin)) == shard
+                here = self._shards.of_origin(rules.origin) == shard
                 told = {"kind": "learned", "rules": asking.rules_told(outcome), "crawl_delay_ms": crawl_delay_ms}
                 return told | {"here": here, "robots": True}, rules.body
             case RulesMoved(origin, address, _):

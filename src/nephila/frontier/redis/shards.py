@@ -13,7 +13,7 @@ from functools import lru_cache
 from xxhash import xxh3_64_intdigest
 
 from nephila.model.errors import UsageError
-from nephila.urls import registrable_domain
+from nephila.urls import host_of, registrable_domain
 
 DEFAULT_SHARDS = 256
 MOST_SHARDS = 16384
@@ -60,7 +60,7 @@ class Shards:
 
     def of_origin(self, origin: str) -> int:
         """The shard that keeps the rules of an origin."""
-        return self.of_host(host_of_origin(origin))
+        return self.of_host(host_of(origin))
 
     def preferred(self, worker: str, workers: Iterable[str]) -> tuple[list[int], list[int]]:
         """The shards that fall to a worker among those alive, and the others (rendezvous hashing)."""
@@ -84,9 +84,3 @@ def _chosen(shard: int, workers: Sequence[str]) -> str:
 def domain_of(host: str) -> str:
     """The registrable domain of a host."""
     return registrable_domain(host)
-
-
-def host_of_origin(origin: str) -> str:
-    """The host of an origin."""
-    name = origin.split("://", 1)[1].rstrip(".")
-    return name if name.endswith("]") else name.rsplit(":", 1)[0]

@@ -10,7 +10,6 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from nephila.config import Configured
 from nephila.model.errors import NephilaError, StorageError, UsageError
@@ -22,6 +21,7 @@ from nephila.node.takedown import Order, Takedown, TakedownState, Target, check_
 from nephila.node.takedown.carrying_out import plan_of
 from nephila.node.takedown.ordering import Foreseen, foreseen_of
 from nephila.store.postgres import PostgresCatalogue
+from nephila.urls import host_of
 
 from .access import check_fleet
 from .opening import agree
@@ -40,7 +40,7 @@ def check_region(whole: Settings, order: Order) -> None:
     """Raise `UsageError` for what another group of workers asks: its archive is another one."""
     regions = Regions(whole.fleet.regions)
     home = whole.fleet.group if whole.fleet.group in regions.groups else ""
-    for host in (*(urlsplit(url).hostname or "" for url in order.urls), *order.domains):
+    for host in (*map(host_of, order.urls), *order.domains):
         if (group := regions.of(host)) != home:
             raise UsageError(
                 f"{host} belongs to {f'the group {group}' if group else 'no group'}, and this is another's crawl",

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
 from nephila.frontier.moving import DomainRow, HostRow, OriginRow, RobotsRow, Row, TallyRow, UrlRow
 from nephila.interfaces.frontier import Admission, Frontier
@@ -20,7 +19,7 @@ from nephila.model.errors import UsageError
 from nephila.model.outcome import Settlement
 from nephila.model.settings import Settings
 from nephila.model.task import Candidate, Refusal
-from nephila.urls import Address, Identifier, registrable_domain
+from nephila.urls import Address, Identifier, host_of, registrable_domain
 
 REASON = "region"
 _GROUP = re.compile(r"[a-z][a-z0-9]{0,15}")
@@ -94,7 +93,7 @@ class AtHome:
                     here = kept
                     self.left_out += isinstance(row, UrlRow) and not kept
                 case OriginRow(origin=origin):
-                    here = self._regions.of(urlsplit(origin).hostname or "") == self._home
+                    here = self._regions.of(host_of(origin)) == self._home
                 case _:
                     here = True
             if here:

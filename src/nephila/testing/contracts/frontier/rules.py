@@ -33,6 +33,23 @@ class RulesChecks(FrontierCase):
         rules = self.harness.view.rules("https://a.test:8443")
         assert rules == outcome.rules
 
+    async def check_rules_are_known_of_names_that_end_with_a_dot(self) -> None:
+        """P1: such an origin has rules of its own, and its host is the one without the dot, with a port or without."""
+        if not self.harness.robots:
+            return
+        names = [
+            "https://a.test.",
+            "https://b.test.:8443",
+            "http://c.test.:8080",
+            "http://d.test.:80",
+            "http://[::1]:81",
+        ]
+        urls = [address.url for address in addresses(*(f"{name}/1" for name in names))]
+        await self.frontier.admit(candidates(*urls))
+        leases = await self.claim_pages()
+        assert sorted(self.urls(leases)) == sorted(urls)
+        assert sorted(lease.host for lease in leases) == ["[::1]", "a.test", "b.test", "c.test", "d.test"]
+
     async def check_stale_rules_are_asked_for_again(self) -> None:
         """P1: cached 24 h."""
         if not self.harness.robots:
