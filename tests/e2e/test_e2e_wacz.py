@@ -29,14 +29,23 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Path
         yield site, out
 
 
-@pytest.fixture(scope="module", params=["newest", "all", "one"])
-def packed(
-    crawl: tuple[Site, Path], request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Site, Path]:
-    """The newest of each URL, all captures, and captures of the second cycle without what they are copies of."""
-    site, out = crawl
+@pytest.fixture(scope="module")
+def zstd_crawl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Path]]:
+    """Of three cycles: two under Zstandard, one under gzip."""
+    out = tmp_path_factory.mktemp("zstd") / "crawl"
+    with serving(full_site()) as site:
+        crawl_twice(site, out, "--warc-compression", "zstd")
+        run("crawl", "--out", out, "--new-cycle", "--warc-compression", "gzip", "--quiet")
+        assert {path.suffix for path in (out / "warc").iterdir()} == {".gz", ".zst", ".cdxj"}
+        yield site, out
+
+
+@pytest.fixture(scope="module", params=["newest", "all", "one", "zstd"])
+def packed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Path]:
+    """The newest of each URL; all captures; the second cycle without what it has copies of; all, partly Zstandard."""
+    site, out = request.getfixturevalue("zstd_crawl" if request.param == "zstd" else "crawl")
     target = tmp_path_factory.mktemp(request.param) / "site.wacz"
-    flags = {"newest": (), "all": ("--all",), "one": ("--since", _second_cycle(out))}[request.param]
+    flags = {"newest": (), "one": ("--since", _second_cycle(out))}.get(request.param, ("--all",))
     run("export", out, "--to", target, *flags)
     return site, target
 

@@ -6,8 +6,9 @@ a list of where each begins (`index.idx`); the pages with their text; and `datap
 all of them, with a digest of its own. Nothing is held in memory but what is being written: index lines are sorted on
 disk (`line_sort`), pages wait in a file.
 
-Captures are copied byte for byte. A copy of another page (a revisit) stays one where the record that it refers to is in
-the file too; else it is given the payload that it stands for, for no replay could find it.
+Captures are copied byte for byte, but that Zstandard becomes gzip (`repacking`). A copy of another page (a revisit)
+stays one where the record that it refers to is in the file too; else it is given the payload that it stands for, for no
+replay could find it.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from nephila.export import LeftOut
@@ -13,6 +14,7 @@ from nephila.model.record import Original
 from nephila.node.clock import SystemClock
 from nephila.node.reading import HTML_TYPES
 from nephila.store.originals import Originals
+from nephila.store.repacking import as_gzip
 from nephila.store.wacz import PageLine, WaczFile
 from nephila.store.warc import parse_date
 
@@ -31,7 +33,8 @@ class WaczSink:
     def add(self, found: Found) -> None:
         """As the protocol."""
         page = self._page(found)
-        raw = self._reading.raw(found)
+        row, unit, raw = as_gzip(found.row, found.unit, self._reading.raw(found))
+        found = replace(found, row=row, unit=unit)
         if found.row.kind == "revisit" and found.row.status != NOT_MODIFIED:
             self._copy(found, raw)
         else:
