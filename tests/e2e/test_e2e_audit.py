@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from export_site import FLAGS, full_site, serving
 from served import ServedWeb, crawl_json, nephila, plain_web, run, served
 from webs import DELAY_S, Crawled
 
@@ -191,3 +192,14 @@ def test_a_policy_that_lowers_the_delay_is_on_record(tmp_path: Path) -> None:
     assert found["clean"], found["findings"][:3]
     assert 30 in found["policies"].values()
     assert found["shortest_gap_ms"] < 300
+
+
+def test_what_is_fetched_after_a_move_is_judged_by_rules_of_the_new_archive(tmp_path: Path) -> None:
+    """K1, N2: robots.txt is asked for anew, since the archive that has it stays behind."""
+    old, new, file = tmp_path / "old", tmp_path / "new", tmp_path / "frontier.gz"
+    with serving(full_site()) as site:
+        run("crawl", site.url, "--out", old, *FLAGS, "--max-pages", "2", code=3)
+        run("frontier", "export", old, "--to", file)
+        run("frontier", "import", file, "--into", new)
+        run("crawl", "--out", new, "--max-pages", "0", "--quiet")
+    assert audit_json(new)["requests"] > 2

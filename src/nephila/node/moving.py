@@ -13,6 +13,8 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from nephila.config import dump_toml, load, read_stored, write_stored
 from nephila.frontier.embedded import LmdbFrontierView
 from nephila.frontier.embedded.exporting import LmdbExport
@@ -22,6 +24,7 @@ from nephila.frontier.moving import (
     AskedFor,
     CrawlRow,
     EndRow,
+    OriginRow,
     PolicyRow,
     Row,
     ScopeRow,
@@ -33,6 +36,7 @@ from nephila.frontier.moving import (
 from nephila.frontier.scope import ScopeSeeds
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import CrawlDirectoryError, FrontierError, UsageError
+from nephila.model.outcome import RulesKind
 from nephila.model.settings import Settings
 
 from .addressing import identifier_of, identify_with
@@ -42,6 +46,7 @@ from .operating import check_policy
 
 _DOMAIN = re.compile(r"[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\]")
 _FINGERPRINT, _SECRET = re.compile(r"[0-9a-fA-F]{32}"), re.compile(r"[0-9a-fA-F]{1,16}")
+_RULES = frozenset({RulesKind.RULES, RulesKind.ALLOW_ALL})
 SCOPE_LINES = 5_000
 """Lines of the scope in one row."""
 
@@ -164,7 +169,7 @@ def import_directory(file: Path, out: Path, clock: Clock) -> Moved:
         settings = _settings_of(out, head)
         check_normal_form(head, settings, str(out))
         _refuse_a_frontier(directory, settings, clock)
-        rows = _scope_into(directory, read_stream(file))
+        rows = with_rules_due(_scope_into(directory, read_stream(file)))
         import_into(
             directory.frontier,
             head,
@@ -176,6 +181,19 @@ def import_directory(file: Path, out: Path, clock: Clock) -> Moved:
         if read_stored(out) is None:
             write_stored(out, settings)
     return Moved(end.rows)
+
+
+def with_rules_due(rows: Iterator[Row]) -> Iterator[Row]:
+    """Rows as they are, but that every robots.txt is to be asked for anew before the next page of its origin.
+
+    The answer that brought the rules lies in the archive that stays behind, and an audit of what is fetched from now on
+    finds no other (K1). They hold on where robots.txt cannot be had.
+    """
+    for row in rows:
+        if isinstance(row, OriginRow) and RulesKind(row.rules) in _RULES:
+            yield structs.replace(row, fresh_until_at=min(row.fresh_until_at, row.stored_at))
+        else:
+            yield row
 
 
 def _settings_of(out: Path, head: CrawlRow) -> Settings:

@@ -21,7 +21,7 @@ from nephila.interfaces.clock import Clock
 from nephila.model.errors import FrontierError
 from nephila.model.settings import Settings
 from nephila.node.engines import policy_of
-from nephila.node.moving import Moved, asked_for, check_file, check_normal_form, with_scope
+from nephila.node.moving import Moved, asked_for, check_file, check_normal_form, with_rules_due, with_scope
 
 from .access import check_fleet, valkey_servers
 from .opening import agree
@@ -64,9 +64,9 @@ async def _scope_of(settings: Settings) -> bytes:
 
 
 def import_fleet(
-    file: Path, settings: Settings, clock: Clock, wanted: Callable[[Iterator[Row]], Iterator[Row]] = iter
+    file: Path, settings: Settings, clock: Clock, wanted: Callable[[Iterator[Row]], Iterator[Row]] = with_rules_due
 ) -> Moved:
-    """Put a frontier onto the engine, under a name that no crawl has there; `wanted` may leave rows out."""
+    """Put a frontier onto the engine, under a name that no crawl has there; `wanted` may change or leave out rows."""
     head, end = check_file(file)
     crawl, servers = check_fleet(settings), valkey_servers(settings, os.environ)
     check_normal_form(head, settings, f"the crawl {crawl}")
