@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .naming import command_name
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -58,7 +60,7 @@ class LazyGroup(click.Group):
             near = difflib.get_close_matches(name, self.entries, 1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             if "." in name or "/" in name:
-                hint = f" To crawl it: nephila crawl {name}"
+                hint = f" To crawl it: {command_name()} crawl {name}"
             ctx.fail(f"No such command {name!r}.{hint}")
         return super().resolve_command(ctx, args)
 

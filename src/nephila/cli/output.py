@@ -20,6 +20,7 @@ from .naming import command_name
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0 and C1 controls, line separators, and the marks that turn the direction of writing (they disguise addresses)."""
+_COMMAND = re.compile(r"(?<![^\s`])nephila (?=[a-z]+\b)")
 
 
 def printable(text: str) -> str:
@@ -36,8 +37,12 @@ def tell(error: NephilaError) -> None:
     with suppress(OSError):
         click.echo(f"nephila: {sentence}" + ("" if sentence.endswith((".", "?", "!")) else "."), err=True)
         if error.hint:
-            hint = error.hint.replace("`nephila ", f"`{command_name()} ")
-            click.echo(f"  {printable(hint)}", err=True)
+            click.echo(f"  {printable(as_called(error.hint))}", err=True)
+
+
+def as_called(hint: str) -> str:
+    """A hint whose commands name this program as it was called."""
+    return _COMMAND.sub(lambda _: f"{command_name()} ", hint)
 
 
 def print_json(document: Mapping[str, object]) -> None:

@@ -15,7 +15,7 @@ from nephila.dedup import LearnedEnvironment, LmdbListings
 from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
 from nephila.interfaces.catalogue import PageRow, WholeCatalogue
 from nephila.interfaces.frontier import UrlStory
-from nephila.model.errors import CrawlDirectoryError, UsageError
+from nephila.model.errors import UsageError
 from nephila.model.listing import ListTotals
 from nephila.model.settings import Settings
 from nephila.model.summary import SpoolStanding
@@ -25,7 +25,7 @@ from nephila.store import LocalDisk, spool_standing
 from nephila.urls import Address, origin_of
 
 from .addressing import aliases_of, identifier_of, scope_of
-from .cataloguing import has_catalogue, identity_of, open_catalogue
+from .cataloguing import has_catalogue, identity_of, not_begun, open_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
 from .engines import policy_of
@@ -211,9 +211,7 @@ def begun(out: Path) -> tuple[CrawlDirectory, Settings]:
     directory.check()
     settings = load(stored=read_stored(out)).settings
     if not (directory.frontier.is_dir() and has_catalogue(directory, settings)):
-        raise CrawlDirectoryError(
-            f"the crawl in {out} has not begun yet", hint=f"start it: nephila crawl SEEDS --out {out}"
-        )
+        raise not_begun(directory)
     return directory, settings
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from nephila.config import Configured, load, read_stored
 from nephila.interfaces.queries import CatalogueQueries
-from nephila.model.errors import CrawlDirectoryError
 from nephila.store.query import SqliteQueries
 
-from .cataloguing import crawl_name, has_catalogue
+from .cataloguing import crawl_name, has_catalogue, not_begun
 from .directory import CrawlDirectory
 
 
@@ -27,9 +26,7 @@ def open_queries(crawl: Path | Configured) -> CatalogueQueries:
         directory.check()
         settings = load(stored=read_stored(crawl)).settings
         if not has_catalogue(directory, settings):
-            raise CrawlDirectoryError(
-                f"the crawl in {crawl} has not begun yet", hint=f"start it: nephila crawl SEEDS --out {crawl}"
-            )
+            raise not_begun(directory)
         if not settings.catalogue.url:
             return SqliteQueries(directory.catalogue)
         name = crawl_name(directory, settings)

@@ -64,6 +64,18 @@ def test_a_frontier_moves_into_a_new_directory_with_what_was_asked_for(
     assert (totals[0].pages, totals[0].queued) == (totals[1].pages, totals[1].queued)
 
 
+def test_one_that_was_imported_begins_without_seeds(
+    exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N2, C4: commands that find nothing stored yet say how to begin, as this program was called."""
+    monkeypatch.setenv("NEPHILA_COMMAND", "./nephila")
+    out = tmp_path / "the other"
+    assert run(["frontier", "import", str(exported), "--into", str(out)]) == 0
+    for order in (["status", str(out)], ["sql", str(out), "SELECT 1"], ["export", str(out), "--to", "-"]):
+        assert run(order) == 1
+        assert f"start it: ./nephila crawl --out '{out}'" in capsys.readouterr().err
+
+
 def _totals(out: Path) -> Totals:
     view = LmdbFrontierView.open(out / "frontier", SystemClock(), 1 << 30)
     try:

@@ -10,11 +10,10 @@ from pathlib import Path
 from nephila.config import load, read_stored
 from nephila.engines.disk import Disk
 from nephila.interfaces.catalogue import WholeCatalogue
-from nephila.model.errors import CrawlDirectoryError
 from nephila.model.settings import Settings
 from nephila.node.addressing import identifier_of, identify_with
 from nephila.node.audit.case import case_of_directory
-from nephila.node.cataloguing import crawl_name, has_catalogue, read_catalogue
+from nephila.node.cataloguing import crawl_name, has_catalogue, not_begun, read_catalogue
 from nephila.node.directory import CrawlDirectory
 from nephila.node.takedown import Takedown
 from nephila.node.takedown.record import TakedownFolder
@@ -50,9 +49,7 @@ def source_of_directory(out: Path) -> Iterator[Source]:
     directory.check()
     settings = load(stored=read_stored(out)).settings
     if not has_catalogue(directory, settings):
-        raise CrawlDirectoryError(
-            f"the crawl in {out} has not begun yet", hint=f"start it: nephila crawl SEEDS --out {out}"
-        )
+        raise not_begun(directory)
     takedowns = TakedownFolder(directory.takedowns).pending()
     with read_catalogue(directory, settings) as catalogue, case_of_directory(out) as case:
         root, disk = case.archives
