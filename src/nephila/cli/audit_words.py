@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .figures import count, moment, size, span
+from .rows import many
 
 if TYPE_CHECKING:
     from nephila.node.audit import Audit
     from nephila.store.trail_check import TrailVerdict
+    from nephila.store.trail_line import Receipt
 
 _ROBOTS = ("forbidden", "no_rules", "stale_rules", "robots_off", "wrong_rules")
 _PACE = ("overlap", "hurry", "retry_after", "visit")
@@ -34,6 +36,7 @@ _SENTENCES = {
 
 SHOWN_BREACHES = 20
 SHOWN_POLICIES = 5
+SHOWN_RECEIPTS = 5
 
 
 def kind_sentence(kind: str) -> str:
@@ -59,8 +62,7 @@ def chain_rows(found: Audit) -> Iterator[tuple[str, str]]:
         yield "seal", "not sealed: the crawl was made before there were chains of hashes"
         return
     yield "seal", _sealed(trail)
-    for at, receipt in trail.receipts:
-        yield "rewritten", f"{receipt.file} at {at}: {count(len(receipt.removed))} taken out ({receipt.why})"
+    yield from _receipts(trail)
     for breach in trail.breaches[:SHOWN_BREACHES]:
         yield "TAMPERED", f"{breach.file}: {breach.what}"
     if len(trail.breaches) > SHOWN_BREACHES:
@@ -70,6 +72,22 @@ def chain_rows(found: Audit) -> Iterator[tuple[str, str]]:
     for note in trail.notes:
         yield "note", note
     yield from _heads(trail)
+
+
+def _receipts(trail: TrailVerdict) -> Iterator[tuple[str, str]]:
+    """Files that were rewritten, for each reason: by name where they are few, in one line where they are many."""
+    by_reason: dict[str, list[tuple[str, Receipt]]] = {}
+    for at, receipt in trail.receipts:
+        by_reason.setdefault(receipt.why, []).append((at, receipt))
+    for why, found in by_reason.items():
+        if len(found) <= SHOWN_RECEIPTS:
+            for at, receipt in found:
+                yield "rewritten", f"{receipt.file} at {at}: {count(len(receipt.removed))} taken out ({why})"
+        else:
+            first, last = found[0][0], found[-1][0]
+            taken = sum(len(receipt.removed) for _, receipt in found)
+            text = f"{many(len(found), 'file')}, {first} to {last}: {count(taken)} taken out ({why}); --json names them"
+            yield "rewritten", text
 
 
 def _heads(trail: TrailVerdict) -> Iterator[tuple[str, str]]:
@@ -83,30 +101,30 @@ def _heads(trail: TrailVerdict) -> Iterator[tuple[str, str]]:
 
 def _sealed(trail: TrailVerdict) -> str:
     state = "to its end" if trail.ended and not trail.unsealed_bytes else "as far as it goes"
-    text = f"{count(trail.files)} files, {size(trail.sealed_bytes)}, sealed {state} by {count(trail.lines)} lines"
+    text = f"{many(trail.files, 'file')}, {size(trail.sealed_bytes)}, sealed {state} by {many(trail.lines, 'line')}"
     if trail.unsealed_bytes:
         text += f"; {size(trail.unsealed_bytes)} not sealed yet (a crawl that runs, or was cut off)"
     if trail.older_files:
-        text += f"; {count(trail.older_files)} files are older than the chain"
+        text += f"; {many(trail.older_files, 'file')} older than the chain"
     if trail.under_way:
-        text += f"; {count(trail.under_way)} files are not in the store yet"
+        text += f"; {many(trail.under_way, 'file')} not in the store yet"
     return text
 
 
 def _requests(found: Audit) -> str:
-    text = f"{count(found.requests)} to {count(found.hosts)} hosts"
+    text = f"{count(found.requests)} to {many(found.hosts, 'host')}"
     if found.requests:
         text += f", {moment(found.first_at)} to {moment(found.last_at)} UTC"
     text += f"; {count(found.pages)} for pages, {count(found.robots)} for robots.txt"
     if found.parts:
-        text += f", {count(found.parts)} in {count(found.visits)} visits of pages in browsers"
+        text += f", {count(found.parts)} in {many(found.visits, 'visit')} of pages in browsers"
     if found.cut_visits:
         text += f" ({count(found.cut_visits)} of them cut short by the death of a process)"
     return text + (f"; {count(found.unanswered)} brought no answer to store" if found.unanswered else "")
 
 
 def _robots(found: Audit) -> str:
-    text = f"{count(found.judged)} pages held against {count(found.rules)} different files"
+    text = f"{many(found.judged, 'page')} held against {many(found.rules, 'different file')}"
     if found.unjudged:
         text += f"; {count(found.unjudged)} not, for their rules were lost with the power, or they were taken out"
     return text
@@ -114,7 +132,7 @@ def _robots(found: Audit) -> str:
 
 def _pace(found: Audit) -> str:
     delays = ", ".join(span(delay / 1000) for delay in found.delays_ms) or "unknown"
-    text = f"{count(found.gaps)} gaps measured, promised {delays}"
+    text = f"{many(found.gaps, 'gap')} measured, promised {delays}"
     if found.shortest_gap_ms is not None:
         text += f"; the shortest {found.shortest_gap_ms / 1000:.3f} s ({found.shortest_host})"
     shown = sorted(found.policies.items())[:SHOWN_POLICIES]
@@ -129,20 +147,22 @@ def _pace(found: Audit) -> str:
 
 def _addresses(found: Audit) -> str:
     if found.proxied:
-        return f"{count(found.proxied)} requests went through a proxy, which hides the addresses"
+        return f"{many(found.proxied, 'request')} went through a proxy, which hides the addresses"
     return "public or opened, within their limits" if not _sum(found, ("crowd", "address")) else "not as promised"
 
 
 def _records(found: Audit) -> str:
     parts = []
     if found.untold:
-        parts.append(f"{count(found.untold)} answers that no event tells of, since a process died")
+        parts.append(f"{many(found.untold, 'answer')} that no event tells of, since a process died")
     if found.waiting:
-        parts.append(f"{count(found.waiting)} answers whose archive is not in the store yet")
+        parts.append(f"{many(found.waiting, 'answer')} whose archive is not in the store yet")
     if found.lost:
-        parts.append(f"{count(found.lost)} events of answers that were lost with the power, or cut out under a receipt")
+        parts.append(
+            f"{many(found.lost, 'event')} of answers that were lost with the power, or cut out under a receipt"
+        )
     if found.taken_out:
-        parts.append(f"{count(found.taken_out)} captures taken out by takedowns and retention")
+        parts.append(f"{many(found.taken_out, 'capture')} taken out by takedowns and retention")
     if found.wall_only:
         parts.append(f"{count(found.wall_only)} dated by the wall clock alone, as an earlier version did")
     return "; ".join(parts) or "archive and event log agree"

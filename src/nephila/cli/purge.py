@@ -24,6 +24,8 @@ from .summary import exit_code
 if TYPE_CHECKING:  # start-up
     from nephila.node.takedown import Order, Takedown
 
+SHOWN_FILES = 20
+
 
 @click.command("purge", short_help="Take a URL or a domain down: block it, purge it, prove it.")
 @click.argument("names", metavar="[DIR] [URL|DOMAIN]...", nargs=-1)
@@ -118,10 +120,13 @@ def _tell(done: list[Takedown], *, as_json: bool) -> None:
     for one in done:
         rows = [("takedown", f"{one.id}: {one.order.reason}")]
         rows += [("blocked", pattern) for pattern in (*one.order.urls, *one.order.domains)]
-        rows.append(("taken out", f"{count(one.captures)} captures"))
+        rows.append(("taken out", many(one.captures, "capture")))
         if one.emptied:
-            rows.append(("emptied", f"{count(one.emptied)} captures of other pages that were copies of it"))
-        rows += [("rewritten", f"{file.file}, now {file.now}") for file in one.files]
+            rows.append(("emptied", f"{many(one.emptied, 'capture')} of other pages that were copies of it"))
+        rows += [("rewritten", f"{file.file}, now {file.now}") for file in one.files[:SHOWN_FILES]]
+        if len(one.files) > SHOWN_FILES:
+            more = count(len(one.files) - SHOWN_FILES)
+            rows.append(("rewritten", f"{more} more files, which the record of the takedown names"))
         rows += [("elsewhere", f"{place} is kept by a worker outside: delete it there") for place in one.outside]
         rows.append(("proof", f"the receipts are in the chain up to {one.head}; `{command_name()} audit` checks them"))
         print_labelled(rows)

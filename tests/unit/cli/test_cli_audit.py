@@ -115,6 +115,27 @@ def test_tampering_is_told_with_its_file() -> None:
         assert words in " ".join(result.output.split())
 
 
+def test_many_files_that_were_rewritten_are_one_line() -> None:
+    """K1, C4: retention over an archive of small files has a receipt for each; those of a takedown stay named."""
+    why = {number: "takedown 000001" if number < 2 else "retention" for number in range(60)}
+    receipts = [
+        (
+            f"2026-01-01T00:00:{number:02}.000Z",
+            Receipt(f"warc/{number}.warc.gz", (2, "x"), (1, "y"), ["z"] * 2, why[number]),
+        )
+        for number in range(60)
+    ]
+    found = replace(CLEAN, hosts=1, trail=replace(CLEAN.trail, files=1, receipts=receipts))
+    lines = invoke(found).output.splitlines()
+    assert len([line for line in lines if line.startswith("rewritten")]) == 3
+    text = " ".join(" ".join(lines).split())
+    assert "58 files, 2026-01-01T00:00:02.000Z to 2026-01-01T00:00:59.000Z: 116 taken out (retention)" in text
+    assert "warc/1.warc.gz at 2026-01-01T00:00:01.000Z: 2 taken out (takedown 000001)" in text
+    assert "1,234 to 1 host," in text
+    assert "seal 1 file," in text
+    assert len(json.loads(invoke(found, "--json").stdout)["trail"]["receipts"]) == 60
+
+
 def test_a_crawl_without_chains_says_so() -> None:
     """K1: and is clean all the same."""
     result = invoke(replace(CLEAN, trail=TrailVerdict()))
