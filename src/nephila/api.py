@@ -4,8 +4,8 @@
         print(page.url, page.status, page.title)
 
 A page is handed over when it is stored and settled. The crawl waits for its reader (a bounded queue lies between the
-two), so a slow loop body slows the crawl down and never fills the memory. To leave the loop early, use it in an
-``async with``: the crawl is then stopped cleanly.
+two), so a slow loop body slows the crawl down and never fills the memory. Who leaves the loop early stops the crawl;
+in an ``async with`` it has ended when the block has, and without, the next crawl on the same directory waits for that.
 
 It runs in the process that calls it, whatever the setting `processes` says: pages are handed over as objects, and no
 page crosses a pipe. Several processes are the command's affair.
@@ -21,7 +21,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
-from typing import Self, cast
+from typing import ClassVar, Self, cast
+from weakref import WeakSet
 
 from nephila.config import Configured, Declared, Given, declarations, given_by_flag, load, read_stored
 from nephila.config.values import expected
@@ -42,6 +43,8 @@ from nephila.seeds import ArgumentSeeds, Seed, SeedSource
 
 PAGES_AHEAD = 64
 """Pages that may wait for their reader before the crawl waits for him."""
+_TURNS = 2
+"""Of the loop, until an iterator that was thrown away is closed: it makes a task for that, which then runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,12 @@ class PageStream:
     """A crawl that is read page by page. Iterate over it once; `stop`, `pause` and `snapshot` work meanwhile.
 
     Who leaves the loop early closes it, with ``async with`` or `aclose`: then the crawl has ended cleanly when that
-    returns. Without, it is stopped when the loop's iterator is thrown away.
+    returns. Without, it is stopped when the loop's iterator is thrown away, and another one on the same directory
+    begins when it has ended.
     """
+
+    _begun: ClassVar[WeakSet[PageStream]] = WeakSet()
+    """Of this process: whoever breaks out of a loop and goes on meets the crawl that he has just left."""
 
     def __init__(
         self,
@@ -139,6 +146,11 @@ class PageStream:
         if self._crawl is not None:
             self._crawl.resume()
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody has stopped it, by leaving its loop, too."""
+        return self._stopped
+
     def snapshot(self) -> CrawlSnapshot | None:
         """The figures of this moment; None before the crawl has begun."""
         return None if self._crawl is None else self._crawl.snapshot()
@@ -151,10 +163,18 @@ class PageStream:
             raise RuntimeError("a crawl that has ended has a summary")
         return self.summary
 
+    def runs_on(self, out: Path) -> asyncio.Task[CrawlSummary] | None:
+        """The crawl on this directory, if it runs, in the loop of whoever asks."""
+        task = self._running
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            return None
+        return task if self.out.resolve() == out.resolve() else None
+
     async def _read(self) -> AsyncIterator[FetchedPage]:
         if self._running is not None:
             raise RuntimeError("a crawl is iterated over once; make another one on the same directory to go on")
         self._running = asyncio.create_task(self._run(), name="nephila-crawl")
+        self._begun.add(self)
         try:
             while not (self._running.done() and self._pages.empty()):
                 if (crawled := await self._pages.get()) is not None:
@@ -171,7 +191,16 @@ class PageStream:
             await asyncio.wait([running], timeout=0.05)
         self.summary = running.result()
 
+    async def _others_left(self) -> None:
+        """Wait for the end of crawls on this directory whose readers have left; one that is being read goes on."""
+        found = [(one, task) for one in self._begun if one is not self and (task := one.runs_on(self.out))]
+        for _ in range(_TURNS if found else 0):
+            await asyncio.sleep(0)
+        if left := [task for one, task in found if one.is_stopped]:
+            await asyncio.wait(left)
+
     async def _run(self) -> CrawlSummary:
+        await self._others_left()
         opening = opened(self.out, self._configured, self._ground(), listeners=self._listeners, deliver=self._pages.put)
         try:
             async with opening as self._crawl:

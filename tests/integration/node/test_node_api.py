@@ -117,6 +117,29 @@ def test_a_loop_that_is_merely_left_ends_with_its_event_loop(library: Library) -
         """It is not held any more."""
 
 
+def test_a_crawl_begun_after_a_loop_was_left_waits_for_the_end_of_that(library: Library) -> None:
+    """E2, F10: by `break` or by an exception; one that is still being read is in the way, and says so."""
+
+    async def fail() -> None:
+        async for _ in library.crawl():
+            raise ZeroDivisionError
+
+    async def main() -> None:
+        async for _ in library.crawl(*WEB.seeds()):
+            break
+        with pytest.raises(ZeroDivisionError):
+            await fail()
+        async for _ in library.crawl():
+            with pytest.raises(CrawlDirectoryError, match="another crawl is running"):
+                await library.crawl().run()
+            break
+        summary = await library.crawl().run()
+        assert summary.total_pages == PAGES
+
+    library.run(main)
+    assert not library.auditor.report().violations
+
+
 def test_an_iterator_that_is_kept_does_not_keep_the_event_loop(library: Library) -> None:
     """E2: the loop's end stops the crawl though its queue is full and somebody could still read from it."""
     kept: list[object] = []
