@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
 
 from .looking import fleet_option, json_option, print_labelled, view_of
-from .output import print_json
+from .output import as_called, print_json
 
 NEVER_MET = 1
+TO_TYPE = "to try again"
+"""The line of a story that is a command."""
 
 
 @click.command("why", short_help="Tell what became of a URL, and which rule decided.")
@@ -29,5 +32,11 @@ def why(ctx: click.Context, places: tuple[str, ...], *, file: Path | None, as_js
     if as_json:
         print_json({"url": url, "found": answer.found, **answer.data})
     else:
-        print_labelled(answer.lines)
+        crawl = shlex.quote(named[0]) if named else f"--config {shlex.quote(str(file))}"
+        print_labelled([(label, _typed(text, crawl) if label == TO_TYPE else text) for label, text in answer.lines])
     ctx.exit(0 if answer.found else NEVER_MET)
+
+
+def _typed(text: str, crawl: str) -> str:
+    """A command with the crawl that was asked about, as it can be copied."""
+    return as_called(text).replace(" DIR ", f" {crawl} ", 1)

@@ -47,6 +47,7 @@ from .machinery import Machinery
 from .operated import OperatedFrontier, OperatedView
 from .plugin_books import plugin_counts
 from .reasons import REASONS
+from .redirected import RedirectTargets
 from .roster import Roster
 from .scopefile import ScopeFollower
 from .sowing import Sower
@@ -188,7 +189,8 @@ class Desk:
                 *(self.frontier.view, catalogue, self.scope, self.politeness, self.clock, self.settings),
                 *(self.aliases, self.ranks),
             )
-            lines, data, found = teller.tell(address)
+            targets = RedirectTargets(self.directory.warc, self.directory.spool)
+            lines, data, found = teller.tell(address, targets)
             return WhyAnswer(lines, found, data)
 
         return await self.ask_catalogue(tell)

@@ -33,6 +33,7 @@ from .importance.grades import DirectoryRanks
 from .logbook import read_figures
 from .plugin_books import plugin_counts
 from .reasons import REASONS
+from .redirected import RedirectTargets
 from .standing import CrawlStatus, Stored, standing
 from .story import StoryTeller
 
@@ -123,10 +124,11 @@ class CrawlView:
             scope = scope_of(self._settings, self._directory.saved_scope())
             ranks = DirectoryRanks(self._directory.rank, self._clock.steady_ms, identity_of(view.secret))
             with closing(ranks):
+                targets = RedirectTargets(self._directory.warc, self._directory.spool)
                 teller = StoryTeller(
                     view, catalogue, scope, self._politeness(), self._clock, self._settings, aliases, ranks
                 )
-                lines, data, found = teller.tell(address)
+                lines, data, found = teller.tell(address, targets)
             if learned is not None:
                 from .listings import ListTeller  # noqa: PLC0415 - start-up: the rules of the sentence come with it
 

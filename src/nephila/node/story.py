@@ -5,6 +5,8 @@ What was decided once is read from its record; what holds at this moment is aske
 
 from __future__ import annotations
 
+import shlex
+
 from nephila.frontier.scope import Scope
 from nephila.interfaces.aliases import Aliases
 from nephila.interfaces.catalogue import CaptureRow, Catalogue
@@ -19,6 +21,7 @@ from .circumstances import Circumstances, Hold, moment, span
 from .importance.grades import DirectoryRanks
 from .operated import OperatedView
 from .reasons import REASONS, VERDICTS
+from .redirected import RedirectTargets
 
 Lines = list[tuple[str, str]]
 
@@ -26,6 +29,7 @@ CAPTURES_SHOWN = 5
 NOT_FOUND = 404
 HTTP_ERROR = 400
 DAY_S = 86_400
+_NO_TARGETS = RedirectTargets()
 
 
 class StoryTeller:
@@ -52,8 +56,8 @@ class StoryTeller:
         self._politeness = politeness
         self._clock = clock
 
-    def tell(self, address: Address) -> tuple[Lines, dict[str, object], bool]:
-        """Lines for people, data for scripts, and whether the URL was ever met."""
+    def tell(self, address: Address, targets: RedirectTargets = _NO_TARGETS) -> tuple[Lines, dict[str, object], bool]:
+        """Lines for people, data for scripts, and whether the URL was ever met; `targets` are those of redirects."""
         story = self._view.story(address.host, address.fingerprint)
         rules = self._view.rules(origin_of(address.url))
         ordered = self._settings.fetch.concurrency == 1
@@ -69,12 +73,14 @@ class StoryTeller:
             self._verdict(story, lines, data)
             self._present(story, around, lines, data)
             self._importance(address, around.domain_name, lines, data)
-            self._captures(address, lines, data)
+            self._captures(address, targets, lines, data)
         self._robots(address, around.policy.user_agent, rules, lines, data)
         return lines, data, data["state"] != "unknown"
 
     def _never_met(self, address: Address, around: Circumstances, lines: Lines, data: dict[str, object]) -> None:
-        lines.append(("verdict", "never met: no page of this crawl links to it, and it was no seed"))
+        most = self._settings.scope.links_per_page
+        taken = f"at most {most:,} of each: scope.links_per_page"
+        lines.append(("verdict", f"never met: it was no seed, and is not among the links taken from pages ({taken})"))
         data["state"] = "unknown"
         refused = self._scope.judge(address, 1) or self._alias(address)
         if refused is None and (block := around.block(address.host, address.url, address.fingerprint)) is not None:
@@ -100,7 +106,7 @@ class StoryTeller:
             lines.append(("because", f"{told} ({story.detail})" if story.detail else told))
         lines.append(("found", f"on {story.via}" if story.via else "given as a seed"))
         if story.state != "refused":
-            lines.append(("depth", f"{story.depth} hops from a seed, class {story.level.name.lower()}"))
+            lines.append(("depth", f"{_hops(story.depth)} from a seed, class {story.level.name.lower()}"))
         lines.append(("first met", moment(story.admitted_at)))
         if story.settled_at and story.state != "refused":
             lines.append(("last decided", moment(story.settled_at)))
@@ -145,7 +151,7 @@ class StoryTeller:
                 if around.block(story.host, story.url, story.fingerprint) is None:
                     lines.append(("since then", "the block was taken back: it is queued when it is found again"))
             case "dead_letter":
-                lines.append(("to try again", f"`dead DIR --retry {story.url}`"))
+                lines.append(("to try again", f"`nephila dead DIR --retry {shlex.quote(story.url)}`"))
 
     def _queued(self, story: UrlStory, around: Circumstances, lines: Lines, data: dict[str, object]) -> None:
         if story.detail:
@@ -198,7 +204,8 @@ class StoryTeller:
             data["soft_404"] = True
         if story.missing:
             proof = "proven gone" if story.reason == "gone" else "not yet proven gone"
-            lines.append(("missing", f"{story.missing} times in a row since {moment(story.missing_since)}: {proof}"))
+            often = "once" if story.missing == 1 else f"{story.missing} times in a row"
+            lines.append(("missing", f"{often} since {moment(story.missing_since)}: {proof}"))
         if story.due_in_ms is None:
             lines.append(("due", "in the next cycle (--new-cycle)"))
         else:
@@ -219,10 +226,12 @@ class StoryTeller:
         captures = self._catalogue.captures_of(story.fingerprint)
         return bool(captures) and captures[0].status < HTTP_ERROR
 
-    def _captures(self, address: Address, lines: Lines, data: dict[str, object]) -> None:
+    def _captures(self, address: Address, targets: RedirectTargets, lines: Lines, data: dict[str, object]) -> None:
         captures = self._catalogue.captures_of(address.fingerprint)
         for row in captures[:CAPTURES_SHOWN]:
             lines.append(("capture", _capture_line(row)))
+            if target := targets.of(row):
+                lines.append(("leads to", target))
             if row.duplicate_of:
                 lines.append(("duplicate of", row.duplicate_of))
             if row.near_duplicate_of:
@@ -241,6 +250,7 @@ class StoryTeller:
                 "near_duplicate_of": row.near_duplicate_of,
                 "truncated": row.truncated,
                 "url": row.url,
+                "redirects_to": targets.of(row),
             }
             for row in captures
         ]
@@ -274,6 +284,10 @@ class StoryTeller:
             "fetched_at": rules.stored_at,
             "status": rules.status,
         }
+
+
+def _hops(depth: int) -> str:
+    return "1 hop" if depth == 1 else f"{depth} hops"
 
 
 def _capture_line(row: CaptureRow) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 import lmdb
 import pytest
 from simulation import PATIENT, Simulated, simulate
 
+from nephila.cli.main import run
 from nephila.config import write_stored
 from nephila.model.errors import CrawlDirectoryError, NephilaError, UsageError
 from nephila.model.events import Event, EventKind
@@ -99,6 +102,25 @@ def test_why_tells_of_a_page(looked: Looked) -> None:
     assert dict(seed.lines)["found"] == "given as a seed"
 
 
+def test_why_tells_where_a_redirect_leads(looked: Looked) -> None:
+    """T8: the target of every capture that is one, for people and for scripts."""
+    events = looked.crawled.recorder.events
+    moved = {event.url for event in events if event.kind is EventKind.FETCH_OK and event.status in {301, 302}}
+    found = next(event for event in events if event.is_page() and event.via in moved)
+    why = looked.view.why(found.via)
+    assert dict(why.lines)["leads to"] == found.url
+    assert [capture["redirects_to"] for capture in cast("Any", why.data["captures"])] == [found.url]
+    page = next(event for event in events if event.is_page())
+    assert "leads to" not in dict(looked.view.why(page.url).lines)
+
+
+def test_why_of_a_url_that_was_never_met_blames_no_page(looked: Looked) -> None:
+    """T8, X1: a page may link to it beyond those of its links that are taken."""
+    verdict = dict(looked.view.why(f"{looked.crawled.web.seeds()[0]}never").lines)["verdict"]
+    assert "never met" in verdict
+    assert "at most 500 of each: scope.links_per_page" in verdict
+
+
 def test_why_tells_which_line_of_robots_txt_forbids(looked: Looked) -> None:
     """T8, P1: dropped, with the rule."""
     event = looked.first(EventKind.ROBOTS_DISALLOW)
@@ -107,12 +129,18 @@ def test_why_tells_which_line_of_robots_txt_forbids(looked: Looked) -> None:
     assert "forbids it: line" in dict(why.lines)["robots.txt"]
 
 
-def test_why_tells_of_a_dead_letter(looked: Looked) -> None:
-    """T8, F9: the kind of failure and how often it was tried."""
+def test_why_tells_of_a_dead_letter(
+    looked: Looked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """T8, F9: the kind of failure, how often it was tried, and what to type to try it again."""
+    monkeypatch.setenv("NEPHILA_COMMAND", "./nephila")
     event = looked.first(EventKind.DEAD_LETTER, reason="http_5xx")
     why = looked.view.why(event.url)
     assert (why.data["state"], why.data["reason"], why.data["retries"]) == ("dead_letter", "http_5xx", 3)
     assert dict(why.lines)["verdict"] == "given up"
+    assert run(["why", str(looked.crawled.out), event.url]) == 0
+    typed = f"`./nephila dead {looked.crawled.out} --retry {shlex.quote(event.url)}`"
+    assert typed in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("reason", ["excluded", "excluded_builtin", "nofollow", "extension"])

@@ -488,7 +488,7 @@ def test_why_tells_of_a_page_that_is_missing_but_not_proven_gone(drive: Drive) -
     driven = drive()
     driven.fetch(lambda number: done(number, status=404))
     lines, data = driven.why("https://a.example.org/")
-    assert lines["missing"].startswith("1 times in a row since ")
+    assert lines["missing"].startswith("once since ")
     assert lines["missing"].endswith(": not yet proven gone")
     assert (data["missing"], data["gone"]) == (1, False)
 
