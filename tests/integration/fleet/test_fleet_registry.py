@@ -64,6 +64,24 @@ def test_workers_are_seen_with_what_they_say_and_leave(valkey: ValkeySingle) -> 
     with_state(valkey, act)
 
 
+def test_seeds_to_be_tried_over_http_are_kept_until_they_were(valkey: ValkeySingle) -> None:
+    """S1, N3: what comes later is kept beside what was there; only what was admitted is let go."""
+
+    async def act(state: ValkeyState) -> None:
+        registry = Registry(state, "twins")
+        await registry.keep_twins({"https://a.test": "/ /x", "https://b.test:8443": "/"})
+        for _ in range(2):  # an answer may be lost, and the call repeated
+            await registry.keep_twins({"https://a.test": "/y /x"})
+        assert await registry.twins_of("https://a.test") == "/ /x /y"
+        await registry.drop_twins("https://a.test", "/ /x")
+        assert await registry.twins_of("https://a.test") == "/ /x /y"
+        await registry.drop_twins("https://a.test", "/ /x /y")
+        assert await registry.twins_of("https://a.test") == ""
+        assert await registry.twins_of("https://b.test:8443") == "/"
+
+    with_state(valkey, act)
+
+
 def test_a_worker_that_was_given_up_may_not_upload_any_more(valkey: ValkeySingle) -> None:
     """N3, W2: never both: what is fetched again is not uploaded from a spool that comes back."""
 

@@ -34,6 +34,7 @@ from nephila.render import BorrowedBrowsers, BrowserLender
 from nephila.seeds import SeedSource
 
 from .broadcasting import Broadcast
+from .fallback import Fallback
 from .identity import WorkerDirectory
 from .limits import SharedLimits
 from .lost import LostWorkers
@@ -81,6 +82,8 @@ class Post:
     """Lends the browsers of this worker to others."""
     takedowns: Callable[[], Sequence[Takedown]]
     """Those that are not carried out yet. Blocks."""
+    fallback: Fallback
+    """Tries seeds over http whose https does not answer."""
 
 
 class FleetCrawl(Crawl):
@@ -116,6 +119,7 @@ class FleetCrawl(Crawl):
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._post.fallback.close()
             await self._watch.close()
             await self._post.learned.finish()
             self._post.directory.visiting.unlink(missing_ok=True)
@@ -164,6 +168,7 @@ class FleetCrawl(Crawl):
     async def _is_over(self) -> bool:
         if self.drained:
             return True
+        await self._post.fallback.settled()
         await self._post.refresh()
         return await super()._is_over()
 

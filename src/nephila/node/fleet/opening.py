@@ -162,6 +162,7 @@ async def joined(
                 partial(WorkerWatch, Watched(machinery, servers, member, writer, ear)),
                 BrowserLender(servers.state, crawl_name, settings.render.time_s),
                 TakedownObjects(objects, _place(settings)).pending,
+                fallback,
             )
             looking = replace(machinery, before_work=partial(_look_around, scope, learned))
             worker = parting.worker = FleetCrawl(looking, post)

@@ -121,7 +121,24 @@ return string.format('%.0f', call)
 """
 )
 
-_TAKE = "local found = redis.call('HGET', KEYS[1], ARGV[1]); redis.call('HDEL', KEYS[1], ARGV[1]); return found or ''"
+_KEEP_TWINS = """
+for i = 1, #ARGV, 2 do
+  local known, seen, paths = redis.call('HGET', KEYS[1], ARGV[i]) or '', {}, {}
+  for path in (known .. ' ' .. ARGV[i + 1]):gmatch('%S+') do
+    if not seen[path] then
+      seen[path] = true
+      paths[#paths + 1] = path
+    end
+  end
+  redis.call('HSET', KEYS[1], ARGV[i], table.concat(paths, ' '))
+end
+return 1
+"""
+
+_DROP_TWINS = """
+if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end
+return 1
+"""
 
 _SAME = "redis.call('SETNX', KEYS[1], ARGV[1]); return redis.call('GET', KEYS[1])"
 
@@ -290,13 +307,19 @@ class Registry:
         return bool(await self._state.run(_SAME, [self._terms], [terms]) == terms.encode())
 
     async def keep_twins(self, twins: Mapping[str, str]) -> None:
-        """Seeds that named no scheme: by their https origin the paths to try over http, should it not answer (S1)."""
-        flat = [part for pair in twins.items() for part in pair]
-        await self._state.call("HSET", self._twins, *flat)
+        """Seeds that named no scheme: by their https origin the paths to try over http, should it not answer (S1).
 
-    async def take_twin(self, origin: str) -> str:
-        """The paths of seeds under an origin that does not answer, to one who asks."""
-        return bytes(await self._state.run(_TAKE, [self._twins], [origin])).decode()
+        Each with blanks between them; those that were kept before stay.
+        """
+        await self._state.run(_KEEP_TWINS, [self._twins], [part for pair in twins.items() for part in pair])
+
+    async def twins_of(self, origin: str) -> str:
+        """The paths of seeds under an origin that does not answer."""
+        return bytes(await self._state.call("HGET", self._twins, origin) or b"").decode()
+
+    async def drop_twins(self, origin: str, paths: str) -> None:
+        """These were admitted over http; where more were kept meanwhile, all of them stay."""
+        await self._state.run(_DROP_TWINS, [self._twins], [origin, paths])
 
     async def add_to_scope(self, lines: bytes) -> None:
         """What seeds let in, for all workers; before they are admitted."""
