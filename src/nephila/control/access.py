@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-import os
 import re
 import stat
 from collections.abc import Iterable, Mapping
@@ -178,8 +177,3 @@ def _without_port(host: str) -> str:
     """The name or address in a Host header; empty where that is no such header."""
     found = _HOST.fullmatch(host)
     return found[1] if found else ""
-
-
-def tokens_of(file: Path | None) -> tuple[Token, ...]:
-    """The tokens of a file and of this process's environment."""
-    return read_tokens(file, os.environ)

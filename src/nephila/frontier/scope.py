@@ -144,17 +144,6 @@ class Scope:
         verdict = self._known.get(address.url, _UNKNOWN)
         return self._learned(address) if verdict is _UNKNOWN else verdict
 
-    def judge_all(self, addresses: Iterable[Address], depth: int) -> list[Refused | None]:
-        """`judge` for all links of a page, each verdict in the place of its link, without a call for each."""
-        if depth > self._max_depth:
-            return [self.too_deep(depth) for _ in addresses]
-        known = self._known
-        learned = self._learned
-        return [
-            verdict if (verdict := known.get(address.url, _UNKNOWN)) is not _UNKNOWN else learned(address)
-            for address in addresses
-        ]
-
     @property
     def by_host(self) -> bool:
         """Whether all that is asked of a plain path's URL is its host."""

@@ -74,7 +74,6 @@ DOMAIN_KEY_BYTES = 6
 HOST_KEY_BYTES = 12
 PREFIX_BYTES = 8
 """Of a fingerprint in a URL's key: within one host, 64 bits take a new URL for a known one less than once in 10^12."""
-URL_KEY_BYTES = HOST_KEY_BYTES + 1 + PREFIX_BYTES
 
 STATE, URL, QUEUE, SHELF, ROBOTS, SKELETON, SECTION = (bytes((kind,)) for kind in range(7))
 """What follows a host key in `web`."""

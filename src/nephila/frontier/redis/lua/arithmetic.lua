@@ -27,11 +27,6 @@ function Arith.log2(number)
   return math.log(number) / LOG2
 end
 
--- Towards zero, as Python's int() does.
-function Arith.cut(number)
-  return number < 0 and -floor(-number) or floor(number)
-end
-
 local function mul32(a, b)
   local low, high = a % 65536, floor(a / 65536)
   return (low * b + (high * b % 65536) * 65536) % TWO32

@@ -45,11 +45,6 @@ function Links.read_kind(kind)
   return depth, level ~= NO_LEVEL and level or nil, hops, bonus
 end
 
-function Links.name(group, position)
-  local from = HEAD + EACH * (position - 1)
-  return sub(group.facts, from + 1, from + 8)
-end
-
 function Links.tie(group, position)
   local from = HEAD + EACH * (position - 1) + TIE_AT
   return sub(group.facts, from + 1, from + 4)

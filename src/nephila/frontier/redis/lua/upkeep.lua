@@ -102,13 +102,6 @@ function Upkeep.lose(keys, args)
   return #members
 end
 
--- A capture whose settle was refused: it belongs to nobody. ARGV: segment, offset
-function Upkeep.disown(keys, args)
-  redis.call('SADD', keys[1] .. ':orphaned', args[1])
-  redis.call('SADD', keys[1] .. ':orphans:' .. args[1], args[2])
-  return 1
-end
-
 -- A cycle begins; repeated calls change nothing. ARGV: clock, cycle
 function Upkeep.begin_cycle(keys, args)
   Shard.open(keys[1], args[1])
