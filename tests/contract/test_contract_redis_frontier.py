@@ -15,7 +15,7 @@ from nephila.frontier.redis.opening import Opening
 from nephila.frontier.redis.shards import Shards
 from nephila.model.outcome import Done, Release, Settlement
 from nephila.model.record import RecordRef, SegmentId
-from nephila.model.settings import FrontierSettings
+from nephila.model.settings import FrontierSettings, TrapSettings
 from nephila.model.task import Candidate, Level, Pace
 from nephila.node.clock import SystemClock
 from nephila.testing.chunks import MemoryChunks
@@ -148,6 +148,27 @@ def test_over_shards_the_classes_are_drawn_by_what_waiting_has_made_of_them(clus
         await harness.frontier.close()
         assert sum(one in old for one in first) >= 28, "80 to 15"
         assert any(one in new for one in first), "nothing starves"
+
+    asyncio.run(run())
+
+
+def test_what_a_trap_holds_is_told_to_its_end(single: list[str]) -> None:
+    """T2, T8: hundreds of URLs in a few bundles are all of them, and not "more"."""
+
+    async def run() -> None:
+        harness = RedisHarness(single, robots=False)
+        await harness.configure(Options(traps=TrapSettings(slow_after=3, stop_after=5)))
+        contract = policy_suite.PolicyContract(harness)
+        await harness.frontier.admit(suite.candidates(*(f"https://a.test/c?d={i}" for i in range(40))))
+        while await contract.serve(contract.page(duplicate=True)):
+            contract.tick()
+        await harness.frontier.admit(suite.candidates(*(f"https://a.test/c?d={i}" for i in range(40, 700))))
+        held = harness.frontier.snapshot().parked["trap"]
+        told = harness.frontier.view.traps(100)
+        await harness.frontier.close()
+        assert held > 600
+        assert sum(one.parked for one in told) == held
+        assert not any(one.parked_more for one in told)
 
     asyncio.run(run())
 

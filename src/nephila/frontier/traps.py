@@ -35,6 +35,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from nephila.interfaces.frontier import Trap
 from nephila.model.settings import TrapSettings
 from nephila.urls import is_open, skeleton
 
@@ -247,6 +248,27 @@ def holding(tallies: Sequence[SkeletonTally], settings: TrapSettings) -> Skeleto
         if has_merit(tally, settings):
             break
     return found
+
+
+def trap_of(host: str, tally: SkeletonTally, parked: int, *, more: bool) -> Trap:
+    """A pattern that is held back, as people are told of it; `more`: the URLs on its shelf were not all counted."""
+    return Trap(
+        host=host,
+        pattern=tally.pattern,
+        state=tally.state.name.lower(),
+        since=tally.since_s * 1000,
+        next_try_at=tally.not_before_s * 1000,
+        fetched=tally.fetched,
+        fresh=tally.fresh,
+        duplicates=tally.duplicates,
+        repeats=tally.repeats,
+        errors=tally.errors,
+        barren=tally.barren,
+        parked=parked,
+        parked_more=more,
+        evidence=tell(tally),
+        example=tally.example,
+    )
 
 
 def held_until_s(tallies: Sequence[SkeletonTally], settings: TrapSettings) -> int:

@@ -13,7 +13,7 @@ from nephila.frontier import order
 from nephila.frontier.change import outlook_of
 from nephila.frontier.lifecycle import State
 from nephila.frontier.timeline import Timeline
-from nephila.frontier.traps import SkeletonTally, tell
+from nephila.frontier.traps import SkeletonTally, tell, trap_of
 from nephila.interfaces.frontier import Trap, UrlStory
 from nephila.model.outcome import DeferReason
 from nephila.model.task import Level, PageTask, Validators
@@ -256,23 +256,8 @@ class Stories:
 
     def _trap(self, txn: Txn, key: bytes, group: bytes, tally: SkeletonTally) -> Trap:
         parked = self._count_shelf(txn, key + SHELF + shelf_code(DeferReason.TRAP) + group)
-        return Trap(
-            host=self._host_at(txn, key).name,
-            pattern=tally.pattern,
-            state=tally.state.name.lower(),
-            since=tally.since_s * 1000,
-            next_try_at=tally.not_before_s * 1000,
-            fetched=tally.fetched,
-            fresh=tally.fresh,
-            duplicates=tally.duplicates,
-            repeats=tally.repeats,
-            errors=tally.errors,
-            barren=tally.barren,
-            parked=min(parked, COUNTED_ON_SHELF),
-            parked_more=parked > COUNTED_ON_SHELF,
-            evidence=tell(tally),
-            example=tally.example,
-        )
+        name, more = self._host_at(txn, key).name, parked > COUNTED_ON_SHELF
+        return trap_of(name, tally, COUNTED_ON_SHELF if more else parked, more=more)
 
     def _count_shelf(self, txn: Txn, prefix: bytes) -> int:
         """URLs in the bundles under a prefix, counted to a little over `COUNTED_ON_SHELF` at most."""

@@ -36,7 +36,7 @@ from nephila.frontier.moving import (
 from nephila.frontier.moving.rows import SECTION as CROWDED
 from nephila.frontier.moving.rows import tally_row
 from nephila.frontier.policy import Policy
-from nephila.frontier.traps import SkeletonTally, TrapState
+from nephila.frontier.traps import SkeletonTally
 from nephila.interfaces.chunks import ChunkStore
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import FrontierError
@@ -47,6 +47,7 @@ from .library import library
 from .opening import FORMAT, IMPORTING
 from .presence import ALIVE_S
 from .shards import Shards, check_name, crawl_key
+from .telling import tally_told
 from .view import RedisFrontierView
 
 ENTRIES_AT_ONCE = 200
@@ -365,25 +366,9 @@ def _spelled(host: str, tail: str) -> str:
 
 
 def _tally(told: list[Any]) -> SkeletonTally:
-    pattern, state, barren, fetched, fresh, duplicates, repeats, errors, since_s, not_before_s, released = told[:11]
+    """A tally with its rings."""
     poured, poured_hour, flagged_s, example, texts, shapes, hopes = told[11:18]
-    return SkeletonTally(
-        pattern=pattern.decode(),
-        state=TrapState(state),
-        barren=barren,
-        fetched=fetched,
-        fresh=fresh,
-        duplicates=duplicates,
-        repeats=repeats,
-        errors=errors,
-        since_s=since_s,
-        not_before_s=not_before_s,
-        released=bool(released),
-        poured=poured,
-        poured_hour=poured_hour,
-        flagged_s=flagged_s,
-        example=example.decode(),
-        texts=texts,
-        shapes=shapes,
-        hopes=hopes,
-    )
+    tally = tally_told([*told[:11], flagged_s, example])
+    tally.poured, tally.poured_hour = poured, poured_hour
+    tally.texts, tally.shapes, tally.hopes = texts, shapes, hopes
+    return tally

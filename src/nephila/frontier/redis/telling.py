@@ -9,7 +9,7 @@ from typing import Any
 
 from nephila.frontier import order, traps
 from nephila.frontier.change import outlook_of
-from nephila.interfaces.frontier import FrontierSnapshot, Trap, UrlStory
+from nephila.interfaces.frontier import FrontierSnapshot, UrlStory
 from nephila.interfaces.recrawl import History
 from nephila.model.outcome import DeferReason, OriginRules, RulesKind
 from nephila.model.policy import Tier
@@ -225,27 +225,6 @@ def tally_told(told: Told) -> traps.SkeletonTally:
         released=bool(released),
         flagged_s=told[11],
         example=told[12].decode(),
-    )
-
-
-def trap_told(host: str, tally: traps.SkeletonTally, parked: int) -> Trap:
-    """A pattern that is held back, with its evidence."""
-    return Trap(
-        host=host,
-        pattern=tally.pattern,
-        state=tally.state.name.lower(),
-        since=tally.since_s * 1000,
-        next_try_at=tally.not_before_s * 1000,
-        fetched=tally.fetched,
-        fresh=tally.fresh,
-        duplicates=tally.duplicates,
-        repeats=tally.repeats,
-        errors=tally.errors,
-        barren=tally.barren,
-        parked=parked,
-        parked_more=parked >= 400,
-        evidence=traps.tell(tally),
-        example=tally.example,
     )
 
 

@@ -17,7 +17,7 @@ from nephila.engines.valkey_plain import PlainValkey
 from nephila.engines.valkey_wire import Reply, Word
 from nephila.frontier import rank as ranks
 from nephila.frontier.health import Health
-from nephila.frontier.traps import TrapState
+from nephila.frontier.traps import TrapState, trap_of
 from nephila.interfaces.chunks import ChunkStore
 from nephila.interfaces.frontier import FrontierSnapshot, Trap, UrlStory
 from nephila.model.errors import FrontierError
@@ -291,10 +291,10 @@ class RedisFrontierView:
         ]
         found: list[Trap] = []
         for name, tallies in zip(names, self.ask_all(asked), strict=False):
-            for told, parked in tallies:
+            for told, parked, more in tallies:
                 tally = telling.tally_told(told)
                 if tally.state is not TrapState.NORMAL:
-                    found.append(telling.trap_told(name, tally, parked))
+                    found.append(trap_of(name, tally, parked, more=bool(more)))
         return found[:limit]
 
     # Segments and leases

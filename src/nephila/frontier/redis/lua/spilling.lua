@@ -346,14 +346,14 @@ function Spill.found(host, raws, first, fingerprint)
   return nil
 end
 
--- URLs on the shelf of a group, and outside.
-function Spill.of_row(host, row)
+-- URLs on the shelf of a group, and outside, in so many chunks at most; and whether there are more.
+function Spill.of_row(host, row, most)
   local count = 0
-  local high = '[' .. row .. AFTER_ALL
-  for _, member in ipairs(redis.call('ZRANGEBYLEX', key('c', host), '[' .. row, high, 'LIMIT', 0, 400)) do
-    count = count + Queue.load(host, Queue.number_in(member)).count
+  local members = redis.call('ZRANGEBYLEX', key('c', host), '[' .. row, '[' .. row .. AFTER_ALL, 'LIMIT', 0, most + 1)
+  for at = 1, math.min(#members, most) do
+    count = count + Queue.load(host, Queue.number_in(members[at])).count
   end
-  return count
+  return count, #members > most
 end
 
 -- Clearing up

@@ -134,17 +134,21 @@ function Tell.tally(tally)
   }
 end
 
--- Tallies of a host, with the URLs on the shelf of each that holds some. ARGV: clock, host
+local COUNTED = 400 -- bundles of a shelf, and chunks of it that are outside: no look at more of them
+
+-- Tallies of a host, with the URLs on the shelf of each that holds some, and whether there are more. ARGV: clock, host
 function Tell.tallies(keys, args)
   Shard.open(keys[1], args[1])
   local host, found = Shard.host(args[2]), {}
   for _, tally in ipairs(host and Traps.all(host) or {}) do
     local prefix, parked = string.char(128 + Queue.SHELF.trap) .. tally.group, 0
     local low, high = '[' .. prefix, '[' .. prefix .. string.rep('\255', 14)
-    for _, member in ipairs(redis.call('ZRANGEBYLEX', X.P .. 'z:' .. host.name, low, high, 'LIMIT', 0, 400)) do
-      parked = parked + #Queue.items(Queue.load(host, Queue.number_in(member)))
+    local members = redis.call('ZRANGEBYLEX', X.P .. 'z:' .. host.name, low, high, 'LIMIT', 0, COUNTED + 1)
+    for at = 1, math.min(#members, COUNTED) do
+      parked = parked + #Queue.items(Queue.load(host, Queue.number_in(members[at])))
     end
-    table.insert(found, { Tell.tally(tally), parked + Spill.of_row(host, prefix) })
+    local outside, more = Spill.of_row(host, prefix, COUNTED)
+    table.insert(found, { Tell.tally(tally), parked + outside, (more or #members > COUNTED) and 1 or 0 })
   end
   return found
 end
