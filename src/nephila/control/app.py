@@ -157,8 +157,12 @@ class Control:
         return Response(_encode(answer), endpoint.status, media_type=_JSON)
 
     def _admitted(self, request: Request, role: Role) -> Caller:
-        caller = self._gate.admit(request.headers, role)
         address = request.client.host if request.client else ""
+        try:
+            caller = self._gate.admit(request.headers, role)
+        except ProblemError:
+            self._rates.take(f"refused {address}", change=True)  # whoever tries tokens, or knocks for the sake of it
+            raise
         self._rates.take(f"{caller.name} {address}", change=request.method in CHANGING)
         return caller
 

@@ -12,6 +12,7 @@ from control import InProcess, controlled
 from simulation import Simulated
 
 from nephila.cli.main import cli
+from nephila.control.access import read_tokens
 from nephila.control.app import ENDPOINTS, PREFIXES
 from nephila.control.bounds import Bounds
 from nephila.frontier.embedded import LmdbFrontier
@@ -401,6 +402,19 @@ def test_a_bug_of_ours_is_named_and_told_without_its_insides(out: Path, monkeypa
             api.ask("GET", f"{API}/status")
         assert "ValueError: secret insides" in told[0]
         assert api.ask("GET", "/healthz").status == 200
+
+
+def test_who_tries_tokens_is_not_heard_for_long(out: Path) -> None:
+    """C1, C2: wrong ones are bounded for each address; whoever has the right one is answered all the same."""
+    tokens = read_tokens(None, {"NEPHILA_API_TOKEN": "right-" + "x" * 20})
+    with controlled(out, tokens=tokens, bounds=Bounds(changes_at_once=5.0, changes_per_s=0.001)) as api:
+        wrong = [
+            api.ask("GET", f"{API}/status", headers={"authorization": f"Bearer wrong-{number:020d}"}).status
+            for number in range(8)
+        ]
+        right = api.ask("GET", f"{API}/status", headers={"authorization": "Bearer right-" + "x" * 20}).status
+    assert wrong == [401] * 5 + [429] * 3
+    assert right == 200
 
 
 def test_too_many_requests_are_put_off(out: Path) -> None:
