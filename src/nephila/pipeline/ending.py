@@ -13,6 +13,9 @@ from nephila.model.task import PageTask, Validators
 NOT_FOUND = 404
 """What a page counts as that stands for a missing one, whatever its own status is (T4)."""
 
+LONGEST_ETAG, LONGEST_LAST_MODIFIED = 512, 64
+"""Characters: what real servers send has a tenth of that."""
+
 
 def as_whole_page(
     task: PageTask,
@@ -64,8 +67,11 @@ def cut_kind(fetched: Fetched) -> str:
 
 
 def validators_of(fetched: Fetched) -> Validators:
-    """What a server can be asked by whether the page has changed."""
-    return Validators(fetched.header("etag")[:512], fetched.header("last-modified")[:64])
+    """What a server can be asked by whether the page has changed; one that is too long to be kept says nothing cut."""
+    etag, modified = fetched.header("etag"), fetched.header("last-modified")
+    return Validators(
+        etag if len(etag) <= LONGEST_ETAG else "", modified if len(modified) <= LONGEST_LAST_MODIFIED else ""
+    )
 
 
 def as_no_page(fetched: Fetched) -> Callable[[RecordRef], Outcome]:

@@ -54,6 +54,15 @@ def test_a_redirect_that_lost_its_target_is_tried_again(judge: Judge) -> None:
 # 304
 
 
+@pytest.mark.parametrize(("length", "kept"), [(510, 512), (511, 0), (60_000, 0)])
+def test_a_validator_that_is_too_long_is_not_asked_by(judge: Judge, length: int, kept: int) -> None:
+    """H3: half of one would be no validator, and some servers refuse what they cannot read."""
+    etag = f'"{"x" * length}"'
+    ended = end(judge.judge(page_task(URL), answer(URL, body=b"<p>hello", headers={"etag": etag})))
+    assert isinstance(ended, Done)
+    assert len(ended.validators.etag) == kept
+
+
 def test_not_modified_keeps_digest_and_validators(worker: Worker) -> None:
     """H3: the capture that has not changed is the original, and what it left is asked with again."""
     worker.duplicates.remember(b"d" * 32, ORIGINAL)
