@@ -44,6 +44,7 @@ class FeedReader:
         self._field = ""
         self._permanent = True
         self._text: list[str] = []
+        self._length = 0
         self._passed = ""
         self._nested = 0
         self.found: list[Listed] = []
@@ -53,8 +54,9 @@ class FeedReader:
         """One token; items that are whole appear in `found`."""
         kind, name, data = token
         if kind == TEXT:
-            if self._field:
+            if self._field and self._length < MAX_FIELD:
                 self._text.append(data)
+                self._length += len(data)
             return
         local = name.rpartition(":")[2].lower()
         if self._passed:
@@ -92,7 +94,7 @@ class FeedReader:
 
     def _begin(self, local: str, inside: str) -> None:
         found = attributes(inside) if "=" in inside else {}
-        self._field, self._text = local, []
+        self._field, self._text, self._length = local, [], 0
         if local == _LINK and "href" in found:
             self._field = ""
             rel = found.get("rel", _ALTERNATE).strip().lower() or _ALTERNATE

@@ -177,6 +177,19 @@ def test_what_comes_before_the_damage_is_read_and_nothing_behind_it() -> None:
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.parametrize("head", ["<rss><item><link>", "<feed><entry><id>", "<urlset><url><loc>"])
+def test_a_field_that_does_not_end_takes_no_memory(head: str) -> None:
+    """X3, Q5: text and tags by turns, in pieces of two characters, each of which would be an object of its own."""
+    reader = ListReader("https://a.test/list")
+    piece = b"ab<x/>" * 30_000
+    tracemalloc.start()
+    for data in (head.encode(), *[piece] * 8):
+        assert list(reader.feed(data)) == []
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert held < 5_000_000
+
+
 def test_the_limit_holds_after_unpacking() -> None:
     """X3, Q5: a few kilobytes that unpack to fifteen megabytes, read up to a limit, in little memory."""
     body = b"<urlset>" + b"<url><loc>/a</loc></url>" * 600_000
