@@ -19,6 +19,8 @@ from .valkey_servers import ServerAddress, ValkeyServers
 from .valkey_slots import PASSING, read_slots, redirected, slot_of
 from .valkey_wire import REACH, EngineError, RefusedError, Reply, Word, advice_on
 
+MOST_REDIRECTS = 8
+"""What may be asked again at once, before it is waited for."""
 AT_ONCE = 64
 """Commands that are sent before their answers are read: few enough that neither side fills its buffers."""
 
@@ -77,26 +79,45 @@ class PlainValkey:
         """Do a command for a key."""
         until = time.monotonic() + self._patience_s
         last: Exception | None = None
-        attempt = 0
+        asking: ServerAddress | None = None
+        attempt = mended = 0
         while time.monotonic() < until:
-            address = self._address(slot_of(key), attempt)
+            address = asking or self._address(slot_of(key), attempt)
             with self._alone:
                 try:
+                    if asking is not None:
+                        self._ask(address, ("ASKING",))
                     return self._ask(address, command)
                 except RefusedError as error:
                     last = error
-                    if self._mended(error, address):
-                        continue
                 except OSError as error:
                     last = error
-                    self._drop(address)
-                    self._slots = []
-            attempt += 1
+                    self._forget(address)
+                asking = self._handed_on(last, address)
+                if mended < MOST_REDIRECTS and (asking is not None or self._mended(last, address)):
+                    mended += 1
+                    continue
+            attempt, mended = attempt + 1, 0
             time.sleep(min(1.0, 0.02 * 2 ** min(attempt, 10)) * (0.5 + self._random.random() / 2))
         raise EngineError(f"Valkey does not answer: {last}", advice_on(str(last)) or REACH) from last
 
-    def _mended(self, error: RefusedError, address: ServerAddress) -> bool:
+    @staticmethod
+    def _handed_on(error: Exception, address: ServerAddress) -> ServerAddress | None:
+        """The server that a slot is being moved to, which has the key already; None where it is not that."""
+        is_moving = isinstance(error, RefusedError) and error.kind == "ASK"
+        return redirected(str(error), address)[1] if is_moving else None
+
+    def _mended(self, error: Exception, address: ServerAddress) -> bool:
         """Whether the same may be asked again at once; EngineError where waiting does not help either."""
+        try:
+            return isinstance(error, RefusedError) and self._mends(error, address)
+        except OSError:
+            self._forget(address)
+        except RefusedError as other:
+            self._judge(other, address)
+        return False
+
+    def _mends(self, error: RefusedError, address: ServerAddress) -> bool:
         if error.kind == "MOVED":
             slot, where = redirected(str(error), address)
             if not self._slots:
@@ -106,9 +127,19 @@ class PlainValkey:
         if "Function not found" in str(error) and self._library:
             self._ask(address, ("FUNCTION", "LOAD", "REPLACE", self._library))
             return True
+        self._judge(error, address)
+        return False
+
+    @staticmethod
+    def _judge(error: RefusedError, address: ServerAddress) -> None:
+        """Raise EngineError for a refusal that does not pass."""
         if error.kind not in PASSING:
             raise EngineError(f"Valkey at {address} refused: {error}", advice_on(str(error))) from error
-        return False
+
+    def _forget(self, address: ServerAddress) -> None:
+        """A server is away: others may know who has its keys."""
+        self._drop(address)
+        self._slots = []
 
     def _address(self, slot: int, attempt: int) -> ServerAddress:
         if self._slots and (address := self._slots[slot]) is not None:

@@ -1,0 +1,121 @@
+"""The client without a loop, spoken to by a server that plays its part."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import hiredis
+import pytest
+
+from nephila.engines.valkey_plain import PlainValkey
+from nephila.engines.valkey_servers import servers_of
+from nephila.engines.valkey_wire import EngineError
+
+Play = Callable[[list[bytes], int], bytes | None]
+"""What is answered to a command, the port at hand; None hangs up."""
+
+
+@contextmanager
+def playing(play: Play) -> Iterator[tuple[int, list[bytes]]]:
+    """A server, its port, and the first words of what it was asked."""
+    asked: list[bytes] = []
+    links: list[socket.socket] = []
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+
+    def serve() -> None:
+        while True:
+            try:
+                link, _ = listener.accept()
+            except OSError:
+                return
+            links.append(link)
+            reader = hiredis.Reader()
+            with link:
+                while data := link.recv(65536):
+                    reader.feed(data)
+                    while (command := reader.gets()) is not False:
+                        asked.append(command[0])
+                        answer = play(command, port)
+                        if answer is None:
+                            break
+                        link.sendall(answer)
+                    else:
+                        continue
+                    break
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield port, asked
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for link in links:
+            with suppress(OSError):
+                link.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def once(word: bytes, answer: bytes | None, play: Play) -> Play:
+    """Answer so the first time that it is asked, and as another does from then on."""
+    left = [answer]
+
+    def first(command: list[bytes], port: int) -> bytes | None:
+        if command[0] == word and left:
+            told = left.pop()
+            return told if told is None else told.replace(b"PORT", b"%d" % port)
+        return play(command, port)
+
+    return first
+
+
+def value(command: list[bytes], port: int) -> bytes | None:
+    slots = b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % port
+    return {b"GET": b"$2\r\nhi\r\n", b"CLUSTER": slots}.get(command[0], b"+OK\r\n")
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        once(b"GET", b"-MOVED 0 127.0.0.1:PORT\r\n", value),
+        once(b"GET", b"-MOVED 0 127.0.0.1:PORT\r\n", once(b"CLUSTER", None, value)),
+        once(b"GET", b"-MOVED 0 127.0.0.1:PORT\r\n", once(b"CLUSTER", b"-CLUSTERDOWN it is\r\n", value)),
+        once(b"GET", b"-ERR Function not found\r\n", once(b"FUNCTION", None, value)),
+        once(b"GET", b"-ERR Function not found\r\n", once(b"FUNCTION", b"-READONLY a replica\r\n", value)),
+        once(b"GET", b"-LOADING it starts\r\n", value),
+        once(b"GET", None, value),
+    ],
+)
+def test_whatever_passes_is_waited_for(play: Play) -> None:
+    """N4: also what comes while something is put right: a fail-over in the middle of a question."""
+    with playing(play) as (port, _):
+        client = PlainValkey(servers_of([f"127.0.0.1:{port}"], {}), "a library", 10.0)
+        assert client.do("key", "GET", "key") == b"hi"
+        client.close()
+
+
+def test_a_key_that_is_being_moved_is_asked_for_where_it_is() -> None:
+    """N4: while slots are moved a server says ASK, and the other one wants to hear that it was said."""
+    with playing(once(b"GET", b"-ASK 0 127.0.0.1:PORT\r\n", value)) as (port, asked):
+        client = PlainValkey(servers_of([f"127.0.0.1:{port}"], {}), "", 10.0)
+        assert client.do("key", "GET", "key") == b"hi"
+        client.close()
+    assert asked == [b"GET", b"ASKING", b"GET"]
+
+
+@pytest.mark.parametrize("word", [b"GET", b"FUNCTION"])
+def test_what_does_not_pass_is_told(word: bytes) -> None:
+    """N4, C4: in a sentence, at once."""
+    play = once(word, b"-NOPERM this user has no permissions\r\n", value)
+    if word == b"FUNCTION":
+        play = once(b"GET", b"-ERR Function not found\r\n", play)
+    with playing(play) as (port, _):
+        client = PlainValkey(servers_of([f"127.0.0.1:{port}"], {}), "a library", 10.0)
+        with pytest.raises(EngineError, match="refused: NOPERM") as told:
+            client.do("key", "GET", "key")
+        assert told.value.hint
+        client.close()
