@@ -78,3 +78,22 @@ def test_a_full_disk_stops_the_crawl_and_costs_nothing(
     assert len(index_lines(out)) == answers + resources - nobodys
     pages = json.loads(full.out)["pages"] if full.out else 0
     say(f"{size}: {pages} pages before it was full, {audit.requests - PAGES - HOSTS} asked for again")
+
+
+def test_a_crawl_on_a_full_disk_can_be_asked_about(tmp_path: Path) -> None:
+    """C4, W2: that is when somebody looks; the catalogue is read without a log beside it."""
+    spec, arguments = plain_web(51, hosts=HOSTS, pages=PAGES)
+    disk = tmp_path / "disk"
+    out = disk / "crawl"
+    with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "0") as web:
+        options = ("--delay", "0", "--scope", "all", "--max-wait", "1", "--quiet")
+        crawl = nephila("crawl", *web.seeds, "--out", out, *web.flags, *options)
+        fill = ["sh", "-c", f"cat /dev/zero > {disk}/filled"]
+        asked = [("status", out), ("report", out), ("pages", out), ("why", out, web.seeds[0]), ("sql", out, "SELECT 1")]
+        full, _, *answers = on_a_small_disk(
+            tmp_path, SOME[1], [crawl, fill, *(nephila(*one) for one in asked)], roomy=[]
+        )
+    assert full.code == 1
+    for one, answer in zip(asked, answers, strict=True):
+        assert answer.code == 0, f"{one[0]}: {answer.err}"
+        assert answer.out
