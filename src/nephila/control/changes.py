@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from nephila.interfaces.clock import Clock
-from nephila.model.errors import StorageError
+from nephila.model.errors import StorageError, remedy
 from nephila.urls import mask_secrets
 
 from .access import Caller
@@ -99,7 +99,7 @@ class Changes:
                 if sync:
                     os.fsync(stream.fileno())
         except OSError as error:
-            raise StorageError(f"{self._path} cannot be written: {error.strerror}", "make room") from error
+            raise StorageError(f"{self._path} cannot be written: {error.strerror}", remedy(error)) from error
         return place
 
     def _backwards(self) -> Iterator[tuple[int, ChangeLine]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class NephilaError(Exception):
     """The root. `str(error)` is the sentence that a user sees; `hint` says what to do about it."""
@@ -29,6 +31,13 @@ class CrawlDirectoryError(NephilaError):
 
 class StorageError(NephilaError):
     """The disk or the archive refused: full, read-only, broken."""
+
+
+def remedy(error: OSError) -> str:
+    """What to do where something could not be written."""
+    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        return "mend its permissions"
+    return "make room" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "see what is wrong with the disk"
 
 
 class MemoryShortageError(NephilaError):

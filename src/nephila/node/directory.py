@@ -35,7 +35,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nephila.config import CONFIG_NAME
-from nephila.model.errors import CrawlDirectoryError, NephilaError, StorageError
+from nephila.model.errors import CrawlDirectoryError, NephilaError, StorageError, remedy
 from nephila.native import AVAILABLE, native
 
 FORMAT = "nephila crawl directory, format 1\n"
@@ -168,7 +168,9 @@ class CrawlDirectory:
                 stream.flush()
                 os.fsync(stream.fileno())
         except OSError as error:
-            raise StorageError(f"the scope of the crawl cannot be saved: {error.strerror}", hint="make room") from error
+            raise StorageError(
+                f"the scope of the crawl cannot be saved: {error.strerror}", hint=remedy(error)
+            ) from error
 
     @contextmanager
     def held(self) -> Iterator[int]:
@@ -254,7 +256,7 @@ class CrawlDirectory:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             return StorageError(f"{self.root} cannot be written: the disk is full", hint="make room, and start again")
         return CrawlDirectoryError(
-            f"{self.root} cannot be written: {error.strerror}", hint="choose another --out, or mend its permissions"
+            f"{self.root} cannot be written: {error.strerror}", hint="mend its permissions, or choose another directory"
         )
 
     def _refuse_network_file_system(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from nephila.interfaces.frontier import FrontierSnapshot
-from nephila.model.errors import StorageError
+from nephila.model.errors import StorageError, remedy
 from nephila.model.summary import LATENCY_BOUNDS_S, CrawlSnapshot
 
 FINE_S, FINE_POINTS = 10, 360
@@ -229,7 +229,7 @@ class Logbook:
             draft.write_bytes(_encode(self.figures))
             draft.replace(self._path)
         except OSError as error:
-            raise StorageError(f"{self._path} cannot be written: {error.strerror}", "make room") from error
+            raise StorageError(f"{self._path} cannot be written: {error.strerror}", remedy(error)) from error
 
     def close(self) -> None:
         """The run has ended: its figures stay."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from nephila.interfaces.stream import Message
-from nephila.model.errors import StreamRefusedError, UsageError
+from nephila.model.errors import StreamRefusedError, UsageError, remedy
 
 
 class MessageFile:
@@ -41,7 +41,7 @@ class MessageFile:
                     os.ftruncate(file.fileno(), size)
                     raise
         except OSError as error:
-            raise StreamRefusedError(f"{self._path} cannot be written: {error.strerror}", hint="make room") from error
+            raise StreamRefusedError(f"{self._path} cannot be written: {error.strerror}", hint=remedy(error)) from error
 
     def hurry(self, patience_s: float) -> None:
         """As the interface: a file is never away."""

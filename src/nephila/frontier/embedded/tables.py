@@ -51,7 +51,7 @@ import lmdb
 from xxhash import xxh3_64_digest
 
 from nephila.frontier.blocklist import Blocklist
-from nephila.model.errors import FrontierError, MemoryShortageError, NephilaError, StorageError
+from nephila.model.errors import FrontierError, MemoryShortageError, NephilaError, StorageError, remedy
 from nephila.urls import registrable_domain
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def open_tables(path: Path, *, map_bytes: int, sync: bool, read_only: bool = Fal
             hint = "looking takes a lock there, too: mend its permissions, or look at a copy that is yours"
         raise FrontierError(f"the frontier at {path} cannot be opened: {error}", hint) from error
     except OSError as error:
-        raise StorageError(f"the frontier at {path} cannot be opened: {error.strerror}", "make room") from error
+        raise StorageError(f"the frontier at {path} cannot be opened: {error.strerror}", remedy(error)) from error
     env.reader_check()
     try:
         return _open_databases(env, read_only=read_only)

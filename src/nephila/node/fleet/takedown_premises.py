@@ -16,7 +16,7 @@ from pathlib import Path
 from nephila.engines.disk import DiskFile
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.interfaces.objects import ObjectBody, RewritingStore
-from nephila.model.errors import StorageError
+from nephila.model.errors import StorageError, remedy
 from nephila.model.record import SegmentId
 from nephila.model.settings import Settings
 from nephila.node.audit.case import case_of_fleet
@@ -157,7 +157,7 @@ class FleetPremises:
                         removed.update(line)
                     out.write(anew)
         except OSError as error:
-            raise StorageError(f"{draft} could not be written: {error.strerror or error}", "make room") from error
+            raise StorageError(f"{draft} could not be written: {error.strerror or error}", remedy(error)) from error
         key = events_key(self._place, trail.owner, name)
         file = f"{trail.owner}/{EVENTS}/{name}"
         self._replace(key, file, (size, was.hexdigest()), draft, [removed.hexdigest()], takedown.why)

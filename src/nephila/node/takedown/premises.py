@@ -16,7 +16,7 @@ from typing import Protocol
 
 from nephila.engines.disk import DiskFile
 from nephila.interfaces.catalogue import CaptureRow
-from nephila.model.errors import StorageError
+from nephila.model.errors import StorageError, remedy
 from nephila.model.record import SegmentId
 from nephila.node.directory import CrawlDirectory
 from nephila.observe.eventfile import event_files
@@ -201,5 +201,5 @@ def _mask(path: Path, draft: Path, target: Target) -> str | None:
             draft.unlink()
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise StorageError(f"{path.name} could not be rewritten: {error.strerror or error}", "make room") from error
+        raise StorageError(f"{path.name} could not be rewritten: {error.strerror or error}", remedy(error)) from error
     return masked.hexdigest() if changed else None

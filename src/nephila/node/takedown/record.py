@@ -15,7 +15,7 @@ from typing import Protocol
 
 import msgspec
 
-from nephila.model.errors import StorageError
+from nephila.model.errors import StorageError, remedy
 
 _NAME = re.compile(r"([0-9]{6,})\.json")
 _LISTED_AT_ONCE = 1000
@@ -221,7 +221,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def _refused(path: Path, error: OSError) -> StorageError:
-    return StorageError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}", hint="make room")
+    return StorageError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}", hint=remedy(error))
 
 
 def named(takedowns: Sequence[Takedown]) -> str:
