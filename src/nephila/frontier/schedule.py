@@ -58,6 +58,7 @@ _MISSING = frozenset({404, 410})
 _TOO_MANY_REQUESTS = 429
 _CLIENT_ERROR = 400
 _SERVER_ERROR = 500
+_REDIRECT = 300
 _LEAST_STATUS = 100
 
 
@@ -157,8 +158,8 @@ class SimpleRecrawl:
         return Planned(history, min(max(history.interval_s, self._low_s), high_s), gone)
 
     def _said(self, history: History, visit: Visit) -> int:
-        """What is to be remembered of what the page says: nothing where only its bytes are to count."""
-        if not self._by_text:
+        """What is to be remembered of what the page says: nothing where its bytes are to count, and there are some."""
+        if not self._by_text and visit.status < _REDIRECT:
             return 0
         return visit.said or (0 if visit.changed else history.said)
 

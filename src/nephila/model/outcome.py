@@ -77,7 +77,8 @@ class Done:
     expected_s: int = 0
     """How often it changes as its site says, where that is believed (X3): its interval until it has a history."""
     said: bytes = b""
-    """Eight bytes that stand for what it says (`Page.said_hash`): where they are the same, it has not changed (R2)."""
+    """Eight bytes that stand for what it says (`Page.said_hash`, or of headers where it is no page): where they are the
+    same, it has not changed (R2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from xxhash import xxh3_64_digest
+
 from nephila.model.exchange import FailureKind, Fetched, Truncation
 from nephila.model.outcome import Done, Outcome
 from nephila.model.page import Page
 from nephila.model.record import Original, RecordRef
 from nephila.model.task import PageTask, Validators
 
+_ERROR = 400
 NOT_FOUND = 404
 """What a page counts as that stands for a missing one, whatever its own status is (T4)."""
 
@@ -76,8 +79,8 @@ def validators_of(fetched: Fetched) -> Validators:
 
 def as_no_page(fetched: Fetched) -> Callable[[RecordRef], Outcome]:
     """The end of a task whose answer was no page."""
-    status = fetched.status
-    return lambda ref: Done(ref, status, page=False)
+    status, said = fetched.status, _said_by_headers(fetched)
+    return lambda ref: Done(ref, status, page=False, said=said)
 
 
 def as_missing(digest: bytes = b"") -> Callable[[RecordRef], Outcome]:
@@ -90,7 +93,20 @@ def as_partial_page(fetched: Fetched, page: Page | None, *, whole: bool) -> Call
     # Only a whole page is asked for conditionally: a 304 must never stand for a redirect, an error or half a page.
     validators, status = validators_of(fetched) if whole else Validators(), fetched.status
     text, shape, outlinks = _brought(page)
-    return lambda ref: Done(ref, status, b"", validators, text=text, shape=shape, outlinks=outlinks)
+    said = (b"" if page is None else page.said_hash) or _said_by_headers(fetched)
+    return lambda ref: Done(ref, status, b"", validators, text=text, shape=shape, outlinks=outlinks, said=said)
+
+
+def _said_by_headers(fetched: Fetched) -> bytes:
+    """Eight bytes that stand for an answer whose content is not compared: where it leads, and what tells bodies apart.
+
+    Without them a redirect, or a picture that was not read, would have changed at every visit, and be visited ever more
+    often (R2). An error is compared with nothing.
+    """
+    if fetched.status >= _ERROR:
+        return b""
+    told = [fetched.header(name) for name in ("location", "etag", "last-modified", "content-length")]
+    return xxh3_64_digest("\n".join([str(fetched.status), *told]).encode("utf-8", "surrogatepass"))
 
 
 def as_given(outcome: Outcome) -> Callable[[RecordRef], Outcome]:

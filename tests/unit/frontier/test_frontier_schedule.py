@@ -265,3 +265,13 @@ def test_lists_come_round_within_bounds_of_their_own(listing: str, first: int, l
             at += history.interval_s
             history = POLICY.plan(history, replace(visit, at_s=at, changed=changed)).history
         assert history.interval_s == bound
+
+
+@pytest.mark.parametrize(("status", "remembered"), [(200, False), (204, False), (301, True), (307, True)])
+def test_where_a_redirect_leads_is_remembered_where_bytes_count(status: int, remembered: bool) -> None:
+    """R2: it has none that could be compared."""
+    policy = SimpleRecrawl(replace(STANDARD, changed="bytes"))
+    plan = policy.plan(History(), Visit(START, status, changed=True, said=7))
+    plan = policy.plan(plan.history, Visit(START + DAY, status, changed=False, said=7))
+    assert bool(plan.history.said) is remembered
+    assert SimpleRecrawl(STANDARD).plan(History(), Visit(START, status, changed=True, said=7)).history.said == 7

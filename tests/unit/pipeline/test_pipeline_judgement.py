@@ -215,9 +215,9 @@ def test_a_failure_ends_by_its_kind(judge: Judge, kind: FailureKind, outcome: ty
 
 
 def unsigned(outcome: Outcome) -> Outcome:
-    """An outcome without the marks of its text (T2), which have tests of their own."""
+    """An outcome without the marks of its text (T2, R2), which have tests of their own."""
     assert isinstance(outcome, Done)
-    return replace(outcome, text=b"", shape=b"", outlinks=0)
+    return replace(outcome, text=b"", shape=b"", outlinks=0, said=b"")
 
 
 def test_a_page_that_prints_the_time_says_the_same_each_time(judge: Judge) -> None:
@@ -268,14 +268,38 @@ def test_an_unwanted_type_is_no_page(judge: Judge) -> None:
     """H7: kept as far as it was read, nothing is made of it."""
     cut = Truncation.UNSPECIFIED
     judged = judge.judge(page_task(URL), answer(URL, 200, unwanted=True, truncated=cut, headers={"etag": '"1"'}))
-    assert end(judged) == Done(REF, 200, page=False)
+    assert unsigned(end(judged)) == Done(REF, 200, page=False)
     assert judged.page is None
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "other"),
+    [
+        (302, {"location": "/moved"}, {"location": "/elsewhere"}),
+        (301, {"location": "https://b.test/", "date": "now"}, {"location": "https://c.test/"}),
+        (200, {"etag": '"1"'}, {"etag": '"2"'}),
+        (200, {"content-length": "7"}, {"content-length": "8"}),
+        (204, {}, {"last-modified": "Mon"}),
+    ],
+)
+def test_what_is_no_page_has_changed_when_its_headers_say_so(
+    judge: Judge, status: int, headers: dict[str, str], other: dict[str, str]
+) -> None:
+    """R2: where a redirect leads, or what tells bodies apart that are not read; not at every visit."""
+
+    def said(told: dict[str, str]) -> bytes:
+        ended = end(judge.judge(page_task(URL), answer(URL, status, b"", unwanted=status == 200, headers=told)))
+        assert isinstance(ended, Done)
+        return ended.said
+
+    assert said(headers) == said({**headers, "date": "later"}) != said(other)
+    assert said(headers)
 
 
 def test_an_empty_body_is_a_page_without_content(judge: Judge) -> None:
     """D2: nothing is the same as nothing else."""
     judged = judge.judge(page_task(URL), answer(URL, 200, b"", headers={"etag": '"1"'}))
-    assert end(judged) == Done(REF, 200, validators=Validators('"1"'))
+    assert unsigned(end(judged)) == Done(REF, 200, validators=Validators('"1"'))
     assert (judged.digest, judged.original) == (b"", None)
 
 
