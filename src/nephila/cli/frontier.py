@@ -57,6 +57,10 @@ def export(
     """
     from nephila.node.clock import SystemClock  # noqa: PLC0415 - start-up
 
+    if str(file) == "-":
+        raise UsageError(
+            "A frontier is written to a file, not to standard output.", "It is read to its end before it is imported."
+        )
     fleet = _fleet(ctx, directory, config, "DIR", group)
     if fleet is not None:
         from nephila.node.fleet.moving import export_fleet  # noqa: PLC0415 - start-up

@@ -76,6 +76,16 @@ def test_one_that_was_imported_begins_without_seeds(
         assert f"start it: ./nephila crawl --out '{out}'" in capsys.readouterr().err
 
 
+def test_standard_output_is_no_file(
+    crawled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N2, C4: other exports take - for it; here nobody shall find a file of that name."""
+    monkeypatch.chdir(tmp_path)
+    assert run(["frontier", "export", str(crawled), "--to", "-"]) == 2
+    assert "not to standard output" in capsys.readouterr().err
+    assert not (tmp_path / "-").exists()
+
+
 def _totals(out: Path) -> Totals:
     view = LmdbFrontierView.open(out / "frontier", SystemClock(), 1 << 30)
     try:
