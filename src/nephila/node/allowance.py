@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from nephila.model.settings import LimitSettings
 from nephila.model.summary import StoppedBy
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """What a crawl has used up of its limits."""
-
-    pages: int
-    domains: int
-    bytes: int
-    seconds: float
+from nephila.observe.limit import Used
 
 
 class PageAllowance:

@@ -24,9 +24,9 @@ from nephila.interfaces.events import EventSink
 from nephila.model.errors import NephilaError, StorageError
 from nephila.model.events import Event, EventKind
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
+from nephila.observe.limit import Used, with_limit
 from nephila.seeds import SeedReport, SeedSource
 
-from .allowance import Used
 from .closing import ended_by, stopped_by, summary_of
 from .crew import Crew
 from .engines import look_ahead_ms
@@ -123,7 +123,7 @@ class Crawl:
             stopping=self._stopped_by is not None,
             lookups=self._m.lookups(),
         )
-        now = with_browsers(now, self._m.rendering)
+        now = with_limit(with_browsers(now, self._m.rendering), self._m.settings.limits, self._used())
         return now if self._m.shipper is None else replace(now, spool=self._m.shipper.standing)
 
     async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from nephila.model.settings import LimitSettings
+from nephila.model.summary import CrawlSnapshot
+
+_FLAGS = ("max-pages", "max-domains", "max-total-bytes", "max-time")
 
 
 class Used(NamedTuple):
-    """What has been used up of each limit."""
+    """What has been used up of each limit, in the order of their flags."""
 
     pages: int
     domains: int
@@ -26,17 +30,28 @@ class NearestLimit(NamedTuple):
     """Time left to it at the mean rate up to now; None when there is no rate yet."""
 
 
-def nearest_limit(limits: LimitSettings, used: Used) -> NearestLimit | None:
-    """The limit that is nearest, None when no limit is set."""
-    pairs = (
-        ("max-pages", used.pages, limits.max_pages),
-        ("max-domains", used.domains, limits.max_domains),
-        ("max-total-bytes", used.bytes, limits.max_total_bytes),
-        ("max-time", used.seconds, limits.max_time_s),
-    )
-    shares = [(min(1.0, amount / limit), flag) for flag, amount, limit in pairs if limit]
+def nearest_limit(limits: LimitSettings, used: Used, lately: Used | None = None) -> NearestLimit | None:
+    """The limit that is nearest, None when no limit is set.
+
+    `lately`: what of it was used in that time, where some had been used before.
+    """
+    most = Used(limits.max_pages, limits.max_domains, limits.max_total_bytes, limits.max_time_s)
+    shares = [
+        (min(1.0, amount / limit), limit - amount, gain, flag)
+        for flag, amount, limit, gain in zip(_FLAGS, used, most, lately or used, strict=True)
+        if limit
+    ]
     if not shares:
         return None
     # With equal shares (nothing used yet) the first in the order above.
-    share, flag = max(shares, key=lambda pair: pair[0])
-    return NearestLimit(flag, share, used.seconds * (1 - share) / share if share else None)
+    share, left, gain, flag = max(shares, key=lambda one: one[0])
+    return NearestLimit(flag, share, used.seconds * max(0, left) / gain if gain > 0 else None)
+
+
+def with_limit(now: CrawlSnapshot, limits: LimitSettings, used: Used) -> CrawlSnapshot:
+    """A snapshot that tells the nearest limit by what was used in all; it counts what this run has brought itself."""
+    lately = Used(now.pages, now.domains, now.bytes, now.elapsed_s)
+    limit = nearest_limit(limits, used._replace(seconds=now.elapsed_s), lately)
+    if limit is None:
+        return now
+    return replace(now, limit=limit.flag, limit_share=limit.share, limit_left_s=limit.left_s)

@@ -104,6 +104,22 @@ def test_leaving_the_loop_stops_the_crawl_cleanly(library: Library) -> None:
     assert not library.auditor.report().violations
 
 
+def test_what_earlier_runs_have_used_of_a_limit_counts_in_what_is_shown(library: Library) -> None:
+    """S3, C4: as it counts for the end of the crawl; what is left to go is told by the pace of this run."""
+
+    async def main() -> None:
+        await library.crawl(*WEB.seeds(), max_pages=PAGES // 2).run()
+        second = library.crawl(max_pages=PAGES)
+        shares = [now.limit_share async for _ in second if (now := second.snapshot()) is not None]
+        assert 0.5 < shares[0] < 0.6
+        assert shares == sorted(shares)
+        now = second.snapshot()
+        assert now is not None
+        assert (now.limit, now.limit_share, now.limit_left_s) == ("max-pages", 1.0, 0.0)
+
+    library.run(main)
+
+
 def test_a_loop_that_is_merely_left_ends_with_its_event_loop(library: Library) -> None:
     """E2: nobody has to close anything, however many pages wait for a reader who is gone."""
 

@@ -18,9 +18,10 @@ from nephila.model.events import Event, EventKind
 from nephila.model.record import Original, SegmentId
 from nephila.model.settings import LimitSettings
 from nephila.model.summary import StoppedBy
-from nephila.node.allowance import PageAllowance, Used
+from nephila.node.allowance import PageAllowance
 from nephila.node.bookkeeper import Bookkeeper
 from nephila.node.heartbeat import Heartbeat
+from nephila.observe.limit import Used
 from nephila.testing.clock import VirtualClock
 
 A, B = SegmentId("a.warc.gz"), SegmentId("b.warc.gz")

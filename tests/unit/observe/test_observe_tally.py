@@ -152,3 +152,10 @@ def test_the_limit_that_is_nearest_is_shown(clock: MovingClock) -> None:
 def test_nearest_is_the_largest_share(limits: LimitSettings, used: Used, nearest: NearestLimit | None) -> None:
     """S3: no limit set, none shown."""
     assert nearest_limit(limits, used) == nearest
+
+
+def test_what_is_left_to_go_is_told_by_the_pace_of_this_run() -> None:
+    """S3: what earlier runs have used is no pace."""
+    limits = LimitSettings(max_pages=100)
+    assert nearest_limit(limits, Used(90, 1, 0, 10), Used(5, 1, 0, 10)) == NearestLimit("max-pages", 0.9, 20.0)
+    assert nearest_limit(limits, Used(90, 1, 0, 10), Used(0, 0, 0, 10)) == NearestLimit("max-pages", 0.9, None)

@@ -24,12 +24,12 @@ from nephila.model.errors import EngineAwayError, NephilaError, StoreAwayError
 from nephila.model.record import SegmentId
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.node.addressing import identify_with
-from nephila.node.allowance import Used
 from nephila.node.crawl import Crawl
 from nephila.node.machinery import Machinery
 from nephila.node.recovery import Recovered
 from nephila.node.takedown import Takedown
 from nephila.node.wiring import heartbeat_of
+from nephila.observe.limit import Used
 from nephila.render import BorrowedBrowsers, BrowserLender
 from nephila.seeds import SeedSource
 
@@ -163,7 +163,7 @@ class FleetCrawl(Crawl):
 
     def _used(self) -> Used:
         """By all workers, as far as it is known; bytes by those that had ended before, and by this one."""
-        return replace(super()._used(), pages=self._m.frontier.snapshot().pages_in_cycle)
+        return super()._used()._replace(pages=self._m.frontier.snapshot().pages_in_cycle)
 
     async def _is_over(self) -> bool:
         if self.drained:

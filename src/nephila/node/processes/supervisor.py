@@ -29,7 +29,6 @@ from nephila.model.errors import NephilaError, StorageError
 from nephila.model.events import Event, EventKind
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.model.task import Candidate
-from nephila.node.allowance import Used
 from nephila.node.closing import ended_by, stopped_by, summary_of
 from nephila.node.crawl import READERS_EVERY, REAP_S
 from nephila.node.crew import keep_books
@@ -40,6 +39,7 @@ from nephila.node.memory import failure_of
 from nephila.node.recovery import Recovered
 from nephila.node.shipping import HURRY_S
 from nephila.observe import Fanout
+from nephila.observe.limit import Used, with_limit
 from nephila.seeds import SeedReport, SeedSource
 
 from .child import Child, death_of
@@ -137,6 +137,7 @@ class Supervisor:
             stopping=self._stopped_by is not None,
             least_pages=frontier.pages - self._pages_before if self._workforce.deaths else 0,
         )
+        now = with_limit(now, self._m.settings.limits, self._used(frontier))
         return now if self._m.shipper is None else replace(now, spool=self._m.shipper.standing)
 
     async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
