@@ -1,6 +1,6 @@
 """What an address is: parsing, the normal form, the fingerprint, the registrable domain."""
 
-from .address import Address, Fingerprint, host_of, origin_of
+from .address import Address, Fingerprint, host_of, is_possible, origin_of
 from .domain import registrable_domain
 from .fingerprint import SECRET_BITS, fingerprint
 from .identity import Identifier, RefusalReason, UrlLimits, UrlRefused
@@ -24,6 +24,7 @@ __all__ = [
     "fingerprint",
     "host_of",
     "is_open",
+    "is_possible",
     "is_taken_down",
     "mask_secrets",
     "origin_of",

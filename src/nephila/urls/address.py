@@ -20,6 +20,18 @@ class Address(NamedTuple):
     fingerprint: Fingerprint
 
 
+LONGEST_HOST = 253
+LONGEST_LABEL = 63
+"""Characters of a name and of its parts (RFC 1035, 2.3.4). Browsers take longer ones, and never find anybody."""
+
+
+def is_possible(host: str) -> bool:
+    """Whether a server can be called so: stores and engines count on names that are no longer."""
+    if len(host) <= LONGEST_LABEL:
+        return True
+    return len(host) <= LONGEST_HOST and all(len(label) <= LONGEST_LABEL for label in host.split("."))
+
+
 def origin_of(url: str) -> str:
     """Scheme, host and port of a serialised http(s) URL: what its robots.txt belongs to."""
     end = url.find("/", 8)

@@ -23,7 +23,7 @@ from xxhash import xxh3_128_digest
 
 from nephila.native import AVAILABLE, native
 
-from .address import Address
+from .address import Address, is_possible
 from .domain import registrable_domain
 from .fingerprint import SECRET_BITS
 from .normal import NormalForm, NormalRules, holds_rare
@@ -208,6 +208,8 @@ class Identifier:
         host = name.rstrip(".")
         if not host:
             return UrlRefused(url, "no_host", "the host is nothing but dots")
+        if not is_possible(host):
+            return UrlRefused(url, "no_host", f"no server can be called {host[:_SHOWN]!r}: the name is too long")
         form = self._forms.get(registrable_domain(host), self._form) if self._forms else self._form
         site = _Site(f"{scheme}://{authority}/", host, form.of)
         if len(self._sites) >= _MEMO_SITES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -41,6 +41,7 @@ from nephila.frontier.timeline import Anchor
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.recrawl import History
 from nephila.model.errors import FrontierError
+from nephila.urls import is_possible
 
 from .asking import tail_of
 from .calling import Caller
@@ -186,7 +187,7 @@ class _Arrival:
     async def run(self, rows: Iterable[Row]) -> None:
         """Write everything."""
         self._whole()
-        for row in rows:
+        for row in _of_possible_hosts(rows):
             match row:
                 case PolicyRow(domain, policy):
                     await self._call(self._shards.of_domain(domain), "set_policy", domain, pack_policy(policy))
@@ -403,6 +404,19 @@ class _Arrival:
         )
         told = {"name": row.origin, "values": values}
         self._add(self._shards.of_origin(row.origin), "origin", told, b64decode(row.body))
+
+
+def _of_possible_hosts(rows: Iterable[Row]) -> Iterator[Row]:
+    """Without hosts, and all that is theirs, whose names are too long for any server: records have no room for them.
+
+    Earlier versions queued links to such names; nothing of them was ever found.
+    """
+    kept = True
+    for row in rows:
+        if isinstance(row, DomainRow | HostRow):
+            kept = is_possible(row.name)
+        if kept or not isinstance(row, DomainRow | HostRow | UrlRow | RobotsRow | TallyRow):
+            yield row
 
 
 def _domain(row: DomainRow) -> dict[str, Any]:
