@@ -17,7 +17,7 @@ from collections.abc import Callable
 from html.entities import html5
 
 MAX_TAG = 65_536
-"""Characters of a tag, or of the text before one; longer ones are cut. A URL may have 65,536 by the settings."""
+"""Characters of a tag, or of the text before one; longer ones are cut. A URL may have 32,000 by the settings."""
 
 _MARK = re.compile(r"<(?:(/?)([^\s<>/!?][^\s<>/]*)([^<>]*)>|(!--)|(!\[CDATA\[)|(![A-Za-z])|(\?))")
 _REFERENCE = re.compile(r"&(?:#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{0,31}));")

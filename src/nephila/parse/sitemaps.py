@@ -22,7 +22,7 @@ _FREQUENCIES = frozenset({"always", "hourly", "daily", "weekly", "monthly", "yea
 _COUNTED = frozenset({"image", "video", "news", "link"})
 _ENTRIES = {"url": False, "sitemap": True}
 MAX_FIELD = 65_536
-"""Characters of a field: the longest URL that the settings allow."""
+"""Characters of a field: more than the longest URL that the settings allow."""
 _PLAIN = re.compile(
     r"""\s*+<url>\s*+<loc>([^<>&]*+)</loc>\s*+(?:<lastmod>([^<>&]*+)</lastmod>\s*+)?
     (?:<changefreq>([^<>&]*+)</changefreq>\s*+)?(?:<priority>([^<>&]*+)</priority>\s*+)?</url>""",

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from .declaration import setting
 
+LONGEST_URL = 32_000
+"""Characters: frontiers count them in fifteen bits, with a few of their own beside them."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScopeSettings:
@@ -54,5 +57,5 @@ class UrlSettings:
     drop_trailing_slash: bool = setting(True, "drop the trailing slash of paths")
     extra_tracking: tuple[str, ...] = setting((), "further parameter names to drop; a trailing * matches the rest")
     exceptions: tuple[str, ...] = setting((), "rules that are off for a domain, each as DOMAIN:RULE")
-    max_length: int = setting(2048, "characters of a URL", low=16, high=65_536)
+    max_length: int = setting(2048, "characters of a URL", low=16, high=LONGEST_URL)
     max_segments: int = setting(15, "path segments of a URL", low=1, high=1000)

@@ -16,6 +16,7 @@ from nephila.model.outcome import (
     Settlement,
 )
 from nephila.model.record import RecordRef, SegmentId
+from nephila.model.settings.reach import LONGEST_URL
 from nephila.model.task import Candidate, Lease, Level, Pace, RobotsTask
 from nephila.testing.clock import VirtualClock
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
@@ -48,7 +49,7 @@ class Harness(Protocol):
 
 def addresses(*urls: str) -> list[Address]:
     """Addresses under a fixed secret."""
-    identifier = Identifier(7, NormalRules(), UrlLimits())
+    identifier = Identifier(7, NormalRules(), UrlLimits(max_length=LONGEST_URL))
     found = [identifier.identify(url) for url in urls]
     assert all(isinstance(address, Address) for address in found), found
     return [address for address in found if isinstance(address, Address)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nephila.model.outcome import Dead
+from nephila.model.settings.reach import LONGEST_URL
 from nephila.model.task import Level, PageTask
 
 from .case import DELAY_MS, FrontierCase, candidates, done
@@ -18,6 +20,20 @@ class ClaimingChecks(FrontierCase):
         again = await self.frontier.admit(candidates("https://a.test/2", "https://a.test/2?utm_source=x"))
         assert (first.added, first.known) == (2, 0)
         assert (again.added, again.known) == (0, 2)
+
+    async def check_the_longest_urls_are_queued(self) -> None:
+        """U4, F2: as long as the settings allow, however they are spelled; those that they are found on, too."""
+        for number, host in enumerate(("a.test", "b.test.", "c.test:8080", "d.test.:81")):
+            longest, following = (f"http://{host}/{end}".ljust(LONGEST_URL, "x") for end in "12")
+            await self.frontier.admit(candidates(longest))
+            (lease,) = await self.claim_pages()
+            assert self.urls([lease]) == [longest]
+            assert await self.end(lease, done(number * 100), candidates(following, depth=1))
+            self.harness.clock.advance(1.1)
+            (lease,) = await self.claim_pages()
+            assert self.urls([lease]) == [following]
+            await self.end(lease, Dead("timeout", ""))
+            self.harness.clock.advance(1.1)
 
     async def check_admitted_urls_survive_a_crash(self) -> None:
         """F10: what `admit` answered is durable."""
