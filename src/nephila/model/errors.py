@@ -33,11 +33,21 @@ class StorageError(NephilaError):
     """The disk or the archive refused: full, read-only, broken."""
 
 
+_REMEDIES = {
+    errno.ENOSPC: "make room",
+    errno.EDQUOT: "make room",
+    errno.EACCES: "mend its permissions",
+    errno.EPERM: "mend its permissions",
+    errno.EROFS: "mend its permissions",
+    errno.ENOENT: "make the folder that it belongs in, or name another place",
+    errno.ENOTDIR: "make the folder that it belongs in, or name another place",
+    errno.EISDIR: "name a file, or move the folder away",
+}
+
+
 def remedy(error: OSError) -> str:
     """What to do where something could not be written."""
-    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
-        return "mend its permissions"
-    return "make room" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "see what is wrong with the disk"
+    return _REMEDIES.get(error.errno or 0, "see what is wrong with the disk")
 
 
 class MemoryShortageError(NephilaError):

@@ -17,6 +17,8 @@ from nephila.node.takedown.record import Order, TakedownFolder
         (errno.EDQUOT, "make room"),
         (errno.EACCES, "mend its permissions"),
         (errno.EROFS, "mend its permissions"),
+        (errno.ENOENT, "make the folder that it belongs in, or name another place"),
+        (errno.EISDIR, "name a file, or move the folder away"),
         (errno.EIO, "see what is wrong with the disk"),
     ],
 )
