@@ -52,7 +52,12 @@ _HOURS = re.compile(r"\s*(\d{1,2})\s*-\s*(\d{1,2})\s*")
 @click.option("--delay", "delay_s", metavar="SECONDS", help="Between two requests to one of its hosts.")
 @click.option("--max-depth", metavar="N", help="Hops from a seed.")
 @click.option("--tier", metavar="TIER", help="How much it matters: news, high, normal or low.")
-@click.option("--recrawl-every", "recrawl_s", metavar="SECONDS", help="A fixed interval between visits, such as 6h.")
+@click.option(
+    "--recrawl-every",
+    "recrawl_s",
+    metavar="SECONDS",
+    help="A fixed interval between visits, such as 6h; a visit that is planned already stays where it is.",
+)
 @click.option("--user-agent", metavar="TEXT", help="What we call ourselves there.")
 @click.option("--hours", metavar="HOURS", help="Hours of the day, UTC, in which it may be asked: 22-6,12-14.")
 @click.option("--quality", metavar="F", help="Factor on the budget that its hosts earn.")
@@ -200,7 +205,7 @@ def policy_rows(known: DomainPolicy | None) -> Iterator[tuple[str, str]]:
     if known.tier is not Tier.NORMAL:
         yield "tier", str(known.tier)
     if known.recrawl_s is not None:
-        yield "visits", f"every {span(known.recrawl_s)}"
+        yield "visits", f"every {span(known.recrawl_s)}, of each page from its next visit on"
     if known.hours:
         yield "hours", ", ".join(f"{first}-{last}" for first, last in known.hours) + " UTC"
     if known.quality != ORDINARY.quality:

@@ -174,7 +174,7 @@ def test_a_policy_is_set_one_thing_at_a_time(invoke: Invoke, node: FakeNode) -> 
         "delay    1.5 s",
         "depth    at most 3 hops from a seed",
         "tier     news",
-        "visits   every 6 h",
+        "visits   every 6 h, of each page from its next visit on",
         "hours    22-6, 12-14 UTC",
         "quality  0.5",
         "agent    MyBot/1 (+https://a.org)",
