@@ -96,7 +96,7 @@ WAITS: Mapping[str, str] = MappingProxyType(
         DeferReason.ROBOTS: "robots.txt cannot be read at present",
         DeferReason.CRAWL_DELAY: "the site asks for a very long delay",
         DeferReason.DNS: "the name cannot be looked up at present",
-        DeferReason.ADDRESS: "the server's address is busy with other hosts",
+        DeferReason.ADDRESS: "their server has had as many requests as it may have at once",
         DeferReason.COOLING: "fetched not long ago (--cooldown)",
         DeferReason.STOPPED: "was under way when the crawl stopped",
         DeferReason.RENDER: "wait for a browser (docs/rendering.md)",

@@ -45,7 +45,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         DeferReason.RETRY_AFTER: "the server said when to come back",
         DeferReason.STOPPED: "the crawl was stopped",
         DeferReason.DNS: "the name of its host could not be looked up",
-        DeferReason.ADDRESS: "the server behind its host is busy with requests of ours to other hosts",
+        DeferReason.ADDRESS: "the server behind its host has had as many requests of ours as it may have at once",
         DeferReason.PAUSED: "a person paused its domain",
         DeferReason.HOURS: "its domain may be asked at other hours only",
         DeferReason.ERRORS: "its domain failed too often and is left alone for a while",

@@ -232,7 +232,7 @@ def test_why_tells_of_a_domain_that_fails(drive: Drive) -> None:
     ("reason", "said"),
     [
         (DeferReason.DNS, "the name of its host could not be looked up"),
-        (DeferReason.ADDRESS, "the server behind its host is busy with requests of ours to other hosts"),
+        (DeferReason.ADDRESS, "the server behind its host has had as many requests of ours as it may have at once"),
         (DeferReason.CRAWL_DELAY, "its robots.txt asks for a very long delay"),
         (DeferReason.RETRY_AFTER, "the server said when to come back"),
     ],
