@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import click
 
-from nephila.config import Configured, declarations, load, read_stored, value_of
+from nephila.config import PASSWORD, Configured, declarations, load, read_stored, value_of
 from nephila.config.reference import reference
 from nephila.config.toml import render
 from nephila.model.errors import CrawlDirectoryError
@@ -15,9 +14,6 @@ from nephila.model.errors import CrawlDirectoryError
 from .backend import backend_of
 from .looking import json_option
 from .output import print_json
-
-_PASSWORD = re.compile(r"(://[^\s/@:\"]*:)[^\s/@\"]+@")
-"""In a URL, behind the user's name."""
 
 
 @click.group("config", short_help="Show settings and where they came from.")
@@ -82,7 +78,7 @@ def shown(configured: Configured, *, changed: bool) -> str:
 
 def _without_passwords(text: str) -> str:
     """What is shown to people ends up in tickets and on screens."""
-    return _PASSWORD.sub(r"\1***@", text)
+    return PASSWORD.sub(r"\1***@", text)
 
 
 def _told(value: object) -> object:

@@ -7,11 +7,12 @@ exist is declared in `model.settings` and read from there.
 from .declared import Declared, Unit, Value, declarations, groups, value_of
 from .layers import Given, given_by_flag
 from .load import Configured, load
-from .stored import CONFIG_NAME, read_stored, write_stored
+from .stored import CONFIG_NAME, PASSWORD, read_stored, write_stored
 from .toml import dump_toml
 
 __all__ = [
     "CONFIG_NAME",
+    "PASSWORD",
     "Configured",
     "Declared",
     "Given",

@@ -6,6 +6,7 @@ Only what differs from the defaults is kept. The file is replaced in one step: a
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from nephila.model.errors import CrawlDirectoryError
@@ -14,6 +15,8 @@ from nephila.model.settings import Settings
 from .toml import dump_toml
 
 CONFIG_NAME = "config.toml"
+PASSWORD = re.compile(r"(://[^\s/@:\"]*:)[^\s/@\"]+@")
+"""In a URL, behind the user's name."""
 
 
 def read_stored(directory: Path) -> str | None:
@@ -30,14 +33,16 @@ def read_stored(directory: Path) -> str | None:
 
 
 def write_stored(directory: Path, settings: Settings) -> None:
-    """Keep `settings` as the configuration of the crawl."""
+    """Keep `settings` as the configuration of the crawl; for its owner alone where a password is among them."""
     path = directory / CONFIG_NAME
     fresh = path.with_suffix(".toml.new")
     text = "# Written by nephila: what this crawl was asked for. Flags and --set override it.\n" + dump_toml(settings)
     if read_stored(directory) == text:
         return
     try:
-        with fresh.open("w", encoding="utf-8") as stream:
+        fresh.unlink(missing_ok=True)
+        mode = 0o600 if PASSWORD.search(text) else 0o666
+        with open(fresh, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from nephila.config import dump_toml, load, read_stored, write_stored
+from nephila.config import PASSWORD, dump_toml, load, read_stored, write_stored
 from nephila.frontier.embedded import LmdbFrontierView
 from nephila.frontier.embedded.exporting import LmdbExport
 from nephila.frontier.embedded.importing import import_into
@@ -73,8 +73,12 @@ def _plural(kind: str, count: int) -> str:
 
 
 def asked_for(settings: Settings) -> AskedFor:
-    """What of the settings travels with a frontier."""
-    return AskedFor(asdict(settings.urls), dump_toml(settings))
+    """What of the settings travels with a frontier: no password, for the file is handed on."""
+    return AskedFor(asdict(settings.urls), PASSWORD.sub(_without_password, dump_toml(settings)))
+
+
+def _without_password(found: re.Match[str]) -> str:
+    return f"{found[1].removesuffix(':')}@"
 
 
 def check_normal_form(head: CrawlRow, settings: Settings, target: str) -> None:

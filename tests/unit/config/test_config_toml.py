@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import string
 import tomllib
 from dataclasses import fields, replace
@@ -9,7 +10,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nephila.config import Declared, declarations, dump_toml, load, value_of
+from nephila.config import CONFIG_NAME, Declared, declarations, dump_toml, load, value_of, write_stored
 from nephila.config.reference import reference
 from nephila.config.values import LARGEST_INT, LONGEST_S, from_toml
 from nephila.model.settings import Settings
@@ -107,3 +108,15 @@ def test_the_settings_page_names_every_setting_once() -> None:
     page = reference()
     assert all(page.count(f"| `{one.key}` |") == 1 for one in declarations().values())
     assert all(one.flag in page for one in declarations().values())
+
+
+def test_a_configuration_with_a_password_is_for_its_owner(tmp_path: Path) -> None:
+    """K4: a proxy's; without one it is readable as other files are."""
+    quiet = replace(Settings(), fetch=replace(Settings().fetch, proxy="http://ann:secret@127.0.0.1:8080"))
+    old = os.umask(0o022)
+    try:
+        for kept, mode in ((Settings(), 0o644), (quiet, 0o600), (Settings(), 0o644)):
+            write_stored(tmp_path, kept)
+            assert (tmp_path / CONFIG_NAME).stat().st_mode & 0o777 == mode
+    finally:
+        os.umask(old)
