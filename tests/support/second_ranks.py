@@ -143,10 +143,12 @@ def iterated(graph: Graph, goals: set[str]) -> dict[str, float]:
     return found
 
 
-def reread(out: Path, settings: Settings) -> tuple[dict[str, float], dict[str, float]]:
-    """The ranks of pages and of domains."""
-    with closing(LmdbFrontierView.open(out / "frontier", SystemClock(), 1 << 30)) as view:
-        known = Reread(identifier_of(settings, view.secret))
+def reread(out: Path, settings: Settings, secret: int | None = None) -> tuple[dict[str, float], dict[str, float]]:
+    """The ranks of pages and of domains; `secret` is the crawl's, where there is no frontier that knows it."""
+    if secret is None:
+        with closing(LmdbFrontierView.open(out / "frontier", SystemClock(), 1 << 30)) as view:
+            secret = view.secret
+    known = Reread(identifier_of(settings, secret))
     for capture in captures(out):
         known.take(capture)
     pages = known.pages()

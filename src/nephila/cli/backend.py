@@ -168,11 +168,11 @@ class Purger(Protocol):
 
 
 class RankCrawl(Protocol):
-    """Brings the ranks of a crawl up to date, and tells the highest."""
+    """Brings the ranks of a crawl up to date, in a directory or of a fleet by its settings, and tells the highest."""
 
     def __call__(
         self,
-        out: Path,
+        crawl: Path | Configured,
         *,
         pages: int,
         domains: int,
@@ -353,7 +353,7 @@ def _open_queries(crawl: Path | Configured) -> CatalogueQueries:
 
 
 def _rank_crawl(
-    out: Path,
+    crawl: Path | Configured,
     *,
     pages: int,
     domains: int,
@@ -361,9 +361,13 @@ def _rank_crawl(
     waiting: Callable[[], None],
     reading: Callable[[int], None],
 ) -> Importance | None:
-    from nephila.node.importance.renewing import importance_of  # noqa: PLC0415 - start-up
+    if isinstance(crawl, Path):
+        from nephila.node.importance.premises import importance_of  # noqa: PLC0415 - start-up
 
-    return importance_of(out, pages=pages, domains=domains, anew=anew, waiting=waiting, reading=reading)
+        return importance_of(crawl, pages=pages, domains=domains, anew=anew, waiting=waiting, reading=reading)
+    from nephila.node.fleet.ranking import importance_of_fleet  # noqa: PLC0415 - start-up
+
+    return importance_of_fleet(crawl, pages=pages, domains=domains, anew=anew, waiting=waiting, reading=reading)
 
 
 def _run_demo(out: Path, *, pages: int, listeners: Sequence[EventSink] = (), view: View | None = None) -> DemoResult:

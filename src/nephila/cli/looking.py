@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +56,16 @@ def view_of(ctx: click.Context, directory: Path | None, file: Path | None) -> In
     return backend.open_fleet_view(load(file=file, environ=backend.environ))
 
 
-def crawl_of(ctx: click.Context, directory: Path | None, file: Path | None, group: str = "") -> Path | Configured:
-    """The crawl that is meant: its directory, or the settings of a fleet."""
+def crawl_of(
+    ctx: click.Context, directory: Path | None, file: Path | None, group: str = "", more: Sequence[Given] = ()
+) -> Path | Configured:
+    """The crawl that is meant: its directory, or the settings of a fleet, with what flags say of them."""
     if (directory is None) == (file is None):
         raise UsageError("Name one crawl: DIR, or --config FILE of a fleet.")
     if directory is not None:
         return directory
     flags = [Given("fleet.group", group, "--group")] if group else []
-    return load(file=file, environ=backend_of(ctx).environ, flags=flags)
+    return load(file=file, environ=backend_of(ctx).environ, flags=[*flags, *more])
 
 
 def crawl_name(crawl: Path | Configured) -> str:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nephila.config import Given
+from nephila.model.errors import UsageError
 from nephila.model.plain import plain
 
 from .backend import backend_of
 from .figures import count, moment, size, span
-from .looking import directory_argument, json_option
+from .looking import crawl_of, fleet_option, group_option, json_option, place_argument
 from .output import print_json, printable
 from .rows import many
 
@@ -27,21 +29,40 @@ _SHOWN = 3
 
 
 @click.command("rank", short_help="Show the pages and domains that others link to most, by PageRank.")
-@directory_argument
+@place_argument
+@fleet_option
+@group_option
 @click.option("--domains", is_flag=True, help="Registrable domains instead of pages.")
 @click.option("--top", default=20, show_default=True, type=click.IntRange(min=1), help="So many of the highest.")
 @click.option("--anew", is_flag=True, help="Read all of the archive once more, not only what is new.")
+@click.option("--work", default="", metavar="FOLDER", help="Of a fleet: keep what is read here, not in rank.directory.")
 @json_option
 @click.pass_context
-def rank(ctx: click.Context, directory: Path, *, domains: bool, top: int, anew: bool, as_json: bool) -> None:
-    """Show the pages of the crawl in DIR with the highest PageRank, also while it runs.
+def rank(  # noqa: PLR0913 - the flags are named one by one
+    ctx: click.Context,
+    directory: Path | None,
+    file: Path | None,
+    group: str,
+    *,
+    domains: bool,
+    top: int,
+    anew: bool,
+    work: str,
+    as_json: bool,
+) -> None:
+    """Show the pages of the crawl in DIR, or of a fleet's, with the highest PageRank, also while it runs.
 
     The links of what was stored since the last time are read from the archive, and all ranks are computed anew. A rank
     is shown in mean ranks: 2.00 is twice that of an ordinary page. Pages that redirect, or name another page as their
     canonical form, count for that one; links that are marked nofollow, ugc or sponsored do not count.
 
-    Everything is kept in the folder `rank` of the crawl, which may be deleted. For crawl directories, not for fleets.
+    Everything is kept in the folder `rank` of the crawl, or in rank.directory where a fleet's are computed, and may be
+    deleted.
     """
+    flags = [Given("rank.directory", work, "--work")] if work else []
+    if flags and file is None:
+        raise UsageError("--work is for a fleet: the ranks of a crawl in DIR are kept there.")
+    crawl = crawl_of(ctx, directory, file, group, flags)
 
     def waiting() -> None:
         click.echo("Somebody is computing these ranks already; waiting for that.", err=True)
@@ -51,9 +72,7 @@ def rank(ctx: click.Context, directory: Path, *, domains: bool, top: int, anew: 
             click.echo(f"Reading {size(unread)} of the archive; what was read is not read again.", err=True)
 
     pages, names = (0, top) if domains else (top, 0)
-    found = backend_of(ctx).rank_crawl(
-        directory, pages=pages, domains=names, anew=anew, waiting=waiting, reading=reading
-    )
+    found = backend_of(ctx).rank_crawl(crawl, pages=pages, domains=names, anew=anew, waiting=waiting, reading=reading)
     if found is None:
         raise TypeError("whoever waits gets an answer")
     for sentence in _troubles(found):

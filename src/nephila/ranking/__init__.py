@@ -4,7 +4,7 @@ What captures say of links becomes rows (`row`), rows become runs on disk (`run`
 and what stands for what (`members`), the links by number (`adjacency`, `domains`), the ranks (`power`) and the files
 that tell them (`results`). Names are numbers (`words`). Memory is what the iteration needs: docs/importance.md.
 
-Nothing here knows how a capture is stored: `node/link_reading.py` reads them.
+Nothing here knows how a capture is stored: `node/importance` reads them.
 """
 
 from .computing import compute

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .sections import DamagedFileError, Sections, write_sections
 
-FOREMOST = "foremost.pages"
+FOREMOST = "foremost.ranks"
 _KIND = "foremost 1"
 _FINGERPRINT_BYTES = 16
 

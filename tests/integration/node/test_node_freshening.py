@@ -206,7 +206,7 @@ def test_a_list_of_another_crawl_or_a_damaged_one_is_as_none(tmp_path: Path) -> 
         folder, identity = CrawlDirectory(crawl.out).rank, identity_of(crawl.frontier.secret)
         assert len(read_foremost(folder, identity)) == TOP
         assert read_foremost(folder, identity[::-1]) == []
-        path = folder / "foremost.pages"
+        path = folder / "foremost.ranks"
         path.write_bytes(path.read_bytes()[:-1] + b"?")
         assert read_foremost(folder, identity) == []
         await asyncio.sleep(25 * HOUR_S)

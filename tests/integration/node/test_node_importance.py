@@ -24,7 +24,8 @@ from nephila.node.directory import CrawlDirectory
 from nephila.node.engines import embedded_engines
 from nephila.node.frontiers import embedded_of
 from nephila.node.ground import Ground
-from nephila.node.importance.renewing import Importance, importance_of
+from nephila.node.importance.premises import importance_of
+from nephila.node.importance.renewing import Importance
 from nephila.node.inspect import open_view
 from nephila.ranking import DOMAINS, PAGES
 from nephila.testing.clock import VirtualClock

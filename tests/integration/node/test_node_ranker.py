@@ -98,8 +98,8 @@ def test_it_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
 def test_it_steps_back_before_anything_else(tmp_path: Path) -> None:
     """R3: a low priority, and the first to go where memory is short."""
     program = (
-        "import sys; from nephila.node.importance import birth, renewing; import os;"
-        "renewing.importance_of = lambda out: print(os.nice(0), open('/proc/self/oom_score_adj').read().strip());"
+        "import sys; from nephila.node.importance import birth, premises; import os;"
+        "premises.importance_of = lambda out: print(os.nice(0), open('/proc/self/oom_score_adj').read().strip());"
         "birth.live(sys.argv[1])"
     )
     found = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)

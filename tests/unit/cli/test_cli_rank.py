@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from nephila.cli.backend import Backend
 from nephila.cli.main import cli
+from nephila.config import Configured
 from nephila.model.record import SegmentId
 from nephila.node.importance.reading import Read
 from nephila.node.importance.renewing import Importance, RankedName, RankedUrl
@@ -34,19 +35,19 @@ class Ranks:
     found: Importance = FOUND
     unread: int = 0
     busy: bool = False
-    asked: list[tuple[Path, dict[str, Any]]] = field(default_factory=list)
+    asked: list[tuple[Path | Configured, dict[str, Any]]] = field(default_factory=list)
 
     def __call__(
-        self, out: Path, *, waiting: Callable[[], None], reading: Callable[[int], None], **wanted: Any
+        self, crawl: Path | Configured, *, waiting: Callable[[], None], reading: Callable[[int], None], **wanted: Any
     ) -> Importance:
-        self.asked.append((out, wanted))
+        self.asked.append((crawl, wanted))
         if self.busy:
             waiting()
         reading(self.unread)
         return self.found
 
-    def invoke(self, *arguments: str) -> Result:
-        return CliRunner().invoke(cli, ["rank", "d", *arguments], obj=Backend(rank_crawl=self))
+    def invoke(self, *arguments: str, crawl: Sequence[str] = ("d",)) -> Result:
+        return CliRunner().invoke(cli, ["rank", *crawl, *arguments], obj=Backend(rank_crawl=self, environ={}))
 
 
 def test_pages_are_listed_with_their_ranks() -> None:
@@ -71,6 +72,21 @@ def test_domains_are_listed_with_pages_and_referring_domains() -> None:
         "  1,234.50         10         20  example.org",
     ]
     assert result.stderr.startswith("1 domain, 1 link between them")
+
+
+def test_a_fleet_is_named_by_its_settings(tmp_path: Path) -> None:
+    """R3, N6, C4: with its region, and the folder that the work is kept in; a directory has its own."""
+    file = tmp_path / "fleet.toml"
+    file.write_text('[fleet]\ncrawl = "web"\n')
+    ranks, fleet = Ranks(), ("--config", str(file))
+    assert ranks.invoke("--work", "ranks", "--group", "eu", crawl=fleet).exit_code == 0
+    ((crawl, wanted),) = ranks.asked
+    assert isinstance(crawl, Configured)
+    assert (crawl.settings.rank.directory, crawl.settings.fleet.group) == ("ranks", "eu")
+    assert wanted == {"pages": 20, "domains": 0, "anew": False}
+    for arguments, place in ((("--work", "ranks"), ("d",)), ((), ("d", *fleet)), ((), ())):
+        assert ranks.invoke(*arguments, crawl=place).exit_code != 0
+    assert len(ranks.asked) == 1
 
 
 def test_ranks_as_json() -> None:

@@ -80,6 +80,9 @@ class RankSettings:
         1_000, "pages that must have been stored since the last one, and before the first", low=1
     )
     damping: float = setting(0.85, "probability that a link is followed, rather than a jump made", low=0, high=0.99)
+    directory: str = setting(
+        "nephila-rank", "where `nephila rank --config` keeps what it read of a fleet's links: a folder for each crawl"
+    )
 
 
 @dataclass(frozen=True, slots=True)

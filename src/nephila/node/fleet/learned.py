@@ -7,6 +7,7 @@ its evidence nor the decision is lost. Workers hear of it by the log they follow
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from nephila.dedup import LearnedAliases, MemoryAliasStorage, SharedNotes
@@ -26,6 +27,12 @@ async def aliases_of_fleet(state: SharedState, settings: Settings, clock: Clock,
     """What is known of one domain, to be looked at."""
     found = await SharedNotes(state, settings.fleet.crawl).tallies([domain])
     return _learned(_stored(found, settings), settings, clock)
+
+
+async def rules_of_fleet(state: SharedState, settings: Settings, clock: Clock) -> LearnedAliases:
+    """The rules of all domains, for whoever applies them and tests none."""
+    known = replace(settings, aliases=replace(settings.aliases, verify_every=0))
+    return _learned(_stored(await _all(SharedNotes(state, settings.fleet.crawl)), known), known, clock)
 
 
 async def decide(

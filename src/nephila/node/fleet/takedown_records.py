@@ -70,6 +70,10 @@ class TakedownObjects:
         """As the protocol."""
         return len(self._listed())
 
+    def look(self) -> str:
+        """What they look like: other when one was filed or carried out."""
+        return "".join(f"{number} {done:d}\n" for number, done in sorted(self._listed().items()))
+
     def _listed(self) -> dict[str, bool]:
         """Numbers, and whether each is carried out."""
         prefix = self._place.key(f"{FOLDER}/")

@@ -56,7 +56,7 @@ def live(out: str) -> None:
     os.nice(_NICENESS)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_GO, encoding="ascii")
-    from .renewing import importance_of  # noqa: PLC0415 - after it has stepped back
+    from .premises import importance_of  # noqa: PLC0415 - after it has stepped back
 
     try:
         importance_of(Path(out))

@@ -1,0 +1,109 @@
+"""The ranks of a fleet's crawl (R3): what its workers have stored, read beside them, and kept in a folder here.
+
+The archive is read in the store of objects, as far as the catalogue in PostgreSQL lists it; the engine tells the
+crawl's secret, which names are seeded with, and the aliases that were learned. Nothing of them is changed. What workers
+have in their spools is read when it has arrived. In `rank.directory` each crawl, and each region, has a folder of its
+own: what was read once stays read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, closing, contextmanager
+from pathlib import Path
+
+from nephila.config import Configured
+from nephila.dedup import LearnedAliases
+from nephila.engines.disk import DiskFile
+from nephila.interfaces.objects import ObjectStore
+from nephila.model.record import SegmentId
+from nephila.model.settings import Settings
+from nephila.node.addressing import identifier_of
+from nephila.node.archiving import object_store
+from nephila.node.cataloguing import identity_of
+from nephila.node.clock import SystemClock
+from nephila.node.importance.reading import LinkReader
+from nephila.node.importance.renewing import Importance, Stored, clear, renewed
+from nephila.ranking import held
+from nephila.ranking.sections import refused
+from nephila.store import ArchivePlace
+from nephila.store.postgres import PostgresCatalogue
+from nephila.store.remote_disk import opened
+
+from .access import check_fleet
+from .learned import rules_of_fleet
+from .regions import regional
+from .servers import open_frontier
+from .takedown_records import TakedownObjects
+
+
+def importance_of_fleet(
+    configured: Configured,
+    *,
+    pages: int = 0,
+    domains: int = 0,
+    anew: bool = False,
+    waiting: Callable[[], None],
+    reading: Callable[[int], None] | None = None,
+) -> Importance:
+    """Bring the ranks of a fleet's crawl up to date and tell the highest, so many of pages and of domains.
+
+    `anew` reads all of the archive once more. `waiting` is called before somebody else on this machine who does the
+    same is waited for. `reading` is told how many bytes of the archive are new, before they are read. Raises
+    `NephilaError`.
+    """
+    settings = regional(configured.settings)
+    folder = folder_of(settings)
+    with held(folder, waiting):
+        if anew:
+            clear(folder)
+        with _stored(settings) as stored:
+            return renewed(folder, stored, settings, pages=pages, domains=domains, reading=reading)
+
+
+def folder_of(settings: Settings) -> Path:
+    """Where the ranks of the crawl that settings name are kept here; it is made, but for the last step."""
+    parent = Path(settings.rank.directory)
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise refused(parent, error) from error
+    return parent / check_fleet(settings)
+
+
+@contextmanager
+def _stored(settings: Settings) -> Iterator[Stored]:
+    """What the fleet has stored."""
+    place, name = ArchivePlace.parse(settings.archive.url), settings.catalogue.name or settings.fleet.crawl
+    secret, aliases = asyncio.run(_known(settings))
+    objects = object_store(settings, SystemClock(), uploads=1)
+    try:
+        with closing(PostgresCatalogue(settings.catalogue, name, os.environ, read_only=True)) as catalogue:
+            yield Stored(
+                identity_of(secret),
+                catalogue,
+                catalogue.extent(),
+                _opener(objects, place),
+                LinkReader(identifier_of(settings, secret), aliases),
+                TakedownObjects(objects, place).look(),
+            )
+    finally:
+        asyncio.run(objects.close())
+
+
+async def _known(settings: Settings) -> tuple[int, LearnedAliases | None]:
+    """What the engine tells: the crawl's secret, and the aliases that were learned, where they are applied."""
+    async with AsyncExitStack() as stack:
+        clock = SystemClock()
+        state, frontier = await open_frontier(settings, clock, "visitor", stack, looking=True)
+        aliases = await rules_of_fleet(state, settings, clock) if settings.aliases.learn else None
+        return frontier.secret, aliases
+
+
+def _opener(objects: ObjectStore, place: ArchivePlace) -> Callable[[SegmentId], DiskFile]:
+    def open_file(segment: SegmentId) -> DiskFile:
+        return opened(objects, place.key(segment))
+
+    return open_file

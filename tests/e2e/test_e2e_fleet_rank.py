@@ -1,0 +1,124 @@
+"""`nephila rank` for a fleet on real engines: read beside its workers, kept here, right by another reader (R3)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fleet_engines import Engines, Fleet
+from second_ranks import reread
+from served import run, served_articles
+from waiting import wait_until
+
+from nephila.config import Configured, load
+from nephila.node.archiving import object_store
+from nephila.node.clock import SystemClock
+from nephila.node.fleet.servers import open_frontier
+from nephila.store import ArchivePlace
+
+DELAY_S = 0.1
+HOSTS, PAGES = 8, 200
+ALL = "100000"
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, engines: Engines) -> Iterator[Fleet]:
+    """One that has its seeds, and no worker yet."""
+    more = f'\n[rank]\ndirectory = "{tmp_path / "ranks"}"\n'
+    with (
+        served_articles(tmp_path / "web", 47, hosts=HOSTS, pages=PAGES, delay_s=DELAY_S, latency_ms=10) as web,
+        Fleet(tmp_path / "fleet", engines, web, DELAY_S, more=more) as made,
+    ):
+        made.seed()
+        yield made
+
+
+@contextmanager
+def configured(fleet: Fleet) -> Iterator[Configured]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in fleet.environ.items():
+            patch.setenv(name, value)
+        yield load(file=fleet.settings)
+
+
+def ranked(fleet: Fleet, *more: str | Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(fleet.say("rank", "--json", "--top", ALL, *more))
+    return found
+
+
+def in_another_way(fleet: Fleet, folder: Path) -> tuple[dict[str, float], dict[str, float]]:
+    """The ranks of pages and domains by somebody who copies the archive and reads it with other tools."""
+
+    async def bring(settings: Any) -> int:
+        async with AsyncExitStack() as stack:
+            objects, place = object_store(settings, SystemClock()), ArchivePlace.parse(settings.archive.url)
+            stack.push_async_callback(objects.close)
+            for name, key in place.names(await objects.keys(place.key(""))).items():
+                if name.endswith(".warc.gz"):
+                    (folder / "warc").mkdir(parents=True, exist_ok=True)
+                    (folder / "warc" / name).write_bytes(await asyncio.to_thread(objects.read, key, 0, 1 << 30))
+            _, frontier = await open_frontier(settings, SystemClock(), "visitor", stack, looking=True)
+            return frontier.secret
+
+    with configured(fleet) as known:
+        return reread(folder, known.settings, asyncio.run(bring(known.settings)))
+
+
+def test_the_ranks_of_a_fleet_are_those_of_its_archive(fleet: Fleet, tmp_path: Path) -> None:
+    """R3: computed while workers run, from what is new each time, and exact in the end."""
+    workers = [fleet.start(name, "--forever") for name in ("first", "second")]
+    wait_until(lambda: fleet.pages >= 30 and sum(fleet.stored().values()) >= 30, "they do not work")
+    during = ranked(fleet)
+    assert during["count"] >= 30
+    assert not during["missing"]
+    assert len(fleet.workers()) == 2
+    wait_until(lambda: sum(fleet.stored().values()) >= PAGES, "they do not finish", 120)
+    for worker in workers:
+        fleet.say("fleet", "drain", worker.name)
+    for worker in workers:
+        worker.end()
+    after = ranked(fleet)
+    assert 0 < after["read"]["captures"] < sum(fleet.stored().values()), "what was read is not read again"
+    assert ranked(fleet)["read"]["captures"] == 0
+    pages, domains = in_another_way(fleet, tmp_path / "copy")
+    assert after["count"] == len(pages) > 100
+    assert sorted(one["rank"] for one in after["pages"]) == pytest.approx(sorted(pages.values()), abs=1e-7)
+    found = ranked(fleet, "--domains")["domains"]
+    assert {one["domain"]: one["rank"] for one in found} == pytest.approx(domains, abs=1e-7)
+    assert {path.name for path in (tmp_path / "ranks").iterdir()} == {fleet.crawl}
+    anew = ranked(fleet, "--anew", "--work", tmp_path / "elsewhere")
+    assert anew["pages"] == after["pages"]
+    assert anew["read"]["captures"] == during["read"]["captures"] + after["read"]["captures"]
+    assert json.loads(fleet.say("audit", "--json"))["clean"]
+
+
+def test_what_a_fleet_took_down_has_no_rank(fleet: Fleet, tmp_path: Path) -> None:
+    """R3, K2: neither the page nor its links count after the next computation, as if it had never been read."""
+    fleet.start("worker").end()
+    before = ranked(fleet)
+    gone = before["pages"][0]["url"]
+    fleet.say("purge", gone, "--reason", "they asked us")
+    after = ranked(fleet)
+    assert gone not in {page["url"] for page in after["pages"]}
+    anew = ranked(fleet, "--work", tmp_path / "elsewhere")
+    assert after["pages"] == anew["pages"]
+
+
+def test_whoever_names_no_crawl_is_told_so(fleet: Fleet, tmp_path: Path) -> None:
+    """C4: one sentence, and no traceback: no crawl, two crawls, a folder that cannot be made, nothing stored yet."""
+    place, config = tmp_path / "crawl", ("--config", fleet.settings)
+    (tmp_path / "file").write_text("")
+    for arguments, code, said in (
+        ((), 2, "Name one crawl"),
+        ((place, *config), 2, "Name one crawl"),
+        ((place, "--work", tmp_path), 2, "--work is for a fleet"),
+        ((*config, "--work", tmp_path / "file"), 1, "cannot be written"),
+        (config, 1, "there is no catalogue in the schema"),
+    ):
+        found = run("rank", *arguments, code=None, env=fleet.environ)
+        assert (found.returncode, said in found.stderr, "Traceback" in found.stderr) == (code, True, False), found
