@@ -7,7 +7,7 @@
 enum {
     FINGERPRINT = 16,
     NAME = 8,
-    HEAD = 6,
+    HEAD = 7,
     EACH = 25,
     KIND_AT = 8,       /* of a candidate's facts: depth, class, hops, bonus */
     KIND = 5,
@@ -82,7 +82,7 @@ typedef struct {
     const char *host;
     size_t host_length;
     uint32_t seed, salt;
-    int draws;
+    int draws, grade;
     Text facts, items, spelled; /* `spelled`: host and tail, for what breaks ties */
     const unsigned char *base;
     size_t base_length;
@@ -198,14 +198,14 @@ static int pack(Packing *packing, PyObject *candidates) {
         return -1;
     size_t length = packing->base_length | (alike ? ALIKE : 0);
     put32(packing->facts.bytes, xxh32((const unsigned char *)packing->host, packing->host_length, packing->seed));
-    packing->facts.bytes[4] = length >> 8, packing->facts.bytes[5] = length;
+    packing->facts.bytes[4] = length >> 8, packing->facts.bytes[5] = length, packing->facts.bytes[6] = packing->grade;
     return 0;
 }
 
 static PyObject *pack_group(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     Packing packing = {0};
-    if (count != 4 || !PyUnicode_Check(arguments[0])) {
-        PyErr_SetString(PyExc_TypeError, "pack_group(host, candidates, seed, salt)");
+    if (count != 5 || !PyUnicode_Check(arguments[0])) {
+        PyErr_SetString(PyExc_TypeError, "pack_group(host, candidates, seed, salt, grade)");
         return NULL;
     }
     Py_ssize_t length;
@@ -214,6 +214,7 @@ static PyObject *pack_group(PyObject *self, PyObject *const *arguments, Py_ssize
     packing.seed = (uint32_t)PyLong_AsUnsignedLongLongMask(arguments[2]);
     packing.draws = arguments[3] != Py_None;
     packing.salt = packing.draws ? (uint32_t)PyLong_AsUnsignedLongLongMask(arguments[3]) : 0;
+    packing.grade = small(arguments[4]);
     if (packing.host == NULL || PyErr_Occurred())
         return NULL;
     PyObject *candidates = PySequence_Fast(arguments[1], "candidates must be a sequence"), *result = NULL;
@@ -233,6 +234,6 @@ static PyObject *pack_group(PyObject *self, PyObject *const *arguments, Py_ssize
 
 PyMethodDef nephila_groups_methods[] = {
     {"pack_group", (PyCFunction)(void (*)(void))pack_group, METH_FASTCALL,
-     "pack_group(host, candidates, seed, salt): the facts and items of a host's candidates."},
+     "pack_group(host, candidates, seed, salt, grade): the facts and items of a host's candidates."},
     {NULL, NULL, 0, NULL},
 };

@@ -23,7 +23,9 @@ def file_size(name: bytes) -> int: ...
 
 # groups.c; its twin in nephila/frontier/redis/asking.py
 
-def pack_group(host: str, candidates: Sequence[Candidate], seed: int, salt: int | None) -> tuple[bytes, bytes]: ...
+def pack_group(
+    host: str, candidates: Sequence[Candidate], seed: int, salt: int | None, grade: int
+) -> tuple[bytes, bytes]: ...
 
 # frontier.c; twins in nephila/frontier/embedded/links.py
 

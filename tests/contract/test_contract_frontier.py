@@ -1,4 +1,4 @@
-"""F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, T1, T2, T7, T8: what every frontier promises."""
+"""F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R3, R4, R5, S3, S4, T1, T2, T7, T8: what frontiers promise."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def policy_for(options: Options, *, robots: bool) -> Policy:
         politeness=options.politeness,
         recrawl=recrawl_of(options.recrawl) if options.recrawl else None,
         target_domains=options.target_domains,
+        repute=options.repute,
     )
 
 
@@ -125,7 +126,7 @@ def run_check(harness: LmdbHarness | MemoryHarness, check: str) -> Coroutine[Any
 def test_the_lmdb_frontier_keeps_its_promises(
     tmp_path: Path, check: str, threaded: bool, alone: bool, robots: bool
 ) -> None:
-    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5: the check."""
+    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R3, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5: the check."""
 
     async def run() -> None:
         harness = LmdbHarness(tmp_path / "frontier", threaded=threaded, robots=robots, alone=alone)
@@ -140,5 +141,5 @@ def test_the_lmdb_frontier_keeps_its_promises(
 @pytest.mark.parametrize("robots", [True, False], ids=["robots", "no-robots"])
 @pytest.mark.parametrize("check", [check for check in CHECKS if check not in OF_ARCHIVES])
 def test_the_frontier_in_memory_keeps_the_same_promises(check: str, robots: bool) -> None:
-    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5: the check."""
+    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R3, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5: the check."""
     asyncio.run(run_check(MemoryHarness(robots=robots), check))

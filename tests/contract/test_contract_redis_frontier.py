@@ -1,4 +1,4 @@
-"""F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, T1, T2, T7, T8, N2: promises kept on Valkey."""
+"""F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R3, R4, R5, S3, S4, T1, T2, T7, T8, N2: Valkey."""
 
 from __future__ import annotations
 
@@ -69,19 +69,19 @@ def run_check(harness: RedisHarness, check: str) -> None:
 @pytest.mark.parametrize("robots", [True, False], ids=["robots", "no-robots"])
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_frontier_on_one_valkey_keeps_its_promises(single: list[str], check: str, robots: bool) -> None:
-    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5, N2: the check."""
+    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R3, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5, N2: each."""
     run_check(RedisHarness(single, robots=robots), check)
 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_frontier_on_a_cluster_keeps_its_promises(cluster: list[str], check: str) -> None:
-    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5, N2: the check."""
+    """F1, F2, F3, F4, F5, F6, F7, F9, F10, P1, P2, P4, R2, R3, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5, N2: each."""
     run_check(RedisHarness(cluster, robots=True, replicas=1), check)
 
 
 @pytest.mark.parametrize("check", [check for check in CHECKS if check not in ORDERED_OVER_DOMAINS])
 def test_the_frontier_in_several_shards_keeps_its_promises(cluster: list[str], check: str) -> None:
-    """F1, F2, F3, F4, F5, F7, F9, F10, P1, P2, P4, R2, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5, N1, N2: the check."""
+    """F1, F2, F3, F4, F5, F7, F9, F10, P1, P2, P4, R2, R3, R4, R5, S3, S4, D1, T1, T2, T7, T8, H5, N1, N2: each."""
     run_check(RedisHarness(cluster, robots=check not in DRAWN, shards=5), check)
 
 

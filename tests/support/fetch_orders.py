@@ -10,6 +10,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import log2
 from typing import Protocol
 
 from page_graphs import PageGraph
@@ -172,7 +173,7 @@ class ByAuthority:
 
     def _place(self, page: int) -> None:
         referrers = len(self._referrers.get(self.graph.domains[page], ()))
-        score = round(self.points * rank.authority(self.ranks[page], self._mean, referrers))
+        score = round(self.points * rank.authority(self.ranks[page], self._mean, log2(1.0 + referrers)))
         if self._scores.get(page) != score:
             self.place_moves += page in self._scores
             self._scores[page] = score

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
-from reputes import GivenRepute
 
 from nephila.frontier.estimated import EstimatedRecrawl
 from nephila.frontier.policy import Policy
@@ -25,6 +24,7 @@ from nephila.model.settings import (
     TrapSettings,
 )
 from nephila.model.task import Candidate, Level
+from nephila.testing.repute import GivenRepute
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
 HOSTS = ("a.test", "www.a.test", "b.test")

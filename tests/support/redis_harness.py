@@ -69,6 +69,7 @@ def policy_for(options: Options, *, robots: bool, settings: FrontierSettings | N
         politeness=options.politeness,
         recrawl=recrawl_of(options.recrawl) if options.recrawl else None,
         target_domains=options.target_domains,
+        repute=options.repute,
     )
 
 

@@ -153,14 +153,17 @@ def next_mean(mean: int, rank: int) -> int:
     return mean + (((rank << _MEAN_BITS) - mean) >> _MEAN_WINDOW_BITS)
 
 
-def authority(rank: int, mean: int, referring_domains: float) -> float:
-    """0 to 1: how much of the points for authority a URL has, by its own rank and by who links to its domain."""
+def authority(rank: int, mean: int, doublings: float) -> float:
+    """0 to 1: how much of the points for authority a URL has, by its own rank and by who links to its domain.
+
+    n domains that do are log2(1 + n) doublings (`referral.doublings`).
+    """
     of_page = _OF_MEAN + ((rank << _MEAN_BITS) - mean) * _OF_UNIT
     if of_page < 0.0:
         of_page = 0.0
     elif of_page > _MOST_OF_PAGE:
         of_page = _MOST_OF_PAGE
-    whole = of_page + _OF_REFERRERS * log2(1.0 + referring_domains)
+    whole = of_page + _OF_REFERRERS * doublings
     if whole > 1.0:
         return 1.0
     return whole

@@ -2,9 +2,9 @@
 
 Online, every host counts the registrable domains that link to it (`budget`), which costs a bit a domain and knows
 nothing of who they are. Where PageRank was computed over the link graph, the grade of the domain tells more: eight
-steps to a doubling above what a domain has that nobody links to. It is turned into as many referring domains as would
-have brought it that far, each speaking to nobody else, so that both are on one scale and have the same share of the
-points (`rank.authority`). A domain that the last computation did not know is judged by the count.
+steps to a doubling above what a domain has that nobody links to. As many referring domains, each speaking to nobody
+else, would have brought it that far: so both are doublings on one scale, with the same share of the points
+(`rank.authority`). A domain that the last computation did not know is judged by the count.
 
 What must stay true: numbers of the two kinds are never the same, and where grades are at hand none is the count of
 bits itself: `native/queueing.c` looks scores up by that, and must find none then.
@@ -12,6 +12,7 @@ bits itself: `native/queueing.c` looks scores up by that, and must find none the
 
 from __future__ import annotations
 
+from math import log2
 from typing import Final
 
 from nephila.interfaces.repute import Repute
@@ -22,7 +23,7 @@ HIGHEST_GRADE: Final = 64
 _PER_DOUBLING = 8
 _COUNTED_BESIDE = BITS + 1
 """Added to the count of bits of a domain that has no grade, where others have."""
-_VOICES: tuple[float, ...] = tuple(2.0 ** (grade / _PER_DOUBLING) - 1.0 for grade in range(HIGHEST_GRADE + 1))
+_OF_COUNT: tuple[float, ...] = tuple(log2(1.0 + estimate) for estimate in ESTIMATES)
 
 
 def heard(repute: Repute | None, host: str, referrers: int) -> int:
@@ -34,8 +35,8 @@ def heard(repute: Repute | None, host: str, referrers: int) -> int:
     return counted + _COUNTED_BESIDE if grade is None else ~grade
 
 
-def voices(number: int) -> float:
-    """As how many referring domains that counts."""
+def doublings(number: int) -> float:
+    """How many doublings of referring domains that is: what the score goes by."""
     if number < 0:
-        return _VOICES[~number]
-    return ESTIMATES[number % _COUNTED_BESIDE]
+        return ~number / _PER_DOUBLING
+    return _OF_COUNT[number % _COUNTED_BESIDE]

@@ -15,7 +15,7 @@ from nephila.frontier import rank as ranks
 from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.embedded.holding_off import opens_in
 from nephila.frontier.embedded.records import DomainState
-from nephila.frontier.referral import heard, voices
+from nephila.frontier.referral import doublings, heard
 from nephila.frontier.score import bonus_of, score
 from nephila.interfaces.frontier import UrlStory
 from nephila.interfaces.repute import Repute
@@ -157,7 +157,7 @@ class Circumstances:
         settings = self._settings.priority
         referrers = 0 if self.host is None else self.host.referrers
         known = heard(self._repute, story.host, referrers)
-        authority = ranks.authority(story.rank, self._view.mean_rank(), voices(known))
+        authority = ranks.authority(story.rank, self._view.mean_rank(), doublings(known))
         waited_s = max(0, self._wall_ms - story.admitted_at) / 1000
         now_step = 0 if self._ordered else self._now // order.step_ms(settings)
         parts = {

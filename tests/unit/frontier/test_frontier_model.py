@@ -14,7 +14,8 @@ from frontier_pairs import Pair, some_deed, some_rules
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from reputes import GivenRepute
+
+from nephila.testing.repute import GivenRepute
 
 some_random = st.integers(0, 2**32 - 1).map(Random)
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from math import log2
 from pathlib import Path
 
 import pytest
 from frontier_world import Brought, FrontierWorld, play
 from hypothesis import given
 from hypothesis import strategies as st
-from reputes import GivenRepute
 
 from nephila.frontier import budget, order
 from nephila.frontier.rank import FIRST_MEAN, authority
-from nephila.frontier.referral import HIGHEST_GRADE, heard, voices
+from nephila.frontier.referral import HIGHEST_GRADE, doublings, heard
 from nephila.model.task import Level
 from nephila.ranking.results import GRADES_PER_DOUBLING, grade_of
 from nephila.ranking.results import HIGHEST_GRADE as HIGHEST_COMPUTED
+from nephila.testing.repute import GivenRepute
 
 BITMAPS = st.integers(0, 2**64 - 1)
 REPUTE = GivenRepute({"a.test": 40})
@@ -26,14 +27,14 @@ def test_without_ranks_the_count_of_referring_domains_speaks(bitmap: int) -> Non
     """R1, R3: as it does where nothing was ever computed."""
     for repute in (None, GivenRepute({"a.test": 40}, turn=0)):
         assert heard(repute, "www.a.test", bitmap) == bitmap.bit_count()
-        assert voices(heard(repute, "www.a.test", bitmap)) == budget.referrers(bitmap)
+        assert doublings(heard(repute, "www.a.test", bitmap)) == log2(1.0 + budget.referrers(bitmap))
 
 
 @given(BITMAPS)
 def test_a_domain_that_has_a_grade_is_judged_by_it(bitmap: int) -> None:
     """R3: whatever was counted; one that has none, by the count."""
-    assert voices(heard(REPUTE, "www.a.test", bitmap)) == pytest.approx(2**5 - 1)
-    assert voices(heard(REPUTE, "www.b.test", bitmap)) == budget.referrers(bitmap)
+    assert doublings(heard(REPUTE, "www.a.test", bitmap)) == 5
+    assert doublings(heard(REPUTE, "www.b.test", bitmap)) == log2(1.0 + budget.referrers(bitmap))
 
 
 @given(BITMAPS, st.integers(0, HIGHEST_GRADE))
@@ -49,7 +50,7 @@ def test_beside_grades_nothing_is_called_by_the_count_of_bits(bitmap: int, grade
 def test_the_share_of_the_points_is_the_same() -> None:
     """R1, R3: 0.12 of the authority at most, and nothing for a domain that nobody links to."""
     page = authority(0, FIRST_MEAN, 0)
-    shares = [authority(0, FIRST_MEAN, voices(~grade)) - page for grade in range(HIGHEST_GRADE + 1)]
+    shares = [authority(0, FIRST_MEAN, doublings(~grade)) - page for grade in range(HIGHEST_GRADE + 1)]
     assert shares[0] == 0.0
     assert shares[-1] == pytest.approx(0.12)
     assert shares == sorted(shares)
@@ -58,7 +59,7 @@ def test_the_share_of_the_points_is_the_same() -> None:
 def test_grades_are_what_the_computation_writes() -> None:
     """R3: two stages that do not know each other agree on the scale."""
     assert HIGHEST_GRADE == HIGHEST_COMPUTED
-    assert voices(~grade_of(0.08, 0.01)) == pytest.approx(7.0)
+    assert doublings(~grade_of(0.08, 0.01)) == 3
     assert GRADES_PER_DOUBLING == 8
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh3_128_digest
 
-from nephila.frontier.redis.asking import plain_pack_group, poured
+from nephila.frontier.redis.asking import NO_GRADE, plain_pack_group, poured
 from nephila.model.task import Candidate, Level
 from nephila.native import AVAILABLE, native
 from nephila.urls import Address, Fingerprint
@@ -37,17 +37,22 @@ def candidates(draw: st.DrawFn) -> Candidate:
     )
 
 
-@given(st.lists(candidates(), min_size=1, max_size=9), st.integers(0, 2**32 - 1), st.none() | st.integers(0, 2**32 - 1))
-def test_candidates_are_packed_alike(given_: list[Candidate], seed: int, salt: int | None) -> None:
-    """F2, F8, N1: facts and items, byte for byte."""
-    assert native.pack_group(HOST, given_, seed, salt) == plain_pack_group(HOST, given_, seed, salt)
+@given(
+    st.lists(candidates(), min_size=1, max_size=9),
+    st.integers(0, 2**32 - 1),
+    st.none() | st.integers(0, 2**32 - 1),
+    st.integers(0, 64) | st.just(NO_GRADE),
+)
+def test_candidates_are_packed_alike(given_: list[Candidate], seed: int, salt: int | None, grade: int) -> None:
+    """F2, F8, N1, R3: facts and items, byte for byte."""
+    assert native.pack_group(HOST, given_, seed, salt, grade) == plain_pack_group(HOST, given_, seed, salt, grade)
 
 
 @pytest.mark.parametrize("wrong", [(), [()], [1], [(1, 2, 3, 4, 5)], [(("u", "h", "k", b"short"), 1, None, 0, 0)]])
 def test_what_is_no_candidate_is_refused(wrong: list[object]) -> None:
     """N1: by an exception, and nothing else."""
     with pytest.raises((TypeError, ValueError)):
-        native.pack_group(HOST, wrong, 1, None)  # type: ignore[arg-type]
+        native.pack_group(HOST, wrong, 1, None, 0)  # type: ignore[arg-type]
 
 
 def test_a_page_pours_out_what_lies_under_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nephila.frontier import order
 from nephila.frontier import rank as ranks
-from nephila.frontier.referral import heard, voices
+from nephila.frontier.referral import doublings, heard
 from nephila.frontier.score import freshness_of, score
 from nephila.model.task import Level
 
@@ -47,7 +47,7 @@ def score_of(
     points = book.scores.get(like) if never_fetched else None
     if points is not None:
         return points
-    authority = ranks.authority(rank, book.totals.mean_rank, voices(like[3]))
+    authority = ranks.authority(rank, book.totals.mean_rank, doublings(like[3]))
     if never_fetched:
         points = book.scores[like] = score(book.policy.priority, authority, depth, bonus)
         return points

@@ -17,6 +17,7 @@ from nephila.frontier import rank as ranks
 from nephila.frontier import traps
 from nephila.frontier.change import as_seen, said_mark
 from nephila.interfaces.recrawl import History, RecrawlPolicy, Visit
+from nephila.interfaces.repute import Repute
 from nephila.model.outcome import (
     Dead,
     Deferred,
@@ -39,7 +40,9 @@ from .shards import Shards, domain_of
 LONGEST_GAP_S = 30 * 86_400
 """Between two visits: then the second is a whole vote again (R1)."""
 NO_LEVEL = 255
-_GROUP = struct.Struct(">4sH")
+NO_GRADE = 255
+"""Of a host whose domain no computation over the link graph knows (`lua/grades.lua`)."""
+_GROUP = struct.Struct(">4sHB")
 _CANDIDATE = struct.Struct(">8sBBBhI4sI")
 _LONG = struct.Struct(">H")
 _ALIKE = 1 << 15
@@ -110,20 +113,35 @@ def divided(
     return found, twice
 
 
-def group_args(groups: Mapping[str, Sequence[Candidate]], seed: int, salt: int | None) -> Args:
+def grade_in(repute: Repute | None, host: str) -> int:
+    """The grade of a host's domain, as it is given to a shard; `repute` is None where there are no grades."""
+    grade = None if repute is None else repute.grade_of(host)
+    return NO_GRADE if grade is None else grade
+
+
+def grades_of(repute: Repute | None, hosts: Iterable[bytes]) -> dict[str, int]:
+    """The grades of hosts that a shard asks for."""
+    return {host: grade_in(repute, host) for host in (name.decode() for name in hosts)}
+
+
+def group_args(
+    groups: Mapping[str, Sequence[Candidate]], seed: int, salt: int | None, repute: Repute | None = None
+) -> Args:
     """Candidates as arguments, four for each host (`lua/links.lua` says what is in them).
 
     Their tails come as they are to lie in a bundle, without what they have in common with one of them, so that the
     engine has only to cut out those that are new. `salt` is what the draws of their page have in common, None where
-    nothing is drawn.
+    nothing is drawn. `repute` knows the grades of their domains, None where there are none.
     """
     args: Args = []
     for host, candidates in groups.items():
-        args += (host, domain_of(host), *pack_group(host, candidates, seed & 0xFFFF_FFFF, salt))
+        args += (host, domain_of(host), *pack_group(host, candidates, seed & 0xFFFF_FFFF, salt, grade_in(repute, host)))
     return args
 
 
-def plain_pack_group(host: str, candidates: Sequence[Candidate], seed: int, salt: int | None) -> tuple[bytes, bytes]:
+def plain_pack_group(
+    host: str, candidates: Sequence[Candidate], seed: int, salt: int | None, grade: int
+) -> tuple[bytes, bytes]:
     """Facts and items of a host's candidates."""
     name, pack = host.encode(), _CANDIDATE.pack
     tails = [tail_of(host, candidate.address.url) for candidate in candidates]
@@ -147,10 +165,10 @@ def plain_pack_group(host: str, candidates: Sequence[Candidate], seed: int, salt
         items.append(item)
         begin += len(item)
     alike = _ALIKE if len({fact[_KIND] for fact in facts}) == 1 else 0
-    return b"".join([_GROUP.pack(xxh32_digest(name, seed), len(base) | alike), *facts]), b"".join(items)
+    return b"".join([_GROUP.pack(xxh32_digest(name, seed), len(base) | alike, grade), *facts]), b"".join(items)
 
 
-pack_group: Callable[[str, Sequence[Candidate], int, int | None], tuple[bytes, bytes]] = (
+pack_group: Callable[[str, Sequence[Candidate], int, int | None, int], tuple[bytes, bytes]] = (
     native.pack_group if AVAILABLE else plain_pack_group
 )
 

@@ -23,7 +23,7 @@ from nephila.frontier.policy import Policy
 from nephila.model.task import Lease
 
 from . import telling
-from .asking import Args, patterns_of
+from .asking import Args, grades_of, patterns_of
 from .calling import Caller, request_id
 from .settling import Settling
 from .view import RedisFrontierView
@@ -152,6 +152,9 @@ class Claiming(Settling):
         if wanted is not None:
             head["wanted"] = wanted
         patterns: dict[str, Any] = {}
+        repute = self._repute()
+        if repute is not None:
+            head["grades"] = {}  # it asks for those that it needs
         while True:
             request = request_id()
             sent_at = asyncio.get_running_loop().time()
@@ -164,17 +167,19 @@ class Claiming(Settling):
 
             reply = await self._caller.repeat(shard, "claim", make, replicas=self._caller.replicas)
             late_ms = 0 if self._virtual else math.ceil((asyncio.get_running_loop().time() - sent_at) * 1000)
-            _, now, _, found, lacking, ready, left, moment, promoted = reply
+            _, now, _, found, lacking, ready, left, moment, stage, ungraded = reply
             self.timeline.heard(now)
             for told in found:
                 lease, facts = telling.lease_told(told, self._verifying, late_ms)
                 self._facts[lease.token] = lease.host, facts
                 leases.append(lease)
             self._heard(shard, now, ready, moment)
-            if not lacking:
+            if not lacking and not ungraded:
                 return leases, list(left)
             patterns |= patterns_of(url.decode() for url in lacking)
-            head["resumed"] = bool(promoted)
+            if ungraded:
+                head["grades"] |= grades_of(repute, ungraded)
+            head["stage"] = stage
             if wanted is not None:
                 head["wanted"] = left
 

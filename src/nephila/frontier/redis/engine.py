@@ -24,6 +24,7 @@ from nephila.model.record import SegmentId
 from nephila.model.task import Lease, Level, PageTask, Token
 from nephila.urls import Fingerprint
 
+from .asking import grades_of
 from .calling import Caller
 from .claiming import Claiming
 from .clocks import EngineTimeline, RemoteTimeline, VirtualTimeline
@@ -222,9 +223,20 @@ class RedisFrontier(Claiming):
 
     async def lose(self, segment: SegmentId, valid_end: int) -> int:
         """Queue again the pages whose bytes are gone."""
-        lost = int(sum(await self._every("lose", segment, valid_end)))
-        await self._touched(range(self._shards.count))
+        every = range(self._shards.count)
+        lost = sum(await asyncio.gather(*(self._lose_in(shard, segment, valid_end) for shard in every)))
+        await self._touched(every)
         return lost
+
+    async def _lose_in(self, shard: int, segment: SegmentId, valid_end: int) -> int:
+        repute = self._repute()
+        grades: dict[str, int] | None = None if repute is None else {}
+        while True:
+            told = msgspec.msgpack.encode({} if grades is None else {"grades": grades})
+            reply = await self._caller.call(shard, "lose", segment, valid_end, told)
+            if grades is None or reply[0] != b"GRADES":
+                return int(reply[1])
+            grades |= grades_of(repute, reply[1])
 
     async def pending_segments(self) -> set[SegmentId]:
         """Segments that pages wait for, of all workers: as the view tells them, without holding up the event loop."""

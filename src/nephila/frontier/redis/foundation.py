@@ -10,13 +10,14 @@ from nephila.engines.valkey import Valkey
 from nephila.engines.valkey_wire import Reply, Word
 from nephila.frontier.policy import Policy
 from nephila.interfaces.frontier import FrontierSnapshot, UrlStory
+from nephila.interfaces.repute import Repute
 from nephila.model.outcome import OriginRules
 from nephila.model.record import SegmentId
 from nephila.model.task import Token
 from nephila.urls import Fingerprint
 
 from . import telling
-from .asking import Facts
+from .asking import Facts, grade_in
 from .calling import Caller
 from .clocks import EngineTimeline
 from .shards import Shards, crawl_key
@@ -54,6 +55,11 @@ class Foundation:
     def timeline(self) -> EngineTimeline:
         """The engine's time."""
         return self._caller.timeline
+
+    def _repute(self) -> Repute | None:
+        """What is known of domains by the whole link graph (R3); None where there is nothing yet."""
+        repute = self._policy.repute
+        return repute if repute is not None and repute.look() else None
 
     @property
     def _shards(self) -> Shards:
@@ -143,6 +149,8 @@ class Foundation:
 
     def _by_shard(self, stories: Sequence[UrlStory]) -> dict[int, list[Any]]:
         found: dict[int, list[Any]] = {}
+        repute = self._repute()
         for story in stories:
-            found.setdefault(self._shards.of_host(story.host), []).extend((story.host, story.fingerprint))
+            grade = grade_in(repute, story.host)
+            found.setdefault(self._shards.of_host(story.host), []).extend((story.host, story.fingerprint, grade))
         return found

@@ -12,9 +12,9 @@ from hashlib import sha256
 from importlib.resources import files
 
 _FILES = (
-    "arithmetic", "policy", "packed", "shard", "later", "known", "noting", "urls", "bundles", "queue", "returning",
-    "hosts", "shelves", "traps", "links", "meeting", "admit", "robots", "settle", "lending", "promoting", "claim",
-    "upkeep", "orders", "forgetting", "spilling", "tell", "census", "moving",
+    "arithmetic", "policy", "packed", "shard", "grades", "later", "known", "noting", "urls", "bundles", "queue",
+    "returning", "hosts", "shelves", "traps", "links", "meeting", "admit", "robots", "settle", "lending", "promoting",
+    "claim", "upkeep", "orders", "forgetting", "spilling", "tell", "census", "moving",
 )  # fmt: skip
 _GLOBALS = (
     "local redis, math, string, table, struct, bit, cmsgpack, cjson = "

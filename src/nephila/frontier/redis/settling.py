@@ -20,6 +20,7 @@ from nephila.model.outcome import (
     Done,
     Outcome,
     Release,
+    Respelled,
     RulesLearned,
     RulesMoved,
     Settlement,
@@ -70,7 +71,7 @@ class Settling(Foundation):
         source: dict[str, Any],
         changed: Mapping[Fingerprint, int],
     ) -> Admission:
-        groups = asking.group_args(asked.groups, self._policy.random_seed, None)
+        groups = asking.group_args(asked.groups, self._policy.random_seed, None, self._repute())
         refusals = asking.refusal_args(asked.refused)
         head: dict[str, Any] = {"groups": len(asked.groups), "refused": len(asked.refused), "source": source}
         if changed:
@@ -84,7 +85,7 @@ class Settling(Foundation):
         return Admission(reply[1], reply[2], reply[3], tuple(reply[4]))
 
     def _part(self, asked: Asked, source: dict[str, Any], salt: int | None) -> Part:
-        groups = asking.group_args(asked.groups, self._policy.random_seed, salt)
+        groups = asking.group_args(asked.groups, self._policy.random_seed, salt, self._repute())
         return Part(asked, source, groups + asking.refusal_args(asked.refused))
 
     async def _admit_parts(self, shard: int, parts: Sequence[Part]) -> list[Admission]:
@@ -243,6 +244,8 @@ class Settling(Foundation):
                 one["outcome"] = asking.page_outcome(
                     task, host, outcome, known, self._policy.recrawl, self.timeline.wall_s(), wanted.append
                 )
+                if isinstance(outcome, Respelled):  # it is queued again at once
+                    one["outcome"]["grade"] = asking.grade_in(self._repute(), host)
                 done = outcome if isinstance(outcome, Done) else None
                 plan = one["outcome"].get("plan")
                 outlook = None if plan is None else outlook_of(plan["history"])
@@ -252,7 +255,7 @@ class Settling(Foundation):
                     one["outcome"]["poured"] = asking.poured(task.url, part.own.groups.get(host, ()))
                 args += (task.fingerprint, *((done.digest, done.text, done.shape) if done else (b"", b"", b"")))
             one |= {"groups": len(part.own.groups), "refused": len(part.own.refused)}
-            args += asking.group_args(part.own.groups, self._policy.random_seed, salt)
+            args += asking.group_args(part.own.groups, self._policy.random_seed, salt, self._repute())
             args += asking.refusal_args(part.own.refused)
             told.append(one)
         return told, args, wanted, outlook

@@ -9,7 +9,7 @@ from nephila.frontier import order
 from nephila.frontier import rank as ranks
 from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.lifecycle import State
-from nephila.frontier.referral import heard, voices
+from nephila.frontier.referral import doublings, heard
 from nephila.frontier.score import freshness_of, level_of, score
 from nephila.frontier.timeline import Anchor, Timeline
 from nephila.interfaces.clock import Clock
@@ -109,7 +109,7 @@ class Ground:
         """The points of a URL; `of` is given where it has been asked for."""
         settings = self.rules_of_crawl.priority
         known = heard(self.rules_of_crawl.repute, host.name, host.referrers)
-        authority = ranks.authority(rank, self.mean_rank, voices(known))
+        authority = ranks.authority(rank, self.mean_rank, doublings(known))
         if of is not None or self.policies:
             freshness = freshness_of(of.history, self.wall_s) if of is not None else 0.0
             return score(settings, authority, depth, bonus, freshness, self.policy_of(host.domain).tier)

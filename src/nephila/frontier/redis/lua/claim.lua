@@ -360,6 +360,26 @@ local function lease_host(host, lane)
   return Claim.make(host, tasks, '', fingerprints, known and known[2] or 0, numbers)
 end
 
+-- What has to be done before hosts are chosen; how far it has come, as the caller will say when it is asked for something
+-- and calls again: 0 (to be done from its beginning), 1 (the sweep is over), 2 (all of it).
+local function prepare(stage, hosts)
+  if stage < 1 then
+    Claim.sweep()
+    if #X.ungraded > 0 then
+      return 0
+    end
+  end
+  if stage < 2 then
+    Claim.empty_coverage_shelves()
+    Claim.promote(20 * hosts + 200)
+    if #X.ungraded > 0 then
+      return 1
+    end
+    Claim.refresh_classes()
+  end
+  return #X.lacking == 0 and 2 or 1
+end
+
 -- ARGV: clock, hosts, lease_ms, worker, request, again, holder, header
 function Claim.call(keys, args)
   Shard.open(keys[1], args[1])
@@ -370,24 +390,19 @@ function Claim.call(keys, args)
   if args[6] == '1' then
     local leases = Claim.told_again(args[4], args[5])
     if leases then
-      return { 'OK', X.now, X.wall_ms, leases, {}, {}, {}, 0, 1 }
+      return { 'OK', X.now, X.wall_ms, leases, {}, {}, {}, 0, 2, {} }
     end
   end
   Traps.given(head.patterns)
-  if not head.resumed then
-    Claim.sweep()
-    Claim.empty_coverage_shelves()
-    Claim.promote(20 * hosts + 200)
-    Claim.refresh_classes()
-  end
-  local promoted = #X.lacking == 0
+  Grades.given(head.grades)
+  local stage = prepare(head.stage or 0, hosts)
   X.ready = {}
   for lane = 0, 6 do
     X.ready[lane] = redis.call('ZCARD', Later.now(Hosts.READY_IN[lane]))
   end
   local leases, left, draws = {}, {}, X.draws
   local wanted, at = head.wanted, 1
-  while #leases < hosts and #X.lacking == 0 and (not wanted or at <= #wanted) do
+  while #leases < hosts and #X.lacking == 0 and #X.ungraded == 0 and (not wanted or at <= #wanted) do
     local host, lane, reserved = pick(wanted and wanted[at])
     if host then
       local lease = lease_host(host, lane)
@@ -421,5 +436,5 @@ function Claim.call(keys, args)
   end
   local moment = Tell.next_moment()
   Shard.close()
-  return { 'OK', X.now, X.wall_ms, leases, X.lacking, ready, left, moment, promoted and 1 or 0 }
+  return { 'OK', X.now, X.wall_ms, leases, X.lacking, ready, left, moment, stage, X.ungraded }
 end

@@ -4,5 +4,5 @@
 -- `begin`, which the first call runs.
 local Arith, Policy, Packed, Shard, Hosts, Urls, Queue, Shelves, Traps, Links, Admit, Settle, Claim, Upkeep, Tell, Orders =
   {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
-local Known, Later, Move, Spill = {}, {}, {}, {}
+local Known, Later, Move, Spill, Grades = {}, {}, {}, {}, {}
 local X -- the shard that is worked on, while a function runs: see shard.lua

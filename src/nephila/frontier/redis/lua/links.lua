@@ -3,19 +3,20 @@
 --
 --   host, registrable domain
 --   facts   what breaks ties for the host (4), length of the base (2, the highest bit says that all are alike in what makes
---           them belong together), then for each candidate, 25 bytes: its name (8 bytes of the fingerprint), depth, class,
+--           them belong together), the grade of its domain (grades.lua), then for each candidate, 25 bytes: its name (8 bytes of the fingerprint), depth, class,
 --           hops, bonus (2, signed), its draw (4), what breaks ties (4), where its item begins (4)
 --   items   the base, then an item for each, as it lies in a bundle (bundles.lua): so the new ones of a page are queued by
 --           cutting them out of what was given, and a known one is met without a string or a table being made for it
 
 local byte, sub = string.byte, string.sub
-local HEAD, EACH, NO_LEVEL = 6, 25, 255
+local HEAD, EACH, NO_LEVEL = 7, 25, 255
 local TIE_AT, BEGIN_AT = 17, 21 -- behind where the facts of a candidate begin
 Links.HEAD, Links.EACH, Links.NO_LEVEL = HEAD, EACH, NO_LEVEL
 
 function Links.read_group(args, at)
   local facts, items = args[at + 2], args[at + 3]
-  local high, low = byte(facts, 5, 6)
+  local high, low, grade = byte(facts, 5, 7)
+  Grades.take(args[at], grade)
   local alike = high > 127
   if alike then
     high = high - 128

@@ -97,12 +97,13 @@ function Orders.release_trap(keys, args)
 end
 
 -- Put URLs back that have ended: dead letters (which = 'dead'), or any that are not queued, in a class.
--- ARGV: clock, which, level, then host and fingerprint of each
+-- ARGV: clock, which, level, then host, fingerprint and grade of each
 function Orders.bring_back(keys, args)
   Shard.open(keys[1], args[1])
   local count = 0
-  for at = 4, #args, 2 do
+  for at = 4, #args, 3 do
     local host = Shard.host(args[at])
+    Grades.take(args[at], tonumber(args[at + 2]))
     if host and Known.has_record(host, args[at + 1]) then
       local record = Urls.record(host, args[at + 1])
       local wanted = args[2] == 'dead' and record.state == Urls.DEAD or args[2] == 'any' and record.state ~= Urls.QUEUED

@@ -206,17 +206,20 @@ function Policy.next_mean(mean, rank)
   return mean + math.floor((rank * 65536 - mean) / 16384)
 end
 
-function Policy.authority(rank, mean, referring)
+-- `doublings`: of the domains that speak for its domain (grades.lua).
+function Policy.authority(rank, mean, doublings)
   local of_page = 0.3 + (rank * 65536 - mean) * (0.07 / (PER_DOUBLING * 65536))
   of_page = math.max(0, math.min(0.88, of_page))
-  return math.min(1, of_page + (0.12 / 8) * Arith.log2(1 + referring))
+  return math.min(1, of_page + (0.12 / 8) * doublings)
 end
 
 -- Budget
 
 local ESTIMATES = {}
+Policy.DOUBLINGS = {}
 for count = 0, 64 do
   ESTIMATES[count] = 64 * math.log(64 / math.max(64 - count, 0.5))
+  Policy.DOUBLINGS[count] = Arith.log2(1 + ESTIMATES[count])
 end
 
 local last_hi, last_lo, last_bits = 0, 0, 0 -- a host's are asked for several times in a row

@@ -2,6 +2,17 @@
 
 local SWEEP_STEP, DUE_STEP, PATIENT_STEP = 500, 500, 64 -- no claim looks at more, however large the frontier is
 
+-- Whether the grades of hosts have to be asked for that the sweep comes to next.
+local function lacks_for_sweep()
+  if not X.graded then
+    return false
+  end
+  for _, waiting in ipairs(redis.call('LRANGE', X.P .. 'sweeping', 0, SWEEP_STEP - 1)) do
+    Grades.lacks(waiting:match('^(.*)%z%d+$'))
+  end
+  return #X.ungraded > 0
+end
+
 -- A new cycle has begun: queue what ended in an earlier one, a step at a time.
 function Claim.sweep()
   if not X.sweep or X.sweep == '' then
@@ -20,6 +31,10 @@ function Claim.sweep()
     end
     X.sweep = found[1] == '0' and 'last' or found[1]
     waiting = redis.call('LINDEX', X.P .. 'sweeping', 0)
+  end
+  if lacks_for_sweep() then
+    Shard.set('sweep', X.sweep)
+    return
   end
   local looked_at = 0
   while waiting and looked_at < SWEEP_STEP do
@@ -107,6 +122,12 @@ end
 local function promote_due()
   local horizon = string.format('%.0f', X.now + X.ahead)
   local members = redis.call('ZRANGEBYSCORE', X.P .. 'due', '-inf', horizon, 'LIMIT', 0, DUE_STEP)
+  for _, member in ipairs(X.graded and members or {}) do
+    Grades.lacks(member:sub(1, -18))
+  end
+  if #X.ungraded > 0 then
+    return
+  end
   for _, member in ipairs(members) do
     local name, fingerprint = member:sub(1, -18), member:sub(-16)
     local host = Shard.host(name)
@@ -155,5 +176,7 @@ function Claim.promote(most)
     end
   end
   promote_due()
-  promote_waiting(true, most)
+  if #X.ungraded == 0 then
+    promote_waiting(true, most)
+  end
 end

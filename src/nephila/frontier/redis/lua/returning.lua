@@ -2,17 +2,17 @@
 
 function Queue.score(host, rank, depth, bonus, record)
   local policy = Shard.policy(host.domain)
-  local referring, bits = Policy.referrers(host.ref_hi, host.ref_lo)
+  local doublings, heard = Grades.heard(host)
   if record or X.policies > 0 then
-    local authority = Policy.authority(rank, X.mean, referring)
+    local authority = Policy.authority(rank, X.mean, doublings)
     local freshness = record and Policy.freshness(record.history, X.wall_s) or 0
     return Policy.score(X.rules, authority, depth, bonus, freshness, policy.tier)
   end
   -- Within one act, URLs that are alike have the same score.
-  local like = rank + 128 * depth + 32768 * (bonus + 1024) + 134217728 * bits
+  local like = rank + 128 * depth + 32768 * (bonus + 1024) + 134217728 * heard
   local points = X.scores[like]
   if points == nil then
-    points = Policy.score(X.rules, Policy.authority(rank, X.mean, referring), depth, bonus, 0, 'normal')
+    points = Policy.score(X.rules, Policy.authority(rank, X.mean, doublings), depth, bonus, 0, 'normal')
     X.scores[like] = points
   end
   return points

@@ -139,6 +139,7 @@ local function end_page(host, record, settlement)
   elseif outcome.kind == 'respelled' then
     table.insert(record.trail, settlement.url)
     record.hops, record.tail = record.hops + 1, outcome.tail
+    Grades.take(host.name, outcome.grade or Grades.NONE)
     Queue.put_back(host, record, record.level)
     source.via = Urls.spell(host, record.tail)
   else

@@ -79,10 +79,18 @@ function Upkeep.confirm(keys, args)
   return done
 end
 
--- Bytes after `valid_end` of a segment are gone: the pages that lay there are queued again. ARGV: clock, segment, end
+-- Bytes after `valid_end` of a segment are gone: the pages that lay there are queued again.
+-- ARGV: clock, segment, end, header
 function Upkeep.lose(keys, args)
   Shard.open(keys[1], args[1])
+  Grades.given(Shard.header(args[4]).grades)
   local members = redis.call('ZRANGEBYSCORE', X.P .. 'pend:' .. args[2], '(' .. args[3], '+inf')
+  for _, member in ipairs(members) do
+    Grades.lacks(member:sub(1, -18))
+  end
+  if #X.ungraded > 0 then
+    return { 'GRADES', X.ungraded }
+  end
   for _, member in ipairs(members) do
     local host = Shard.host(member:sub(1, -18))
     local record = Urls.record(host, member:sub(-16))
@@ -99,7 +107,7 @@ function Upkeep.lose(keys, args)
     redis.call('SREM', X.P .. 'pends', args[2])
   end
   Shard.close()
-  return #members
+  return { 'OK', #members }
 end
 
 -- A cycle begins; repeated calls change nothing. ARGV: clock, cycle

@@ -10,6 +10,7 @@ from nephila.testing.contracts.frontier import named
 
 from .case import DAY_S, HOUR_S, Operating, Options, PolicyHarness
 from .operating import OperatingChecks
+from .ranked import RankedChecks
 from .returning import ReturningChecks
 from .sharing import SharingChecks
 from .taking_down import TakingDownChecks
@@ -17,7 +18,7 @@ from .taking_down import TakingDownChecks
 __all__ = ["DAY_S", "HOUR_S", "Operating", "Options", "PolicyContract", "PolicyHarness", "checks"]
 
 
-class PolicyContract(SharingChecks, OperatingChecks, ReturningChecks, TakingDownChecks):
+class PolicyContract(SharingChecks, OperatingChecks, ReturningChecks, TakingDownChecks, RankedChecks):
     """The promises."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from nephila.interfaces.repute import Repute
 from nephila.model.outcome import Done, Outcome
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import RecordRef
@@ -27,6 +28,7 @@ class Options:
     recrawl: RecrawlSettings | None = None
     """None: pages are fetched once a cycle."""
     target_domains: int = 0
+    repute: Repute | None = None
 
 
 class Operating(Protocol):

@@ -15,7 +15,9 @@ class GivenRepute:
         self.turn = turn
 
     def look(self) -> bool:
+        """As the interface."""
         return self.turn % len(self._turns) > 0
 
     def grade_of(self, host: str) -> int | None:
+        """As the interface."""
         return self._turns[self.turn % len(self._turns)].get(registrable_domain(host))
