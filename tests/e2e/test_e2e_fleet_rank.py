@@ -4,35 +4,55 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fleet_engines import Engines, Fleet
+from leashed import leashed
+from link_graphs import write_some_grades
 from second_ranks import reread
-from served import run, served_articles
+from served import nephila, run, served_articles
 from waiting import wait_until
 
 from nephila.config import Configured, load
+from nephila.model.task import Candidate
 from nephila.node.archiving import object_store
+from nephila.node.cataloguing import identity_of
 from nephila.node.clock import SystemClock
-from nephila.node.fleet.servers import open_frontier
+from nephila.node.fleet.opening import joined
+from nephila.node.fleet.repute import publish
+from nephila.node.fleet.servers import open_frontier, open_servers
+from nephila.node.ground import Ground
 from nephila.store import ArchivePlace
+from nephila.urls import Address
 
 DELAY_S = 0.1
 HOSTS, PAGES = 8, 200
 ALL = "100000"
+UNKNOWN = ("quiet.test", "other.test")
+POINTS = 5
+"""What the best of all domains has before one that nobody links to: 0.12 of 40, rounded."""
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, engines: Engines) -> Iterator[Fleet]:
+    with begun(tmp_path, engines, DELAY_S) as made:
+        yield made
+
+
+@contextmanager
+def begun(tmp_path: Path, engines: Engines, delay_s: float) -> Iterator[Fleet]:
     """One that has its seeds, and no worker yet."""
     more = f'\n[rank]\ndirectory = "{tmp_path / "ranks"}"\n'
     with (
-        served_articles(tmp_path / "web", 47, hosts=HOSTS, pages=PAGES, delay_s=DELAY_S, latency_ms=10) as web,
-        Fleet(tmp_path / "fleet", engines, web, DELAY_S, more=more) as made,
+        served_articles(tmp_path / "web", 47, hosts=HOSTS, pages=PAGES, delay_s=delay_s, latency_ms=10) as web,
+        Fleet(tmp_path / "fleet", engines, web, delay_s, more=more) as made,
     ):
         made.seed()
         yield made
@@ -95,6 +115,77 @@ def test_the_ranks_of_a_fleet_are_those_of_its_archive(fleet: Fleet, tmp_path: P
     assert anew["pages"] == after["pages"]
     assert anew["read"]["captures"] == during["read"]["captures"] + after["read"]["captures"]
     assert json.loads(fleet.say("audit", "--json"))["clean"]
+
+
+def test_workers_score_by_what_was_published(fleet: Fleet, tmp_path: Path) -> None:
+    """R3: one that comes has the ranks, and its frontier scores by them what is admitted; `why` knows them, too."""
+    fleet.start("first").end()
+    assert not ranked(fleet, "--no-publish")["published"]
+    assert ranked(fleet)["published"]
+    assert not ranked(fleet)["published"], "they are there already"
+    assert asyncio.run(scored(fleet, tmp_path / "second", "before")) == 0, "nobody knows these domains"
+    with configured(fleet) as known:
+        asyncio.run(publish_others(known, tmp_path / "others"))
+    assert asyncio.run(scored(fleet, tmp_path / "second", "after")) == POINTS
+    best, other = (json.loads(fleet.say("why", f"http://{host}/after", "--json"))["score"] for host in UNKNOWN)
+    assert best["rank"] - other["rank"] == best["points"] - other["points"] == POINTS
+
+
+async def publish_others(known: Configured, path: Path) -> None:
+    """Say that one of two domains that nobody links to is the best of all."""
+    settings = known.settings
+    async with AsyncExitStack() as stack:
+        _, frontier = await open_frontier(settings, SystemClock(), "visitor", stack, looking=True)
+        objects = object_store(settings, SystemClock())
+        stack.push_async_callback(objects.close)
+        write_some_grades(path, identity_of(frontier.secret), {UNKNOWN[0]: 64, UNKNOWN[1]: 0})
+        assert await publish(objects, ArchivePlace.parse(settings.archive.url), path)
+
+
+async def scored(fleet: Fleet, folder: Path, path: str) -> int:
+    """By how many points a worker puts a new URL of the one domain before one of the other."""
+    with configured(fleet) as known:
+        place = replace(known.settings.fleet, directory=str(folder))
+        own = replace(known, settings=replace(known.settings, fleet=place))
+        async with joined(own, Ground(SystemClock()), open_servers) as worker:
+            await worker._post.ranks.look()
+            machinery, steps = worker.machinery, list[int]()
+            addresses = [machinery.identifier.identify(f"http://{host}/{path}") for host in UNKNOWN]
+            found = [address for address in addresses if isinstance(address, Address)]
+            await machinery.frontier.admit([Candidate(address, 1, None) for address in found])
+            for address in found:
+                story = await asyncio.to_thread(machinery.frontier.story, address.host, address.fingerprint)
+                assert story is not None
+                steps.append(story.step)
+            return steps[1] - steps[0]
+
+
+def test_a_job_computes_again_and_again_while_workers_run(tmp_path: Path, engines: Engines, hold: ExitStack) -> None:
+    """R3: recomputed while crawling; nothing is stopped for it, and it is ended as any job is."""
+    fleet = hold.enter_context(begun(tmp_path, engines, 4 * DELAY_S))
+    worker = fleet.start("first", "--forever")
+    wait_until(lambda: fleet.pages >= 10 and sum(fleet.stored().values()) >= 10, "it does not work")
+    command = nephila("rank", "--config", fleet.settings, "--every", "1", "--json")
+    log = fleet.folder / "rank.jsonl"
+    with log.open("wb") as told:
+        job = subprocess.Popen(leashed(command), stdout=told, env={**os.environ, **fleet.environ})
+    try:
+        wait_until(lambda: sum(one["published"] for one in told_in(log)) >= 3, "it does not go on")
+    finally:
+        job.terminate()
+        job.wait(20)
+    counts = [one["computed"]["count"] for one in told_in(log)]
+    assert counts == sorted(counts)
+    assert len(fleet.workers()) == 1
+    assert counts[-1] > counts[0]
+    fleet.say("fleet", "drain", worker.name)
+    worker.end()
+    assert json.loads(fleet.say("audit", "--json"))["clean"]
+
+
+def told_in(log: Path) -> list[dict[str, Any]]:
+    """What a job has printed so far."""
+    return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
 def test_what_a_fleet_took_down_has_no_rank(fleet: Fleet, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from nephila.ranking import Kind, LinkGraph, Row, RunBuffer, page_name, rest_of, text_name
+from nephila.ranking import Kind, LinkGraph, Row, RunBuffer, page_name, rest_of, text_name, write_grades
 from nephila.ranking.adjacency import Adjacency
 from nephila.urls import fingerprint
 
@@ -107,3 +107,11 @@ def exact_ranks(
                 system[line] = [one - factor * two for one, two in zip(system[line], system[pivot], strict=True)]
                 right[line] -= factor * right[pivot]
     return [right[line] / system[line][line] for line in range(count)]
+
+
+def write_some_grades(path: Path, identity: str, known: Mapping[str, int]) -> Path:
+    """A file of grades by domain."""
+    named = {text_name(domain): grade for domain, grade in known.items()}
+    names = sorted(named)
+    write_grades(path, identity, array("Q", names), bytes(named[name] for name in names), 5)
+    return path

@@ -177,10 +177,11 @@ class RankCrawl(Protocol):
         pages: int,
         domains: int,
         anew: bool,
+        publishing: bool,
         waiting: Callable[[], None],
         reading: Callable[[int], None],
     ) -> Importance | None:
-        """So many pages and domains.
+        """So many pages and domains; the workers of a fleet are given the ranks where it is `publishing`.
 
         `waiting` is called before somebody else who does it is waited for, `reading` with the bytes to be read.
         """
@@ -358,6 +359,7 @@ def _rank_crawl(
     pages: int,
     domains: int,
     anew: bool,
+    publishing: bool,
     waiting: Callable[[], None],
     reading: Callable[[int], None],
 ) -> Importance | None:
@@ -367,7 +369,9 @@ def _rank_crawl(
         return importance_of(crawl, pages=pages, domains=domains, anew=anew, waiting=waiting, reading=reading)
     from nephila.node.fleet.ranking import importance_of_fleet  # noqa: PLC0415 - start-up
 
-    return importance_of_fleet(crawl, pages=pages, domains=domains, anew=anew, waiting=waiting, reading=reading)
+    return importance_of_fleet(
+        crawl, pages=pages, domains=domains, anew=anew, publishing=publishing, waiting=waiting, reading=reading
+    )
 
 
 def _run_demo(out: Path, *, pages: int, listeners: Sequence[EventSink] = (), view: View | None = None) -> DemoResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nephila.config import Given
-from nephila.model.errors import UsageError
+from nephila.model.errors import NephilaError, UsageError
 from nephila.model.plain import plain
 
 from .backend import backend_of
@@ -36,6 +37,10 @@ _SHOWN = 3
 @click.option("--top", default=20, show_default=True, type=click.IntRange(min=1), help="So many of the highest.")
 @click.option("--anew", is_flag=True, help="Read all of the archive once more, not only what is new.")
 @click.option("--work", default="", metavar="FOLDER", help="Of a fleet: keep what is read here, not in rank.directory.")
+@click.option(
+    "--every", type=click.FloatRange(min=1), metavar="SECONDS", help="Of a fleet: do it again and again, so often."
+)
+@click.option("--no-publish", is_flag=True, help="Of a fleet: only look; its workers keep the ranks they have.")
 @json_option
 @click.pass_context
 def rank(  # noqa: PLR0913 - the flags are named one by one
@@ -48,6 +53,8 @@ def rank(  # noqa: PLR0913 - the flags are named one by one
     top: int,
     anew: bool,
     work: str,
+    every: float | None,
+    no_publish: bool,
     as_json: bool,
 ) -> None:
     """Show the pages of the crawl in DIR, or of a fleet's, with the highest PageRank, also while it runs.
@@ -57,24 +64,50 @@ def rank(  # noqa: PLR0913 - the flags are named one by one
     canonical form, count for that one; links that are marked nofollow, ugc or sponsored do not count.
 
     Everything is kept in the folder `rank` of the crawl, or in rank.directory where a fleet's are computed, and may be
-    deleted.
+    deleted. The workers of a fleet are given the ranks of domains, and score by them: run it there with --every.
     """
+    for flag, value in (("--work", work), ("--every", every), ("--no-publish", no_publish)):
+        if value and file is None:
+            raise UsageError(f"{flag} is for a fleet: a crawl in DIR has its ranks there, and computes them itself.")
     flags = [Given("rank.directory", work, "--work")] if work else []
-    if flags and file is None:
-        raise UsageError("--work is for a fleet: the ranks of a crawl in DIR are kept there.")
     crawl = crawl_of(ctx, directory, file, group, flags)
-
-    def waiting() -> None:
-        click.echo("Somebody is computing these ranks already; waiting for that.", err=True)
-
-    def reading(unread: int) -> None:
-        if unread >= _LONG_BYTES:
-            click.echo(f"Reading {size(unread)} of the archive; what was read is not read again.", err=True)
-
     pages, names = (0, top) if domains else (top, 0)
-    found = backend_of(ctx).rank_crawl(crawl, pages=pages, domains=names, anew=anew, waiting=waiting, reading=reading)
-    if found is None:
-        raise TypeError("whoever waits gets an answer")
+
+    def show(*, anew: bool) -> None:
+        found = backend_of(ctx).rank_crawl(
+            crawl,
+            pages=pages,
+            domains=names,
+            anew=anew,
+            publishing=not no_publish,
+            waiting=_tell_waiting,
+            reading=_tell_reading,
+        )
+        if found is None:
+            raise TypeError("whoever waits gets an answer")
+        _show(found, domains=domains, top=top, as_json=as_json)
+
+    began = time.monotonic()
+    show(anew=anew)
+    while every is not None:
+        time.sleep(max(0.0, began + every - time.monotonic()))
+        began = time.monotonic()
+        try:
+            show(anew=False)
+        except NephilaError as error:  # engines come back, and the workers have the ranks of the last time
+            click.echo(printable(f"Not this time, and again in {span(every)}: {error}"), err=True)
+
+
+def _tell_waiting() -> None:
+    click.echo("Somebody is computing these ranks already; waiting for that.", err=True)
+
+
+def _tell_reading(unread: int) -> None:
+    if unread >= _LONG_BYTES:
+        click.echo(f"Reading {size(unread)} of the archive; what was read is not read again.", err=True)
+
+
+def _show(found: Importance, *, domains: bool, top: int, as_json: bool) -> None:
     for sentence in _troubles(found):
         click.echo(printable(sentence), err=True)
     if as_json:
@@ -85,6 +118,8 @@ def rank(  # noqa: PLR0913 - the flags are named one by one
     click.echo(_summary(found, domains=domains), err=True)
     if found.freshness is not None:
         click.echo(_fresh(found.freshness), err=True)
+    if found.published:
+        click.echo("The workers have them within a minute or two.", err=True)
 
 
 def rank_lines(found: Importance) -> Iterator[str]:
@@ -129,6 +164,7 @@ def _document(found: Importance, *, domains: bool, top: int) -> dict[str, object
         "top": top,
         "computed": None if said is None else plain(said),
         "freshness": None if found.freshness is None else plain(found.freshness),
+        "published": found.published,
         "read": {"captures": found.read.captures, "links": found.read.links},
         "missing": list(found.read.missing),
         "damaged": list(found.read.damaged),

@@ -63,7 +63,7 @@ class ObjectStore(Protocol):
 
 
 class RewritingStore(ObjectStore, Protocol):
-    """A store for whoever may take something out of it (K2): crawls and workers never do."""
+    """A store for whoever may take something out of it (K2), or publishes (R3): crawls and workers never do."""
 
     async def replace(self, key: str, was: str, body: ObjectBody) -> None:
         """Put an object in the place of one with the digest `was`, whole or not at all; it may be done twice.

@@ -29,6 +29,7 @@ from nephila.interfaces.catalogue import CaptureRow, PageRow, WholeCatalogue
 from nephila.interfaces.census import Census
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import FrontierSnapshot, UrlStory
+from nephila.interfaces.repute import Repute
 from nephila.model.events import Event
 from nephila.model.settings import Settings
 from nephila.politeness import StandardPoliteness
@@ -145,7 +146,7 @@ class Desk:
     takedowns: Office
     """Where takedowns are ordered."""
     workers: Workers = field(default_factory=Workers)
-    ranks: DirectoryRanks | None = None
+    ranks: Repute | None = None
     """What was computed of the link graph, where it is computed."""
 
     # Reading, in threads: a file may be slow and a server away, and the crawl's loop must not wait.

@@ -13,6 +13,7 @@ from nephila.interfaces.catalogue import CaptureRow, Catalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import UrlStory
 from nephila.interfaces.politeness import Politeness
+from nephila.interfaces.repute import Repute
 from nephila.model.outcome import OriginRules, RulesKind
 from nephila.model.settings import Settings
 from nephila.urls import Address, origin_of
@@ -44,9 +45,12 @@ class StoryTeller:
         clock: Clock,
         settings: Settings,
         aliases: Aliases | None = None,
-        ranks: DirectoryRanks | None = None,
+        ranks: Repute | None = None,
     ) -> None:
-        """`aliases` are asked what a URL that was never met would be, `ranks` what the link graph says of it."""
+        """`aliases` are asked what a URL that was never met would be, `ranks` what the link graph says of it.
+
+        Scores go by `ranks`; those of a directory have something to tell people, too.
+        """
         self._aliases = aliases
         self._ranks = ranks
         self._view = view
@@ -170,8 +174,9 @@ class StoryTeller:
 
     def _importance(self, address: Address, domain: str, lines: Lines, data: dict[str, object]) -> None:
         """What PageRank over the link graph says of it and of its domain, where that was computed (R3)."""
-        page = self._ranks.of_page(address.fingerprint) if self._ranks is not None else None
-        known = self._ranks.of_domain(domain) if self._ranks is not None else None
+        ranks = self._ranks if isinstance(self._ranks, DirectoryRanks) else None
+        page = ranks.of_page(address.fingerprint) if ranks is not None else None
+        known = ranks.of_domain(domain) if ranks is not None else None
         if page is not None:
             rank, said = page
             times = rank * said.count

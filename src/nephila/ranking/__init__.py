@@ -2,13 +2,14 @@
 
 What captures say of links becomes rows (`row`), rows become runs on disk (`run`, `graph`); of these follow the pages
 and what stands for what (`members`), the links by number (`adjacency`, `domains`), the ranks (`power`) and the files
-that tell them (`results`). Names are numbers (`words`). Memory is what the iteration needs: docs/importance.md.
+that tell them (`results`, `grades`). Names are numbers (`words`). What memory it needs tells docs/importance.md.
 
 Nothing here knows how a capture is stored: `node/importance` reads them.
 """
 
 from .computing import compute
 from .foremost import read_foremost, write_foremost
+from .grades import GRADES, DomainGrades, GradesAfar, write_grades
 from .graph import LinkGraph, held
 from .results import (
     DOMAINS,
@@ -27,11 +28,14 @@ from .words import page_name, rest_of, text_name
 
 __all__ = [
     "DOMAINS",
+    "GRADES",
     "HIGHEST_GRADE",
     "PAGES",
     "Computation",
     "DamagedFileError",
+    "DomainGrades",
     "DomainRanks",
+    "GradesAfar",
     "Kind",
     "LinkGraph",
     "PageRanks",
@@ -46,4 +50,5 @@ __all__ = [
     "rest_of",
     "text_name",
     "write_foremost",
+    "write_grades",
 ]

@@ -26,7 +26,7 @@ from .members import Members
 from .power import Ranked
 from .run import Run
 from .sections import DamagedFileError, Sections, write_sections
-from .words import fingerprint_of, page_name, places_of, rest_of, text_name
+from .words import Words, fingerprint_of, page_name, places_of, rest_of, text_name
 
 PAGES, DOMAINS = "pages.ranks", "domains.ranks"
 _KIND = "ranks 1"
@@ -182,6 +182,10 @@ class DomainRanks(_Ranks):
     def top(self, count: int) -> list[RankedDomain]:
         """Those with the highest ranks."""
         return [self._at(place) for place in self._highest(count)]
+
+    def columns(self) -> tuple[Words, memoryview[int]]:
+        """The names of all, in order, and their grades: until it is closed."""
+        return self._names, self._grades
 
     def _at(self, place: int) -> RankedDomain:
         return RankedDomain(

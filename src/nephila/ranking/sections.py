@@ -11,7 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -72,6 +72,27 @@ def refused(path: Path, error: OSError) -> StorageError:
     )
 
 
+def placed_in(read_at: Callable[[int, int], bytes], size: int, owner: str) -> dict[str, tuple[int, int]]:
+    """Where the sections of a file are that lies elsewhere, unchecked. Raises `DamagedFileError`."""
+    if size < _END.size:
+        raise DamagedFileError
+    try:
+        length, _, mark = _END.unpack(read_at(size - _END.size, _END.size))
+        end = size - _END.size
+        if mark != _MARK or length > end:
+            raise DamagedFileError
+        line = msgspec.json.decode(read_at(end - length, length))
+        if line["owner"] != owner:
+            raise DamagedFileError
+        return _places_of(line)
+    except (msgspec.DecodeError, struct.error, KeyError, TypeError, ValueError) as error:
+        raise DamagedFileError from error
+
+
+def _places_of(line: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    return {name: (int(at), int(size)) for name, (at, size) in line["places"].items()}
+
+
 class Sections:
     """Such a file, mapped. Closed by `close`, or by the end of a block; what was taken out of it is gone then."""
 
@@ -102,7 +123,7 @@ class Sections:
         line = msgspec.json.decode(self._whole[end - length : end]) if checksum.intdigest() == told else {}
         if line["owner"] != owner:
             raise DamagedFileError
-        return line["about"], {name: (int(at), int(size)) for name, (at, size) in line["places"].items()}
+        return line["about"], _places_of(line)
 
     def bytes(self, name: str) -> memoryview[int]:
         """A section as bytes."""

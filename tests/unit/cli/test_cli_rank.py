@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 
 from nephila.cli.backend import Backend
 from nephila.cli.main import cli
 from nephila.config import Configured
+from nephila.model.errors import StoreAwayError
 from nephila.model.record import SegmentId
 from nephila.node.importance.reading import Read
 from nephila.node.importance.renewing import Importance, RankedName, RankedUrl
@@ -54,7 +56,7 @@ def test_pages_are_listed_with_their_ranks() -> None:
     """R3, C4: the whole URL, and nothing that acts on the terminal."""
     ranks = Ranks(replace(FOUND, top_domains=[]))
     result = ranks.invoke("--top", "2")
-    assert ranks.asked == [(Path("d"), {"pages": 2, "domains": 0, "anew": False})]
+    assert ranks.asked == [(Path("d"), {"pages": 2, "domains": 0, "anew": False, "publishing": True})]
     assert result.stdout.splitlines() == [
         "     12.34  https://example.org/a",
         "      1.23  https://example.org/\N{REPLACEMENT CHARACTER}[31m",
@@ -66,7 +68,7 @@ def test_domains_are_listed_with_pages_and_referring_domains() -> None:
     """R3, C4: under a line that names the columns."""
     ranks = Ranks(replace(FOUND, top_pages=[]))
     result = ranks.invoke("--domains", "--anew")
-    assert ranks.asked == [(Path("d"), {"pages": 0, "domains": 20, "anew": True})]
+    assert ranks.asked == [(Path("d"), {"pages": 0, "domains": 20, "anew": True, "publishing": True})]
     assert result.stdout.splitlines() == [
         "      rank      pages  referring  domain",
         "  1,234.50         10         20  example.org",
@@ -83,10 +85,57 @@ def test_a_fleet_is_named_by_its_settings(tmp_path: Path) -> None:
     ((crawl, wanted),) = ranks.asked
     assert isinstance(crawl, Configured)
     assert (crawl.settings.rank.directory, crawl.settings.fleet.group) == ("ranks", "eu")
-    assert wanted == {"pages": 20, "domains": 0, "anew": False}
-    for arguments, place in ((("--work", "ranks"), ("d",)), ((), ("d", *fleet)), ((), ())):
+    assert wanted == {"pages": 20, "domains": 0, "anew": False, "publishing": True}
+    of_fleets = (("--work", "ranks"), ("--every", "60"), ("--no-publish",))
+    for arguments, place in (*((one, ("d",)) for one in of_fleets), ((), ("d", *fleet)), ((), ())):
         assert ranks.invoke(*arguments, crawl=place).exit_code != 0
     assert len(ranks.asked) == 1
+
+
+def test_the_ranks_of_a_fleet_are_computed_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R3, C4: one beginning every so many seconds, whatever they take; what fails later is told, and tried again."""
+    file, now, slept = tmp_path / "fleet.toml", [0.0], list[float]()
+    file.write_text('[fleet]\ncrawl = "web"\n')
+
+    class Failing(Ranks):
+        def __call__(self, *given: Any, **wanted: Any) -> Importance:
+            found = super().__call__(*given, **wanted)
+            now[0] += 10.0 if len(self.asked) < 4 else 100.0
+            if len(self.asked) == 2:
+                raise StoreAwayError("the store is away")
+            return found
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+        if len(slept) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("nephila.cli.rank.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("nephila.cli.rank.time.sleep", sleep)
+    ranks = Failing(replace(FOUND, published=True))
+    result = ranks.invoke("--every", "60", "--anew", "--no-publish", crawl=("--config", str(file)))
+    assert slept == [50.0, 50.0, 50.0, 0.0]
+    assert [(wanted["anew"], wanted["publishing"]) for _, wanted in ranks.asked] == [
+        (True, False),
+        *[(False, False)] * 3,
+    ]
+    assert result.stderr.count("Not this time, and again in 1 min: the store is away") == 1
+    assert result.stderr.count("The workers have them within a minute or two.") == 3
+    assert result.stdout.count("https://example.org/a") == 3
+
+
+def test_what_fails_the_first_time_ends_it(tmp_path: Path) -> None:
+    """R3, C4: whoever starts a job hears of a wrong setting at once."""
+    file = tmp_path / "fleet.toml"
+    file.write_text('[fleet]\ncrawl = "web"\n')
+
+    def rank_crawl(*_: Any, **__: Any) -> Importance:
+        raise StoreAwayError("the store is away")
+
+    arguments = ["rank", "--config", str(file), "--every", "60"]
+    result = CliRunner().invoke(cli, arguments, obj=Backend(rank_crawl=rank_crawl, environ={}))
+    assert isinstance(result.exception, StoreAwayError)
 
 
 def test_ranks_as_json() -> None:

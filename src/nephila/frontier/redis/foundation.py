@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from nephila.engines.valkey import Valkey
@@ -55,6 +56,11 @@ class Foundation:
     def timeline(self) -> EngineTimeline:
         """The engine's time."""
         return self._caller.timeline
+
+    def heed(self, repute: Repute) -> None:
+        """Score by what this says of domains from now on; not with one exchange at a time, as ranks depend on time."""
+        if not self._policy.ordered:
+            self._policy = replace(self._policy, repute=repute)
 
     def _repute(self) -> Repute | None:
         """What is known of domains by the whole link graph (R3); None where there is nothing yet."""

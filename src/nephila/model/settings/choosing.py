@@ -74,7 +74,7 @@ class RankSettings:
     """PageRank over the links of stored pages, and how often it is computed anew while a crawl runs (R3)."""
 
     every_s: float = setting(
-        3600.0, "seconds between two computations, in a process of its own; 0: none beside the crawl", low=0
+        3600.0, "seconds between two computations beside a crawl directory; 0: none. Of a fleet: `rank --every`", low=0
     )
     least_pages: int = setting(
         1_000, "pages that must have been stored since the last one, and before the first", low=1

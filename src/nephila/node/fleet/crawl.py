@@ -41,6 +41,7 @@ from .lost import LostWorkers
 from .queues import LongQueues
 from .quiet import Hold, Quiet
 from .registry import Figures, Member, Registry
+from .repute import Follower
 from .trail_shipping import TrailShipper
 from .watching import WorkerWatch
 
@@ -84,6 +85,8 @@ class Post:
     """Those that are not carried out yet. Blocks."""
     fallback: Fallback
     """Tries seeds over http whose https does not answer."""
+    ranks: Follower
+    """Brings what was computed of the link graph here."""
 
 
 class FleetCrawl(Crawl):
@@ -154,6 +157,7 @@ class FleetCrawl(Crawl):
             ("quiet", self._quiet.run()),
             ("browsers", self._lend_browsers()),
             ("limits", self._limits.follow(self.nudge)),
+            ("ranks", self._post.ranks.run()),
         )
 
     # Conducting

@@ -31,6 +31,7 @@ from nephila.node.scopefile import ScopeFollower
 from nephila.node.sowing import Sower
 from nephila.node.takedown.office import Office
 from nephila.politeness import StandardPoliteness
+from nephila.store import ArchivePlace
 from nephila.store.postgres import PostgresCatalogue
 
 from .access import check_fleet
@@ -41,6 +42,7 @@ from .operated import OperatedFleetFrontier
 from .purging import check_region
 from .regions import regional
 from .registry import Registry
+from .repute import Follower
 from .scoping import SharedScope
 from .servers import open_frontier
 from .sight import FleetSight
@@ -93,6 +95,10 @@ async def desk_of_fleet(
         stack.push_async_callback(objects.close)
         premise = Premise(settings, clock, state, inner, frontier, identifier, objects)
         told = Broadcast(state, settings.fleet, "desk", clock.wall_ms())
+        place = ArchivePlace.parse(settings.archive.url)
+        ranks = Follower(directory.rank, objects, place, clock, lambda _, sentence: tell(sentence))
+        ranking = asyncio.create_task(ranks.serve(inner, stack).run(), name="ranks")
+        stack.push_async_callback(_end, ranking)
         takedowns = FleetTakedowns(premise, partial(_tell, told, clock))
         carrying = asyncio.create_task(takedowns.run(), name="takedowns")
         stack.push_async_callback(_end, carrying)
@@ -123,6 +129,7 @@ async def desk_of_fleet(
             events=lambda: StreamTail(state, settings.fleet.crawl),
             crawls=False,
             takedowns=Office(premise.records, partial(check_region, whole), takedowns.wake),
+            ranks=ranks.grades,
         )
 
 
@@ -147,7 +154,7 @@ async def _tell(told: Broadcast, clock: Clock, sentence: str) -> None:
 
 
 async def _end(task: asyncio.Task[None]) -> None:
-    """A takedown that is cut off is taken up by the next who looks."""
+    """Cut it off: a takedown is taken up by the next who looks, a file of ranks is there whole or not at all."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -22,7 +22,9 @@ from nephila.model.errors import UsageError
 from nephila.model.settings import Settings
 from nephila.model.summary import SpoolStanding
 from nephila.node.addressing import identifier_of, scope_of
+from nephila.node.archiving import object_store
 from nephila.node.audit import Audit, audit_fleet
+from nephila.node.cataloguing import identity_of
 from nephila.node.clock import SystemClock
 from nephila.node.inspect import DEAD_AT_ONCE, WhyAnswer
 from nephila.node.reasons import REASONS
@@ -30,6 +32,7 @@ from nephila.node.standing import CrawlStatus, Stored, standing
 from nephila.node.story import StoryTeller
 from nephila.politeness import StandardPoliteness
 from nephila.seeds import SeedUrl, spell
+from nephila.store import ArchivePlace
 from nephila.store.postgres import PostgresCatalogue
 from nephila.urls import Address, registrable_domain
 
@@ -37,6 +40,7 @@ from .access import check_fleet
 from .learned import aliases_of_fleet
 from .regions import Regions, regional
 from .registry import Registry
+from .repute import PublishedRepute
 from .scoping import ENTRIES_AT_ONCE
 from .servers import open_frontier
 
@@ -100,12 +104,14 @@ class FleetView:
             scope = await _scope(settings, Registry(state, settings.fleet.crawl))
             clock = SystemClock()
             aliases = await aliases_of_fleet(state, settings, clock, registrable_domain(here.host))
-            catalogue = self._catalogue(settings)
+            catalogue, objects = self._catalogue(settings), object_store(settings, clock, uploads=1)
+            repute = PublishedRepute(objects, ArchivePlace.parse(settings.archive.url), identity_of(frontier.secret))
             try:
-                teller = StoryTeller(frontier.view, catalogue, scope, politeness, clock, settings, aliases)
+                teller = StoryTeller(frontier.view, catalogue, scope, politeness, clock, settings, aliases, repute)
                 lines, data, found = await asyncio.to_thread(teller.tell, here)
             finally:
                 catalogue.close()
+                await objects.close()
             return WhyAnswer(lines, found, data)
 
         return self._with(settings, look)

@@ -53,6 +53,7 @@ from .identity import WorkerDirectory
 from .queues import LongQueues
 from .regions import regional
 from .registry import Figures, Member, Registry, draw_writer
+from .repute import Follower
 from .scoping import SharedScope
 from .servers import OpenServers
 from .takedown_records import TakedownObjects
@@ -163,6 +164,7 @@ async def joined(
                 BrowserLender(servers.state, crawl_name, settings.render.time_s),
                 TakedownObjects(objects, _place(settings)).pending,
                 fallback,
+                Follower(directory.rank, objects, _place(settings), ground.clock, tell).serve(servers.frontier, stack),
             )
             looking = replace(machinery, before_work=partial(_look_around, scope, learned))
             worker = parting.worker = FleetCrawl(looking, post)

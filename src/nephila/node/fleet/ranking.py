@@ -3,15 +3,17 @@
 The archive is read in the store of objects, as far as the catalogue in PostgreSQL lists it; the engine tells the
 crawl's secret, which names are seeded with, and the aliases that were learned. Nothing of them is changed. What workers
 have in their spools is read when it has arrived. In `rank.directory` each crawl, and each region, has a folder of its
-own: what was read once stays read.
+own: what was read once stays read. What the scores of URLs need of the result is put beside the archive (`repute`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from nephila.config import Configured
@@ -26,7 +28,7 @@ from nephila.node.cataloguing import identity_of
 from nephila.node.clock import SystemClock
 from nephila.node.importance.reading import LinkReader
 from nephila.node.importance.renewing import Importance, Stored, clear, renewed
-from nephila.ranking import held
+from nephila.ranking import DOMAINS, GRADES, DomainRanks, held, write_grades
 from nephila.ranking.sections import refused
 from nephila.store import ArchivePlace
 from nephila.store.postgres import PostgresCatalogue
@@ -35,6 +37,7 @@ from nephila.store.remote_disk import opened
 from .access import check_fleet
 from .learned import rules_of_fleet
 from .regions import regional
+from .repute import publish
 from .servers import open_frontier
 from .takedown_records import TakedownObjects
 
@@ -45,12 +48,14 @@ def importance_of_fleet(
     pages: int = 0,
     domains: int = 0,
     anew: bool = False,
+    publishing: bool = True,
     waiting: Callable[[], None],
     reading: Callable[[int], None] | None = None,
 ) -> Importance:
     """Bring the ranks of a fleet's crawl up to date and tell the highest, so many of pages and of domains.
 
-    `anew` reads all of the archive once more. `waiting` is called before somebody else on this machine who does the
+    The grades of domains are put where the workers find them, unless it is not `publishing`. `anew` reads all of the
+    archive once more. `waiting` is called before somebody else on this machine who does the
     same is waited for. `reading` is told how many bytes of the archive are new, before they are read. Raises
     `NephilaError`.
     """
@@ -59,8 +64,27 @@ def importance_of_fleet(
     with held(folder, waiting):
         if anew:
             clear(folder)
-        with _stored(settings) as stored:
-            return renewed(folder, stored, settings, pages=pages, domains=domains, reading=reading)
+        objects = object_store(settings, SystemClock(), uploads=1)
+        try:
+            with _stored(settings, objects) as stored:
+                found = renewed(folder, stored, settings, pages=pages, domains=domains, reading=reading)
+            if publishing:
+                _write_grades(folder, stored.identity, found)
+                place = ArchivePlace.parse(settings.archive.url)
+                published = asyncio.run(publish(objects, place, folder / GRADES))
+                found = replace(found, published=published)
+            return found
+        finally:
+            asyncio.run(objects.close())
+
+
+def _write_grades(folder: Path, identity: str, found: Importance) -> None:
+    """What workers need of it; where no page is stored (any more), that no domain has a grade."""
+    if found.domains is None:
+        write_grades(folder / GRADES, identity, array("Q"), b"", 0)
+        return
+    with DomainRanks(folder / DOMAINS, identity) as ranks:
+        write_grades(folder / GRADES, identity, *ranks.columns(), found.domains.made_at)
 
 
 def folder_of(settings: Settings) -> Path:
@@ -74,23 +98,19 @@ def folder_of(settings: Settings) -> Path:
 
 
 @contextmanager
-def _stored(settings: Settings) -> Iterator[Stored]:
+def _stored(settings: Settings, objects: ObjectStore) -> Iterator[Stored]:
     """What the fleet has stored."""
     place, name = ArchivePlace.parse(settings.archive.url), settings.catalogue.name or settings.fleet.crawl
     secret, aliases = asyncio.run(_known(settings))
-    objects = object_store(settings, SystemClock(), uploads=1)
-    try:
-        with closing(PostgresCatalogue(settings.catalogue, name, os.environ, read_only=True)) as catalogue:
-            yield Stored(
-                identity_of(secret),
-                catalogue,
-                catalogue.extent(),
-                _opener(objects, place),
-                LinkReader(identifier_of(settings, secret), aliases),
-                TakedownObjects(objects, place).look(),
-            )
-    finally:
-        asyncio.run(objects.close())
+    with closing(PostgresCatalogue(settings.catalogue, name, os.environ, read_only=True)) as catalogue:
+        yield Stored(
+            identity_of(secret),
+            catalogue,
+            catalogue.extent(),
+            _opener(objects, place),
+            LinkReader(identifier_of(settings, secret), aliases),
+            TakedownObjects(objects, place).look(),
+        )
 
 
 async def _known(settings: Settings) -> tuple[int, LearnedAliases | None]:

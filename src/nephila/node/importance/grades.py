@@ -1,4 +1,4 @@
-"""The ranks of a crawl directory as they were computed last, for whoever asks while they are computed anew (R3).
+"""The ranks of a crawl as they were computed last, for whoever asks while they are computed anew (R3).
 
 The files are mapped, and looked for again every few seconds; a newer one takes the place of an older one between two
 questions. A file that is damaged, of another crawl or gone is as none. The frontier asks for a domain once, and then
@@ -12,14 +12,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from nephila.ranking import DOMAINS, PAGES, Computation, DamagedFileError, DomainRanks, PageRanks, RankedDomain
+from nephila.ranking import (
+    DOMAINS,
+    PAGES,
+    Computation,
+    DamagedFileError,
+    DomainGrades,
+    DomainRanks,
+    PageRanks,
+    RankedDomain,
+)
 from nephila.urls import registrable_domain
 
 LOOK_MS = 10_000
 """How often is looked whether a file is another one."""
 HOSTS_AT_HAND = 1 << 16
 
-_File = TypeVar("_File", PageRanks, DomainRanks)
+_File = TypeVar("_File", PageRanks, DomainRanks, DomainGrades)
+_Graded = TypeVar("_Graded", DomainRanks, DomainGrades)
 
 
 class _Newest(Generic[_File]):
@@ -55,16 +65,17 @@ class _Newest(Generic[_File]):
             self.file = None
 
 
-class DirectoryRanks:
-    """Implements `interfaces.repute.Repute`, and tells people. Safe for threads."""
+class FileGrades(Generic[_Graded]):
+    """Implements `interfaces.repute.Repute` by a file that others put in place. Safe for threads."""
 
-    def __init__(self, folder: Path, steady_ms: Callable[[], int], identity: str = "") -> None:
+    def __init__(
+        self, path: Path, kind: Callable[[Path, str], _Graded], steady_ms: Callable[[], int], identity: str = ""
+    ) -> None:
         """`identity` is the crawl's, and may be given later: until then there is nothing."""
         self.identity = identity
         self._steady_ms = steady_ms
         self._lock = threading.Lock()
-        self._pages = _Newest(folder / PAGES, PageRanks)
-        self._domains = _Newest(folder / DOMAINS, DomainRanks)
+        self._domains: _Newest[_Graded] = _Newest(path, kind)
         self._looked_at: int | None = None
         self._grades: dict[str, int | None] = {}
 
@@ -89,6 +100,19 @@ class DirectoryRanks:
             grade = self._grades[host] = file.grade_of(registrable_domain(host)) if file is not None else None
             return grade
 
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._domains.close()
+
+
+class DirectoryRanks(FileGrades[DomainRanks]):
+    """The ranks of a crawl directory: for its frontier, and for people."""
+
+    def __init__(self, folder: Path, steady_ms: Callable[[], int], identity: str = "") -> None:
+        super().__init__(folder / DOMAINS, DomainRanks, steady_ms, identity)
+        self._pages = _Newest(folder / PAGES, PageRanks)
+
     def of_domain(self, domain: str) -> tuple[RankedDomain, Computation] | None:
         """What was computed of a domain, for people."""
         with self._lock:
@@ -107,6 +131,6 @@ class DirectoryRanks:
 
     def close(self) -> None:
         """Let go of the files."""
+        super().close()
         with self._lock:
             self._pages.close()
-            self._domains.close()

@@ -40,7 +40,7 @@ from .reading import LinkReader, Read, is_page, read_links
 
 _TAKEDOWNS = "takedowns"
 """The file with what the takedowns looked like when all was held against the catalogue."""
-_MADE = frozenset({".links", ".ranks", DRAFT})
+_MADE = frozenset({".links", ".ranks", ".grades", DRAFT})
 """Endings of the files that are made in the folder."""
 
 
@@ -108,6 +108,8 @@ class Importance:
     top_domains: Sequence[RankedName] = ()
     freshness: Freshness | None = None
     """None where no page is stored, or none is to be fresh."""
+    published: bool = False
+    """Whether the workers of a fleet were given other ranks than they had."""
 
 
 def renewed(
