@@ -47,9 +47,9 @@ def fleet(tmp_path: Path, engines: Engines) -> Iterator[Fleet]:
 
 
 @contextmanager
-def begun(tmp_path: Path, engines: Engines, delay_s: float) -> Iterator[Fleet]:
+def begun(tmp_path: Path, engines: Engines, delay_s: float, wanted: str = "") -> Iterator[Fleet]:
     """One that has its seeds, and no worker yet."""
-    more = f'\n[rank]\ndirectory = "{tmp_path / "ranks"}"\n'
+    more = f'\n[rank]\ndirectory = "{tmp_path / "ranks"}"\n{wanted}'
     with (
         served_articles(tmp_path / "web", 47, hosts=HOSTS, pages=PAGES, delay_s=delay_s, latency_ms=10) as web,
         Fleet(tmp_path / "fleet", engines, web, delay_s, more=more) as made,
@@ -213,3 +213,17 @@ def test_whoever_names_no_crawl_is_told_so(fleet: Fleet, tmp_path: Path) -> None
     ):
         found = run("rank", *arguments, code=None, env=fleet.environ)
         assert (found.returncode, said in found.stderr, "Traceback" in found.stderr) == (code, True, False), found
+
+
+def test_the_most_important_pages_of_a_fleet_are_made_due(tmp_path: Path, engines: Engines) -> None:
+    """R2: by whoever computes the ranks, unless he only looks; a worker then asks for just these once more."""
+    with begun(tmp_path, engines, DELAY_S, "\n[recrawl]\ntarget_pages = 4\ntarget_age_s = 3\n") as fleet:
+        fleet.start("first").end()
+        assert ranked(fleet, "--no-publish")["made_due"] == 0
+        told = ranked(fleet)
+        assert told["made_due"] == 4
+        assert ranked(fleet)["made_due"] == 0, "they wait already"
+        fleet.start("second").end()
+        query = "SELECT url FROM captures WHERE NOT robots GROUP BY url HAVING count(*) > 1"
+        again = {url for (url,) in fleet.engines.database.query(query, f'"crawl_{fleet.crawl}"')}
+    assert again == {page["url"] for page in told["pages"][:4]}

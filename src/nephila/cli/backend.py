@@ -178,12 +178,14 @@ class RankCrawl(Protocol):
         domains: int,
         anew: bool,
         publishing: bool,
+        every_s: float,
         waiting: Callable[[], None],
         reading: Callable[[int], None],
     ) -> Importance | None:
         """So many pages and domains; the workers of a fleet are given the ranks where it is `publishing`.
 
-        `waiting` is called before somebody else who does it is waited for, `reading` with the bytes to be read.
+        `every_s` says how often that is done, 0 for once. `waiting` is called before somebody else who does it is
+        waited for, `reading` with the bytes to be read.
         """
 
 
@@ -360,6 +362,7 @@ def _rank_crawl(
     domains: int,
     anew: bool,
     publishing: bool,
+    every_s: float,
     waiting: Callable[[], None],
     reading: Callable[[int], None],
 ) -> Importance | None:
@@ -370,7 +373,14 @@ def _rank_crawl(
     from nephila.node.fleet.ranking import importance_of_fleet  # noqa: PLC0415 - start-up
 
     return importance_of_fleet(
-        crawl, pages=pages, domains=domains, anew=anew, publishing=publishing, waiting=waiting, reading=reading
+        crawl,
+        pages=pages,
+        domains=domains,
+        anew=anew,
+        publishing=publishing,
+        every_s=every_s,
+        waiting=waiting,
+        reading=reading,
     )
 
 

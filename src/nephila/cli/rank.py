@@ -80,6 +80,7 @@ def rank(  # noqa: PLR0913 - the flags are named one by one
             domains=names,
             anew=anew,
             publishing=not no_publish,
+            every_s=every or 0.0,
             waiting=_tell_waiting,
             reading=_tell_reading,
         )
@@ -118,6 +119,8 @@ def _show(found: Importance, *, domains: bool, top: int, as_json: bool) -> None:
     click.echo(_summary(found, domains=domains), err=True)
     if found.freshness is not None:
         click.echo(_fresh(found.freshness), err=True)
+    if found.made_due:
+        click.echo(f"{many(found.made_due, 'page')} of these would soon be older, and will be visited now.", err=True)
     if found.published:
         click.echo("The workers have them within a minute or two.", err=True)
 
@@ -165,6 +168,7 @@ def _document(found: Importance, *, domains: bool, top: int) -> dict[str, object
         "computed": None if said is None else plain(said),
         "freshness": None if found.freshness is None else plain(found.freshness),
         "published": found.published,
+        "made_due": found.made_due,
         "read": {"captures": found.read.captures, "links": found.read.links},
         "missing": list(found.read.missing),
         "damaged": list(found.read.damaged),

@@ -25,7 +25,7 @@ from nephila.node.engines import embedded_engines
 from nephila.node.frontiers import embedded_of
 from nephila.node.ground import Ground
 from nephila.node.importance.freshening import Freshening
-from nephila.node.importance.renewing import importance_of
+from nephila.node.importance.premises import importance_of
 from nephila.ranking import read_foremost
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual

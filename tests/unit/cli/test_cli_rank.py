@@ -56,7 +56,7 @@ def test_pages_are_listed_with_their_ranks() -> None:
     """R3, C4: the whole URL, and nothing that acts on the terminal."""
     ranks = Ranks(replace(FOUND, top_domains=[]))
     result = ranks.invoke("--top", "2")
-    assert ranks.asked == [(Path("d"), {"pages": 2, "domains": 0, "anew": False, "publishing": True})]
+    assert ranks.asked == [(Path("d"), {"pages": 2, "domains": 0, "anew": False, "publishing": True, "every_s": 0.0})]
     assert result.stdout.splitlines() == [
         "     12.34  https://example.org/a",
         "      1.23  https://example.org/\N{REPLACEMENT CHARACTER}[31m",
@@ -68,7 +68,7 @@ def test_domains_are_listed_with_pages_and_referring_domains() -> None:
     """R3, C4: under a line that names the columns."""
     ranks = Ranks(replace(FOUND, top_pages=[]))
     result = ranks.invoke("--domains", "--anew")
-    assert ranks.asked == [(Path("d"), {"pages": 0, "domains": 20, "anew": True, "publishing": True})]
+    assert ranks.asked == [(Path("d"), {"pages": 0, "domains": 20, "anew": True, "publishing": True, "every_s": 0.0})]
     assert result.stdout.splitlines() == [
         "      rank      pages  referring  domain",
         "  1,234.50         10         20  example.org",
@@ -85,7 +85,7 @@ def test_a_fleet_is_named_by_its_settings(tmp_path: Path) -> None:
     ((crawl, wanted),) = ranks.asked
     assert isinstance(crawl, Configured)
     assert (crawl.settings.rank.directory, crawl.settings.fleet.group) == ("ranks", "eu")
-    assert wanted == {"pages": 20, "domains": 0, "anew": False, "publishing": True}
+    assert wanted == {"pages": 20, "domains": 0, "anew": False, "publishing": True, "every_s": 0.0}
     of_fleets = (("--work", "ranks"), ("--every", "60"), ("--no-publish",))
     for arguments, place in (*((one, ("d",)) for one in of_fleets), ((), ("d", *fleet)), ((), ())):
         assert ranks.invoke(*arguments, crawl=place).exit_code != 0

@@ -12,7 +12,7 @@ import asyncio
 import os
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from nephila.node.addressing import identifier_of
 from nephila.node.archiving import object_store
 from nephila.node.cataloguing import identity_of
 from nephila.node.clock import SystemClock
+from nephila.node.importance.freshening import Freshening
 from nephila.node.importance.reading import LinkReader
 from nephila.node.importance.renewing import Importance, Stored, clear, renewed
 from nephila.ranking import DOMAINS, GRADES, DomainRanks, held, write_grades
@@ -49,15 +50,16 @@ def importance_of_fleet(
     domains: int = 0,
     anew: bool = False,
     publishing: bool = True,
+    every_s: float = 0.0,
     waiting: Callable[[], None],
     reading: Callable[[int], None] | None = None,
 ) -> Importance:
     """Bring the ranks of a fleet's crawl up to date and tell the highest, so many of pages and of domains.
 
-    The grades of domains are put where the workers find them, unless it is not `publishing`. `anew` reads all of the
-    archive once more. `waiting` is called before somebody else on this machine who does the
-    same is waited for. `reading` is told how many bytes of the archive are new, before they are read. Raises
-    `NephilaError`.
+    The grades of domains are put where the workers find them, and the most important pages made due before they are too
+    old, unless it is not `publishing`; `every_s` says how often it is called, 0 for once. `anew` reads all of the
+    archive once more. `waiting` is called before somebody else on this machine who does the same is waited for.
+    `reading` is told how many bytes of the archive are new, before they are read. Raises `NephilaError`.
     """
     settings = regional(configured.settings)
     folder = folder_of(settings)
@@ -73,9 +75,28 @@ def importance_of_fleet(
                 place = ArchivePlace.parse(settings.archive.url)
                 published = asyncio.run(publish(objects, place, folder / GRADES))
                 found = replace(found, published=published)
-            return found
+            made_due = asyncio.run(_freshen(settings, folder, stored.identity, every_s)) if publishing else 0
+            return replace(found, made_due=made_due)
         finally:
             asyncio.run(objects.close())
+
+
+async def _freshen(settings: Settings, folder: Path, identity: str, every_s: float) -> int:
+    """Make the most important pages due that are about to be too old (R2); how many."""
+    target, name = settings.recrawl, settings.catalogue.name or settings.fleet.crawl
+    if not (target.enabled and target.target_pages):
+        return 0
+
+    def catalogue() -> AbstractContextManager[PostgresCatalogue]:
+        return closing(PostgresCatalogue(settings.catalogue, name, os.environ, read_only=True))
+
+    async with AsyncExitStack() as stack:
+        clock = SystemClock()
+        _, frontier = await open_frontier(settings, clock, "visitor", stack, visiting=True)
+        identifier = identifier_of(settings, frontier.secret)
+        return await Freshening(
+            folder, identity, target, frontier, identifier, catalogue, clock.wall_ms, every_s
+        ).look()
 
 
 def _write_grades(folder: Path, identity: str, found: Importance) -> None:

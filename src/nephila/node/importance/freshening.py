@@ -46,13 +46,17 @@ class Freshening:
         identifier: Identifier,
         catalogue: Callable[[], AbstractContextManager[Catalogue]],
         wall_ms: Callable[[], int],
+        every_s: float = 0.0,
     ) -> None:
-        """`folder` has the ranks, `identity` is the crawl's; `catalogue` opens its catalogue for reading."""
+        """`folder` has the ranks, `identity` is the crawl's; `catalogue` opens its catalogue for reading.
+
+        Somebody who looks more rarely than it would itself says how often (`every_s`).
+        """
         self._folder, self._identity, self._target = folder, identity, target
         self._frontier, self._identifier = frontier, identifier
         self._catalogue, self._wall_ms = catalogue, wall_ms
         self._has_failed = False
-        self._pause_s = max(SHORTEST_PAUSE_S, min(target.target_age_s / LOOKS, LONGEST_PAUSE_S))
+        self._pause_s = max(SHORTEST_PAUSE_S, min(target.target_age_s / LOOKS, LONGEST_PAUSE_S), every_s)
 
     async def run(self, nudge: Callable[[], None], warn: Callable[[str, str], None]) -> None:
         """Until it is cancelled. `nudge` is called when something became due; a failure is told once."""
@@ -72,7 +76,8 @@ class Freshening:
 
     async def look(self) -> int:
         """Make due what is about to be too old; how many pages. Raises `NephilaError`."""
-        before_ms = self._wall_ms() - round((self._target.target_age_s - AHEAD * self._pause_s) * 1000)
+        age_s = max(0.0, self._target.target_age_s - AHEAD * self._pause_s)
+        before_ms = self._wall_ms() - round(age_s * 1000)
         wanted = await asyncio.to_thread(self._wanted, before_ms)
         if not wanted:
             return 0

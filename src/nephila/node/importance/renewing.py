@@ -110,6 +110,8 @@ class Importance:
     """None where no page is stored, or none is to be fresh."""
     published: bool = False
     """Whether the workers of a fleet were given other ranks than they had."""
+    made_due: int = 0
+    """Of a fleet: pages of highest rank that were about to be too old, and are asked for now."""
 
 
 def renewed(
