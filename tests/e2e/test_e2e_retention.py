@@ -144,10 +144,3 @@ def test_not_while_a_crawl_runs_there(web: ServedWeb, tmp_path: Path) -> None:
     finally:
         crawl.terminate()
         crawl.wait()
-
-
-def test_a_crawl_whose_archive_is_elsewhere_is_refused(tmp_path: Path) -> None:
-    """W5, W2: objects of a store are never overwritten."""
-    (tmp_path / "config.toml").write_text('[archive]\nurl = "s3://bucket/prefix"\n')
-    result = run("retain", tmp_path, code=2)
-    assert "never overwritten" in result.stderr

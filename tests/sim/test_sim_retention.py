@@ -17,6 +17,7 @@ from three_books import check_books, contents
 from warc_checks import check_archives
 
 from nephila.engines.disk import Disk, LocalDisk
+from nephila.interfaces.retention import RetentionRule
 from nephila.model.record import SegmentId
 from nephila.model.settings import Settings
 from nephila.node.audit import audit
@@ -27,7 +28,6 @@ from nephila.store import CrawlIdentity
 from nephila.store.indexed import IndexedMarks
 from nephila.store.moving import Elsewhere
 from nephila.store.reader import WarcReader, WarcRecord
-from nephila.store.retention import RetentionRule
 from nephila.store.tombstone import is_tombstone
 from nephila.testing.disk import ForgetfulDisk
 from nephila.testing.web import SimulatedWeb, WebSpec
@@ -69,19 +69,17 @@ class Kept:
         """Whether it came to its end."""
 
         def prepare(crawl: Any, disk: Disk) -> None:
-            keeper = crawl.machinery.takedowns
-            parts = parts_of(keeper, CrawlDirectory(self.world.out))
-            assert parts is not None
             place = Elsewhere(elsewhere, disk, CrawlIdentity(7)) if elsewhere is not None else None
 
             async def afterwards() -> None:
                 told: list[int] = []
-                retention = Retention(
-                    parts, place, lambda done, _files: told.append(done), lambda: len(told) == stops_after
-                )
-                self.done.append(await retention.carry_out(rule))
+                async with parts_of(crawl.machinery, CrawlDirectory(self.world.out)) as parts:
+                    retention = Retention(
+                        parts, place, lambda done, _files: told.append(done), lambda: len(told) == stops_after
+                    )
+                    self.done.append(await retention.carry_out(rule))
 
-            keeper.afterwards = afterwards
+            crawl.afterwards = afterwards
 
         self.world.prepare = prepare
         try:

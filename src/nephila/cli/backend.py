@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.interfaces.events import EventSink
     from nephila.interfaces.frontier import Trap, UrlStory
     from nephila.interfaces.queries import CatalogueQueries
+    from nephila.interfaces.retention import Choice
     from nephila.model.alias import AliasRule
     from nephila.model.policy import Block, DomainPolicy
     from nephila.model.summary import CrawlSnapshot, CrawlSummary
@@ -32,7 +33,6 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.node.takedown.ordering import Foreseen
     from nephila.report import CrawlReport
     from nephila.seeds import SeedReport, SeedSource
-    from nephila.store.retention import Choice
     from nephila.testing.sim.campaign import Campaign
     from nephila.testing.sim.runner import Verdict
 
@@ -301,28 +301,59 @@ def _open_fleet_purge(configured: Configured, tell: Callable[[str], None]) -> Pu
     return open_fleet_purge(configured, tell)
 
 
-def _foresee_retention(out: Path, configured: Configured) -> Choice:
+def _foresee_retention(out: Path | None, configured: Configured) -> Choice:
+    """Of a crawl directory, or of the fleet that the settings name."""
+    if out is None:
+        from nephila.node.fleet.retaining import foresee_fleet  # noqa: PLC0415 - start-up
+
+        return foresee_fleet(configured)
     from nephila.node.retention.ordering import foresee  # noqa: PLC0415 - start-up
 
     return foresee(out, configured)
 
 
+class Retainer(Protocol):
+    """Carries out a retention: of a crawl directory, or of the fleet that the settings name."""
+
+    def __call__(
+        self,
+        out: Path | None,
+        configured: Configured,
+        elsewhere: str,
+        *,
+        listeners: Sequence[EventSink],
+        tell: Callable[[int, int], None],
+        say: Callable[[str], None],
+    ) -> Retained:
+        """`tell` hears how many files are done, and of how many; `say` what people should know meanwhile."""
+
+
 def _retain(
-    out: Path,
+    out: Path | None,
     configured: Configured,
-    elsewhere: Path | None,
+    elsewhere: str,
+    *,
     listeners: Sequence[EventSink],
     tell: Callable[[int, int], None],
+    say: Callable[[str], None],
 ) -> Retained:
+    if out is None:
+        from nephila.node.fleet.retaining import retain_fleet  # noqa: PLC0415 - start-up
+
+        return retain_fleet(configured, elsewhere, tell, say)
     from nephila.node.retention.ordering import retain  # noqa: PLC0415 - start-up
 
     return retain(out, configured, elsewhere, listeners, tell)
 
 
-def _mark_indexed(out: Path, lines: Iterable[str]) -> tuple[int, int]:
-    from nephila.node.retention.ordering import mark_indexed  # noqa: PLC0415 - start-up
+def _mark_indexed(crawl: Path | Configured, lines: Iterable[str]) -> tuple[int, int]:
+    if isinstance(crawl, Path):
+        from nephila.node.retention.ordering import mark_indexed  # noqa: PLC0415 - start-up
 
-    return mark_indexed(out, lines)
+        return mark_indexed(crawl, lines)
+    from nephila.node.fleet.retaining import mark_indexed_of_fleet  # noqa: PLC0415 - start-up
+
+    return mark_indexed_of_fleet(crawl, lines)
 
 
 def _audit(crawl: Path | Configured, host: str, expect: Sequence[str]) -> Audit:
@@ -410,11 +441,9 @@ class Backend:
     open_fleet_purge: Callable[[Configured, Callable[[str], None]], Purger] = _open_fleet_purge
     export: Callable[[Path | Configured, ExportOrder, Callable[[Looked], None]], Exported] = _export
     open_queries: Callable[[Path | Configured], CatalogueQueries] = _open_queries
-    foresee_retention: Callable[[Path, Configured], Choice] = _foresee_retention
-    retain: Callable[[Path, Configured, Path | None, Sequence[EventSink], Callable[[int, int], None]], Retained] = (
-        _retain
-    )
-    mark_indexed: Callable[[Path, Iterable[str]], tuple[int, int]] = _mark_indexed
+    foresee_retention: Callable[[Path | None, Configured], Choice] = _foresee_retention
+    retain: Retainer = _retain
+    mark_indexed: Callable[[Path | Configured, Iterable[str]], tuple[int, int]] = _mark_indexed
 
 
 def backend_of(ctx: click.Context) -> Backend:

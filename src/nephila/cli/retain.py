@@ -2,75 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import click
 
-from nephila.config import load, read_stored
-from nephila.model.errors import CrawlDirectoryError
+from nephila.config import Given, load, read_stored
+from nephila.model.errors import CrawlDirectoryError, UsageError
 
 from .alerts import WarningSink
 from .backend import backend_of
 from .display import write_quietly
 from .figures import count, size
-from .looking import directory_argument, json_option, print_labelled
+from .looking import crawl_of, fleet_option, group_option, json_option, place_argument, print_labelled
 from .naming import command_name
 from .output import print_json, printable
 from .rows import many
 
 if TYPE_CHECKING:  # start-up
     from nephila.config import Configured
+    from nephila.interfaces.retention import Choice
     from nephila.node.retention import Retained
-    from nephila.store.retention import Choice
 
 INTERRUPTED = 130
 
 
 @click.command("retain", short_help="Keep the newest captures of every page, and let the others go.")
-@directory_argument
+@place_argument
+@fleet_option
+@group_option
 @click.option("--captures", metavar="N", help="Captures of every page that stay; 0 is all of them.  [3]")
 @click.option("--older-than", metavar="AGE", help="Take out what is older, such as 90d, and not marked as indexed.")
 @click.option(
     "--archive-to",
     "elsewhere",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Move what goes into WARC files there, instead of deleting it.",
+    metavar="DIR|S3",
+    default="",
+    help="Move what goes into WARC files there (s3://bucket/prefix), instead of deleting it.",
 )
 @click.option("--dry-run", is_flag=True, help="Only tell what would go.")
 @json_option
 @click.pass_context
-def retain(
+def retain(  # noqa: PLR0913 - the flags are named one by one
     ctx: click.Context,
-    directory: Path,
+    directory: Path | None,
+    file: Path | None,
+    group: str,
     *,
     captures: str | None,
     older_than: str | None,
-    elsewhere: Path | None,
+    elsewhere: str,
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Take captures out of the archive of the crawl in DIR that need not be kept any longer.
+    """Take captures out of the archive of a crawl that need not be kept any longer.
 
     Of every page the 3 newest captures stay; with --older-than what is older and not marked by `nephila indexed` goes,
-    too. What other captures refer to stays, and so does robots.txt. Archive files are rewritten under receipts, which
-    `audit` accepts. Not while a crawl runs there. Broken off, it is done again by the same command.
+    too. What other captures refer to stays, and so does robots.txt. Archive files, on disk or in a bucket, are
+    rewritten under receipts, which `audit` accepts. Not while a crawl runs on DIR; of a fleet (--config FILE) not while
+    workers are there, who may come back as soon as this says so. Broken off, it is done again by the same command.
     docs/retention.md tells the rest.
     """
-    configured = _configured(ctx, directory, captures, older_than)
+    configured = _configured(ctx, directory, file, group, captures, older_than)
     backend = backend_of(ctx)
     if dry_run:
         _tell_choice(backend.foresee_retention(directory, configured), as_json=as_json)
         return
-    warnings = WarningSink(partial(write_quietly, partial(click.echo, err=True)))
+    say = partial(write_quietly, partial(click.echo, err=True))
 
     def progress(done: int, files: int) -> None:
         if not as_json and done < files:
-            write_quietly(partial(click.echo, err=True), f"{count(done)} of {count(files)} archive files are done")
+            say(f"{count(done)} of {count(files)} archive files are done")
 
-    done = backend.retain(directory, configured, elsewhere, [warnings], progress)
+    done = backend.retain(directory, configured, elsewhere, listeners=[WarningSink(say)], tell=progress, say=say)
     _tell_done(done, elsewhere, as_json=as_json)
     if not done.is_finished:
         click.echo("It was broken off. The same command goes on where it was.", err=True)
@@ -78,30 +85,59 @@ def retain(
 
 
 @click.command("indexed", short_help="Mark captures as indexed, which an age limit then spares.")
-@directory_argument
-@click.argument("file", metavar="[FILE]", type=click.File(encoding="utf-8", errors="replace"), default="-")
+@click.argument("names", metavar="[DIR] [FILE]", nargs=-1)
+@fleet_option
+@group_option
 @json_option
-def indexed(directory: Path, file: IO[str], *, as_json: bool) -> None:
-    """Mark captures of the crawl in DIR as indexed: `retain --older-than` spares them.
+@click.pass_context
+def indexed(ctx: click.Context, names: tuple[str, ...], file: Path | None, group: str, *, as_json: bool) -> None:
+    """Mark captures of a crawl as indexed: `retain --older-than` spares them.
 
     FILE, or standard input, has one a line: the id of a message of the stream, a storage key, or the message itself.
-    All are marked, or none. A crawl may run meanwhile.
+    All are marked, or none. A crawl may run meanwhile. Of a fleet: --config FILE in the place of DIR.
     """
-    ctx = click.get_current_context()
-    new, total = backend_of(ctx).mark_indexed(directory, file)
+    directory, rest = (None, names) if file is not None or not names else (Path(names[0]), names[1:])
+    if len(rest) > 1:
+        raise UsageError("Give one file.", "Several are read from standard input: cat A B | nephila indexed DIR")
+    crawl = crawl_of(ctx, directory, file, group)
+    with _lines(rest[0] if rest else "-") as lines:
+        new, total = backend_of(ctx).mark_indexed(crawl, lines)
     if as_json:
         print_json({"new": new, "marked": total})
     else:
         click.echo(f"{count(new)} captures were marked as indexed; {count(total)} are in all")
 
 
-def _configured(ctx: click.Context, directory: Path, captures: str | None, older_than: str | None) -> Configured:
+@contextmanager
+def _lines(name: str) -> Iterator[IO[str]]:
+    """A file, or standard input, to be read until the end of the block."""
+    try:
+        with click.open_file(name, encoding="utf-8", errors="replace") as stream:
+            yield stream
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {(error.strerror or str(error)).lower()}.") from error
+
+
+def _configured(
+    ctx: click.Context,
+    directory: Path | None,
+    file: Path | None,
+    group: str,
+    captures: str | None,
+    older_than: str | None,
+) -> Configured:
+    if (directory is None) == (file is None):
+        raise UsageError("Name one crawl: DIR, or --config FILE of a fleet.")
+    given = (("retention.captures", captures), ("retention.max_age_s", older_than))
+    wanted = tuple(f"{key}={text}" for key, text in given if text is not None)
+    environ = backend_of(ctx).environ
+    if directory is None:
+        flags = [Given("fleet.group", group, "--group")] if group else []
+        return load(file=file, environ=environ, assignments=wanted, flags=flags)
     stored = read_stored(directory)
     if stored is None:
         raise CrawlDirectoryError(f"there is no crawl at {directory}", "name one that `nephila crawl --out` made")
-    given = (("retention.captures", captures), ("retention.max_age_s", older_than))
-    wanted = tuple(f"{key}={text}" for key, text in given if text is not None)
-    return load(stored=stored, environ=backend_of(ctx).environ, assignments=("processes=1", *wanted))
+    return load(stored=stored, environ=environ, assignments=("processes=1", *wanted))
 
 
 def _tell_choice(found: Choice, *, as_json: bool) -> None:
@@ -114,7 +150,7 @@ def _tell_choice(found: Choice, *, as_json: bool) -> None:
     )
 
 
-def _tell_done(done: Retained, elsewhere: Path | None, *, as_json: bool) -> None:
+def _tell_done(done: Retained, elsewhere: str, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {"captures": done.captures, "moved": done.moved, "chosen": done.choice, "finished": done.is_finished}
@@ -124,7 +160,7 @@ def _tell_done(done: Retained, elsewhere: Path | None, *, as_json: bool) -> None
         click.echo("There is nothing that need not be kept.")
         return
     rows = [("taken out", f"{count(done.captures)} captures, of {count(done.choice.captures)} that need not be kept")]
-    if elsewhere is not None:
+    if elsewhere:
         rows.append(("moved", printable(f"{count(done.moved)} captures to {elsewhere}")))
     rows.append(("pages gone", f"{count(done.choice.pages_gone)}, of which nothing is left"))
     rows.append(("proof", f"the receipts are in the chain; `{command_name()} audit` checks them"))

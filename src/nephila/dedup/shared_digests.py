@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 import msgspec
 
@@ -27,6 +28,7 @@ REMEMBERED = 10_000
 ASK_S = 1.0
 AWAY_S = 5.0
 """A server that did not answer within `ASK_S` is not asked again for so long: a page must not wait for it."""
+FORGOTTEN_AT_ONCE = 200
 WAITING = 200_000
 """Digests that may wait to be shared; the oldest is let go then."""
 
@@ -36,11 +38,16 @@ _decode = msgspec.msgpack.Decoder(_FIELDS).decode
 
 
 async def forget_shared(state: SharedState, crawl: str, digests: Iterable[bytes], names: Callable[[str], bool]) -> None:
-    """Let no worker of a fleet take anything for a copy of captures of URLs that `names` picks out (K2)."""
-    for digest in digests:
+    """Let no worker of a fleet take anything for a copy of captures of URLs that `names` picks out (K2, W5)."""
+
+    async def forget(digest: bytes) -> None:
         packed = await state.call("HGET", _key(crawl, digest), digest)
         if packed is not None and names(_decode(packed)[0]):
             await state.call("HDEL", _key(crawl, digest), digest)
+
+    left = iter(digests)
+    while some := list(islice(left, FORGOTTEN_AT_ONCE)):
+        await asyncio.gather(*map(forget, some))
 
 
 def _key(crawl: str, digest: bytes) -> str:

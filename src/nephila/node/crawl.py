@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import math
 import resource
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -55,6 +55,8 @@ class Crawl:
         self.seed_report: SeedReport | None = None
         """What became of the seeds; None until they are all read."""
         self.recovered: Recovered | None = None
+        self.afterwards: Callable[[], Awaitable[None]] | None = None
+        """What else is to be done when nobody writes to the archive any more: a retention."""
 
     def listen(self, sink: EventSink) -> None:
         """Let another listener hear the events from now on."""
@@ -262,11 +264,12 @@ class Crawl:
         self._m.events.flush()
 
     async def _carry_out_takedowns(self) -> None:
-        """What was ordered and is not done: all files are closed now."""
-        if self._m.takedowns is None or self._failure is not None:
-            return
+        """What was ordered and is not done: all files are closed now. Then what else was asked for."""
         try:
-            await self._m.takedowns.finish()
+            if self._m.takedowns is not None and self._failure is None:
+                await self._m.takedowns.finish()
+            if self.afterwards is not None and self._failure is None:
+                await self.afterwards()
         except NephilaError as error:
             self.fail(error)
 

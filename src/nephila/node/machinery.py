@@ -19,6 +19,7 @@ from nephila.store import first_characters
 from nephila.urls import Identifier
 
 from .allowance import PageAllowance
+from .archiving import Books
 from .bookkeeper import Bookkeeper
 from .cataloguing import identity_of
 from .evidence import Evidence
@@ -54,6 +55,8 @@ class Machinery:
     """Names that were looked up, and how many of them were in the cache."""
     evidence: Evidence
     """Event files and chain of this process."""
+    books: Books
+    """What is told when captures have become durable."""
     look_at_directory: Callable[[], None]
     """Raises when the crawl directory is gone: what open files take would be lost."""
     plugins: PluginExtensions | None = None
@@ -71,6 +74,8 @@ class Machinery:
     """Pages by what they say; None where near-duplicates are not looked for."""
     rendering: RenderClause | None = None
     """Shows pages to browsers; None where nobody does."""
+    threaded: bool = True
+    """Whether what blocks may run in threads; not under virtual time."""
 
 
 async def begin_shipping(machinery: Machinery) -> None:

@@ -301,6 +301,8 @@ def assemble(
         near=near,
         rendering=stages.rendering,
         evidence=evidence,
+        books=books,
+        threaded=ground.threaded,
     )
 
 

@@ -27,7 +27,7 @@ from nephila.model.record import SegmentId
 
 from . import statements as sql
 from .removal import Removal
-from .retention import CatalogueRetention
+from .retention import SqliteRetention
 
 SCHEMA_VERSION = 5
 APPLICATION_ID = 0x4E455048
@@ -228,9 +228,9 @@ class SqliteCatalogue:
         """What takes captures out of it."""
         return Removal(self._connection, self._writing, self._rows)
 
-    def retention(self) -> CatalogueRetention:
+    def retention(self, marks: Path) -> SqliteRetention:
         """What finds captures that need not be kept."""
-        return CatalogueRetention(self._connection, self._writing, self._rows)
+        return SqliteRetention(self._connection, self._writing, self._rows, marks)
 
     def hurry(self, patience_s: float) -> None:
         """As the interface: a file is never away."""

@@ -33,25 +33,25 @@ class ArchivePlace:
     """Without slashes at its ends; empty for the bucket itself."""
 
     @classmethod
-    def parse(cls, url: str) -> ArchivePlace:
-        """Read ``s3://bucket/prefix``; raises `UsageError` for anything else."""
+    def parse(cls, url: str, called: str = "archive.url") -> ArchivePlace:
+        """Read ``s3://bucket/prefix``; raises `UsageError` for anything else, with what it is called."""
         hint = "write it like s3://bucket/prefix"
         try:
             parts = urlsplit(url)
         except ValueError as error:
-            raise UsageError("archive.url is not a URL", hint) from error
+            raise UsageError(f"{called} is not a URL", hint) from error
         if "@" in parts.netloc:
             raise UsageError(
-                "archive.url has credentials in it, where everybody can read them",
+                f"{called} has credentials in it, where everybody can read them",
                 "put them into the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or ~/.aws/credentials",
             )
         if parts.scheme != "s3" or parts.query or parts.fragment:
-            raise UsageError(f"archive.url {url!r} does not name a place in an S3 store", hint)
+            raise UsageError(f"{called} {url!r} does not name a place in an S3 store", hint)
         if not _BUCKET.fullmatch(parts.netloc):
-            raise UsageError(f"{parts.netloc!r} in archive.url is not the name of a bucket", hint)
+            raise UsageError(f"{parts.netloc!r} in {called} is not the name of a bucket", hint)
         prefix = unquote(parts.path).strip("/")
         if len(prefix.encode()) > _MAX_PREFIX_BYTES or "//" in prefix or not prefix.isprintable():
-            raise UsageError(f"the prefix in archive.url {url!r} cannot be used", hint)
+            raise UsageError(f"the prefix in {called} {url!r} cannot be used", hint)
         return cls(parts.netloc, prefix)
 
     def key(self, name: str) -> str:

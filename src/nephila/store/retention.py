@@ -1,14 +1,7 @@
-"""Which captures an archive need not keep any longer (W5), found in the catalogue by SQL, in bounded memory.
+"""Which captures an archive need not keep any longer (W5), found in the catalogue in SQLite, in bounded memory.
 
-Of every URL the newest captures stay: so many that say what it is (2xx, 304), and so many others. Beside that, or
-instead, what is older than an age goes, where nobody downstream has marked it as indexed (`indexed`).
-
-What stays all the same: the captures that the table of pages stands on; rules of robots.txt, without which no audit
-could judge; and whatever a capture that stays refers to as its original. That is known by the digest of the payload:
-should several have it, all of them stay.
-
-What is chosen is kept in a temporary table of the connection, and given out a file at a time, in two turns: originals
-to which others refer that go as well come last.
+What goes and what stays is told in `interfaces.retention`. What is chosen is kept in a temporary table of the
+connection, and given out a file at a time.
 """
 
 from __future__ import annotations
@@ -17,9 +10,9 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from nephila.model.noun import noun
+from nephila.interfaces.retention import Choice, Outdated, RetentionRule
 from nephila.model.record import SegmentId
 
 from .removal import subtract
@@ -72,63 +65,29 @@ ORDER BY at DESC, segment DESC, "offset" DESC LIMIT 1
 """
 
 
-TURNS = (0, 1)
-
-
-@noun
-class RetentionRule:
-    """What is kept."""
-
-    captures: int
-    """Of every URL; 0: all of them."""
-    before: int = 0
-    """What was captured before this instant (UTC milliseconds) and is not marked goes, too; 0: none of it."""
-
-
-class Outdated(NamedTuple):
-    """A capture that goes."""
-
-    number: int
-    """Of its segment, as the catalogue counts them."""
-    offset: int
-    fingerprint: bytes
-    url: str
-    host: str
-    at: int
-    status: int
-    content_hash: bytes
-    simhash: int | None
-
-
-@noun
-class Choice:
-    """What goes, in figures."""
-
-    captures: int
-    urls: int
-    files: int
-    bytes: int
-    """Of the archive."""
-    pages_gone: int
-    """Pages of which no capture stays."""
-
-
-class CatalogueRetention:
-    """Chooses captures of a `SqliteCatalogue`, and takes them out of it."""
+class SqliteRetention:
+    """Implements `interfaces.retention.CatalogueRetention`."""
 
     def __init__(
         self,
         connection: sqlite3.Connection,
         writing: Callable[[], AbstractContextManager[None]],
         read: Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]],
+        marks: Path,
     ) -> None:
+        """`marks` is the file of what was indexed (`indexed`), if there is one."""
+        self._marks = marks
         self._connection = connection
         self._writing = writing
         self._read = read
 
-    def choose(self, rule: RetentionRule, marks: Path) -> Choice:
-        """Find out what goes; `marks` is the file of what was indexed, if there is one."""
-        indexed = "0"
+    def foresee(self, rule: RetentionRule) -> Choice:
+        """As the interface: what is chosen is in a table of this connection alone."""
+        return self.choose(rule)
+
+    def choose(self, rule: RetentionRule) -> Choice:
+        """As the interface."""
+        indexed, marks = "0", self._marks
         self._read("DROP TABLE IF EXISTS temp.going", ())
         self._read(
             'CREATE TEMP TABLE going (segment INTEGER, "offset" INTEGER, url_hash BLOB, payload_digest TEXT, kind TEXT,'
@@ -162,16 +121,16 @@ class CatalogueRetention:
         return Choice(captures, urls, files, size, gone)
 
     def files(self, turn: int) -> list[tuple[int, SegmentId]]:
-        """Numbers and names of the segments that something goes from in that turn, in their order."""
+        """As the interface."""
         query = "SELECT id, name FROM segments WHERE id IN (SELECT segment FROM temp.going WHERE turn = ?) ORDER BY id"
         return [(number, SegmentId(name)) for number, name in self._read(query, (turn,))]
 
     def of_file(self, number: int, turn: int) -> list[Outdated]:
-        """What goes from one of them in that turn."""
+        """As the interface."""
         return [Outdated(*row) for row in self._read(_OF_A_FILE, (number, turn))]
 
     def remove(self, captures: Sequence[Outdated]) -> None:
-        """Take these out for good; a page stands on the newest that is left, and goes with the last."""
+        """As the interface."""
         self._read("PRAGMA secure_delete = ON", ())
         with self._writing():
             for row in captures:

@@ -116,7 +116,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_done(
 def test_an_archive_in_a_store_is_refused() -> None:
     """K2, W2: its objects are never overwritten, and saying so is better than half a takedown."""
     elsewhere = replace(SETTINGS, archive=replace(SETTINGS.archive, url="s3://bucket/prefix"))
-    with pytest.raises(UsageError, match="never overwritten"):
+    with pytest.raises(UsageError, match="never overwrites"):
         refuse_objects(elsewhere)
 
 

@@ -1,12 +1,13 @@
 """Captures on their way into another archive."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from nephila.model.errors import StorageError
 from nephila.model.settings import ArchiveSettings
-from nephila.store import CrawlIdentity
+from nephila.store import CrawlIdentity, index_name
 from nephila.store.moving import MOVED_FROM, Elsewhere
 from nephila.store.reader import WarcReader
 from nephila.testing.contracts.archive import assorted_captures, row_of
@@ -31,8 +32,9 @@ def test_every_kind_of_capture_is_moved_byte_for_byte(world: ArchiveWorld, setti
     for segment in archive.segments():
         rows = [row_of(capture, stored) for capture, stored in written if stored.ref.segment == segment]
         offsets = [row.offset for row in rows]
-        assert elsewhere.take(DIRECTORY / segment, segment, offsets, rows, 1) == len(rows)
-        assert elsewhere.take(DIRECTORY / segment, segment, offsets, rows, 1) == 0
+        source = world.disk.open(DIRECTORY / segment)
+        assert elsewhere.take(source, segment, offsets, partial(iter, rows), 1) == len(rows)
+        assert elsewhere.take(source, segment, offsets, partial(iter, rows), 1) == 0
     segments = archive.segments()
     after = world.disk.lose_power()
     assert [name for name in after.names(TARGET) if not name.endswith(".cdxj")] == segments
@@ -54,12 +56,30 @@ def test_what_comes_later_from_the_same_file_has_a_file_of_its_own(world: Archiv
     rows = [row_of(capture, stored) for capture, stored in written]
     offsets = [row.offset for row in rows]
     elsewhere = Elsewhere(TARGET, world.disk, CrawlIdentity(7))
-    assert elsewhere.take(DIRECTORY / segment, segment, offsets[:2], rows, 1) == 2
-    assert elsewhere.take(DIRECTORY / segment, segment, offsets, rows, 1) == len(rows) - 2
+    assert elsewhere.take(world.disk.open(DIRECTORY / segment), segment, offsets[:2], lambda: rows, 1) == 2
+    assert elsewhere.take(world.disk.open(DIRECTORY / segment), segment, offsets, lambda: rows, 1) == len(rows) - 2
     second = segment.replace(".warc.gz", ".2.warc.gz")
     assert sorted(name for name in world.disk.names(TARGET) if name.endswith(".warc.gz")) == sorted([segment, second])
     ids = [record_id for name in (segment, second) for record_id, _ in _records(world.disk, name)]
     assert len(ids) == len(set(ids))
+
+
+def test_an_index_that_is_missing_is_written(world: ArchiveWorld) -> None:
+    """W5: who was killed between the copy and its index copies nothing again, and leaves no file without one."""
+    archive = world.open()
+    written = [(capture, archive.append(capture)) for capture in assorted_captures()]
+    archive.close()
+    [segment] = archive.segments()
+    rows = [row_of(capture, stored) for capture, stored in written]
+    offsets = [row.offset for row in rows]
+    elsewhere = Elsewhere(TARGET, world.disk, CrawlIdentity(7))
+    elsewhere.take(world.disk.open(DIRECTORY / segment), segment, offsets, lambda: rows, 1)
+    index = TARGET / index_name(segment)
+    before = world.disk.contents(index)
+    world.disk.remove(index)
+    assert elsewhere.take(world.disk.open(DIRECTORY / segment), segment, offsets, lambda: rows, 1) == 0
+    assert world.disk.contents(index) == before
+    assert before
 
 
 def test_a_disk_that_is_full_leaves_nothing_that_counts(world: ArchiveWorld) -> None:
@@ -73,8 +93,8 @@ def test_a_disk_that_is_full_leaves_nothing_that_counts(world: ArchiveWorld) -> 
     elsewhere = Elsewhere(TARGET, world.disk, CrawlIdentity(7))
     world.disk.capacity = world.disk.used() + 2_000
     with pytest.raises(StorageError, match="no space left") as caught:
-        elsewhere.take(DIRECTORY / segment, segment, offsets, rows, 1)
+        elsewhere.take(world.disk.open(DIRECTORY / segment), segment, offsets, lambda: rows, 1)
     assert "nothing was taken out" in caught.value.hint
     assert [name for name in world.disk.names(TARGET) if not name.endswith(".part")] == []
     world.disk.capacity = None
-    assert elsewhere.take(DIRECTORY / segment, segment, offsets, rows, 1) == len(rows)
+    assert elsewhere.take(world.disk.open(DIRECTORY / segment), segment, offsets, lambda: rows, 1) == len(rows)

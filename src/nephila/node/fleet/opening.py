@@ -23,6 +23,7 @@ from nephila.config import Configured
 from nephila.dedup import LmdbDigestIndex, SharedDigestIndex, SharedLearning
 from nephila.fetch.dns_shared import SharedAddresses
 from nephila.frontier.redis.clocks import RemoteTimeline
+from nephila.interfaces.catalogue import Catalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.objects import ObjectStore
@@ -50,6 +51,7 @@ from .fallback import Fallback
 from .frontier import FleetFrontier
 from .gate import GatedObjects
 from .identity import WorkerDirectory
+from .outdated import forget_outdated
 from .queues import LongQueues
 from .regions import regional
 from .registry import Figures, Member, Registry, draw_writer
@@ -110,7 +112,9 @@ async def joined(
             scope = SharedScope(registry, directory)
             directory.begin_scope()
             await scope.follow()
-            contents = SharedDigestIndex(_own_contents(directory, ground.clock, stack), servers.state, crawl_name)
+            contents = SharedDigestIndex(
+                await _own_contents(directory, servers.catalogue, ground.clock, stack), servers.state, crawl_name
+            )
             learned = SharedLearning(servers.state, crawl_name)
             frontier = FleetFrontier(servers.frontier, untold.tell, visits.border(settings.fleet.group))
             fallback = Fallback(registry, frontier)
@@ -207,8 +211,11 @@ def _carrier(
     return TrailShipper(directory, machinery.evidence, owner, store, settings.spool, clock, tell)
 
 
-def _own_contents(directory: WorkerDirectory, clock: Clock, stack: AsyncExitStack) -> LmdbDigestIndex:
-    """The index of contents that are this worker's."""
+async def _own_contents(
+    directory: WorkerDirectory, catalogue: Catalogue, clock: Clock, stack: AsyncExitStack
+) -> LmdbDigestIndex:
+    """The index of contents that are this worker's, without what a retention may have taken out."""
+    await asyncio.to_thread(forget_outdated, directory, catalogue)
     own = LmdbDigestIndex(directory.duplicates, clock.boot_id())
     stack.callback(own.close)
     return own

@@ -70,7 +70,7 @@ def rebuild_fleet(settings: Settings, file: Path, folder: Path, clock: Clock) ->
     export_directory(folder, stream, clock)
     identity = identity_of(int(check_stream(stream)[0].secret, 16))
     if old is not None:
-        set_aside(settings.catalogue, name, os.environ, f"before_{clock.wall_ms()}")
+        set_aside(settings.catalogue, name, os.environ, f"before_{clock.wall_ms()}", identity)
     with (
         closing(SqliteCatalogue(directory.catalogue, read_only=True)) as here,
         closing(PostgresCatalogue(settings.catalogue, name, os.environ, identity=identity)) as there,

@@ -1,8 +1,8 @@
 """The files of a fleet that a takedown rewrites: archives, indexes and event files in the store of objects (K2, W2).
 
-An object is brought here, rewritten, and takes the place of the one it was made of, under the condition that nobody has
-changed that meanwhile. The receipt is in the chain of takedowns first (`store.stored_chain`). What lies in the spool of
-a worker, or may lie there, is left alone: `holding` are the writers whose files that may be.
+How an object is rewritten is told in `node.takedown.stored`. The receipt is in the chain of takedowns first
+(`store.stored_chain`). What lies in the spool of a worker, or may lie there, is left alone: `holding` are the writers
+whose files that may be.
 """
 
 from __future__ import annotations
@@ -15,26 +15,24 @@ from pathlib import Path
 
 from nephila.engines.disk import DiskFile
 from nephila.interfaces.catalogue import CaptureRow
-from nephila.interfaces.objects import ObjectBody, RewritingStore
+from nephila.interfaces.objects import RewritingStore
 from nephila.model.errors import StorageError, remedy
 from nephila.model.record import SegmentId
 from nephila.model.settings import Settings
 from nephila.node.audit.case import case_of_fleet
 from nephila.node.takedown import Takedown, Target
 from nephila.node.takedown.premises import Cause
+from nephila.node.takedown.stored import StoredFiles
 from nephila.observe.redaction import masked_line
-from nephila.store import ArchivePlace, LocalDisk, writer_of
-from nephila.store.cdxj import write_index
-from nephila.store.remote_disk import opened
-from nephila.store.rewriting import DRAFT_SUFFIX, Mentions, Rewriting, write_draft
+from nephila.store import ArchivePlace, writer_of
+from nephila.store.rewriting import DRAFT_SUFFIX, Mentions, Rewriting
 from nephila.store.rotation import WARC_SUFFIXES, index_name
 from nephila.store.stored_chain import StoredChain
 from nephila.store.trail import ARCHIVES, EVENTS, raw_lines
 from nephila.store.trail_line import Receipt
 from nephila.store.trail_place import TrailListing, events_key
 from nephila.store.trails_check import WorkerTrail, check_unchanged
-
-PIECE_BYTES = 8 << 20
+from nephila.store.uploading import weight_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +43,6 @@ class _OfWriters(Container[SegmentId]):
 
     def __contains__(self, segment: object) -> bool:
         return isinstance(segment, str) and writer_of(segment) in self.writers
-
-
-class _Scratch(LocalDisk):
-    """A folder in which files are made; archive files that are not there are read from the store."""
-
-    def __init__(self, objects: RewritingStore, place: ArchivePlace, folder: Path) -> None:
-        self._objects = objects
-        self._place = place
-        self._folder = folder
-
-    def open(self, path: Path) -> DiskFile:
-        if path.name.endswith(WARC_SUFFIXES) and not path.exists():
-            return opened(self._objects, self._place.key(path.relative_to(self._folder).as_posix()))
-        return super().open(path)
 
 
 class FleetPremises:
@@ -79,6 +63,7 @@ class FleetPremises:
         self._chain = chain
         self._scratch = scratch
         self._check_lock = check_lock
+        self._files = StoredFiles(objects, self._place, scratch, self._announce)
         self.holding: frozenset[int] = frozenset()
         """Writers whose files may lie in a spool, or are not all listed yet."""
 
@@ -98,36 +83,17 @@ class FleetPremises:
 
     def open(self, segment: SegmentId) -> DiskFile:
         """As the protocol."""
-        return opened(self._objects, self._place.key(segment))
+        return self._files.open(segment)
 
     def rewrite(self, works: Sequence[Rewriting], cause: Cause, mentions: Mentions) -> None:
         """As the protocol."""
         self._check_unchanged({f"{ARCHIVES}/{work.segment}" for work in works})
-        for work in works:
-            copy = self._scratch / work.segment
-            was = self._bring(self._place.key(work.segment), copy)
-            draft = write_draft(LocalDisk(), self._scratch, work, takedown=cause.id, at=cause.at, mentions=mentions)
-            copy.unlink()
-            if draft is not None:
-                removed = [one.digest for one in work.removed]
-                file = f"{ARCHIVES}/{work.segment}"
-                self._replace(self._place.key(work.segment), file, was, self._scratch / draft, removed, cause.why, work)
+        self._files.rewrite(works, cause, mentions)
 
     def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
-        """As the protocol. An index is made of what the catalogue knows, and no chain seals it."""
-        made = self._scratch / index_name(segment)
-        made.parent.mkdir(parents=True, exist_ok=True)
-        write_index(_Scratch(self._objects, self._place, self._scratch), self._scratch, segment, rows)
+        """As the protocol."""
         self._check_lock()
-        asyncio.run(self._put_index(self._place.key(index_name(segment)), _body(made)))
-        made.unlink()
-
-    async def _put_index(self, key: str, body: ObjectBody) -> None:
-        found = await self._objects.look(key)
-        if found is None:
-            await self._objects.create(key, body)
-        elif found.digest != body.digest:
-            await self._objects.replace(key, found.digest, body)
+        self._files.write_index(segment, rows)
 
     def roll_events(self) -> None:
         """As the protocol: workers have done so."""
@@ -160,7 +126,8 @@ class FleetPremises:
             raise StorageError(f"{draft} could not be written: {error.strerror or error}", remedy(error)) from error
         key = events_key(self._place, trail.owner, name)
         file = f"{trail.owner}/{EVENTS}/{name}"
-        self._replace(key, file, (size, was.hexdigest()), draft, [removed.hexdigest()], takedown.why)
+        weights = (size, was.hexdigest()), weight_of(draft)
+        self._files.replace(key, Receipt(file, *weights, [removed.hexdigest()], takedown.why), draft)
 
     def proof(self) -> tuple[list[tuple[str, Receipt]], str]:
         """As the protocol: nothing is under way any more, which the chain says."""
@@ -182,55 +149,12 @@ class FleetPremises:
         with case_of_fleet(self._settings, self._objects) as case:
             check_unchanged(case.trails, files)
 
-    def _bring(self, key: str, path: Path) -> tuple[int, str]:
-        """Copy an object here: its length and digest."""
-        digest, size = sha256(), 0
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as out:
-                while piece := self._objects.read(key, size, PIECE_BYTES):
-                    digest.update(piece)
-                    out.write(piece)
-                    size += len(piece)
-        except OSError as error:
-            raise StorageError(f"{key} could not be read: {error.strerror or error}") from error
-        return size, digest.hexdigest()
-
-    def _replace(
-        self,
-        key: str,
-        file: str,
-        was: tuple[int, str],
-        draft: Path,
-        removed: list[str],
-        why: str,
-        work: Rewriting | None = None,
-    ) -> None:
-        """Under a receipt: first that, then the object."""
-        body = _body(draft)
-        emptied = 0 if work is None else work.emptied
+    def _announce(self, receipt: Receipt) -> None:
         self._check_lock()
-        self._chain.append([Receipt(file, was, (body.size, body.digest), removed, why, emptied)])
-        asyncio.run(self._objects.replace(key, was[1], body))
-        draft.unlink()
+        self._chain.append([receipt])
 
 
 def _masked(trail: WorkerTrail, name: str, target: Target) -> Iterable[tuple[bytes, bytes]]:
     """Every line of an event file, and how it is to be."""
     for _, line in raw_lines(trail.disk, trail.root / EVENTS / name):
         yield line, masked_line(line, target.names, target.is_page) if target.may_be_in(line) else line
-
-
-def _body(path: Path) -> ObjectBody:
-    """A file as an object."""
-    digest = sha256()
-    with path.open("rb") as stream:
-        while piece := stream.read(1 << 20):
-            digest.update(piece)
-
-    def read_at(offset: int, size: int) -> bytes:
-        with path.open("rb") as stream:
-            stream.seek(offset)
-            return stream.read(size)
-
-    return ObjectBody(path.stat().st_size, digest.hexdigest(), read_at)

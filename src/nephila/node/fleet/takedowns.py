@@ -62,6 +62,12 @@ AGAIN_S = 5.0
 Tell = Callable[[str], Awaitable[None]]
 
 
+def lock_of(settings: Settings) -> PostgresLock:
+    """Held by whoever rewrites what a fleet has stored: one at a time."""
+    address = PostgresAddress.of(settings.catalogue, os.environ)
+    return PostgresLock(address, f"nephila takedowns of {settings.fleet.crawl}")
+
+
 @dataclass(frozen=True, slots=True)
 class Premise:
     """What takedowns of a fleet are carried out on."""
@@ -156,10 +162,7 @@ class FleetTakedowns:
 
     async def carry_out_pending(self) -> bool:
         """Carry out all that is on record; False where somebody else does."""
-        settings = self._p.settings
-        lock = PostgresLock(
-            PostgresAddress.of(settings.catalogue, os.environ), f"nephila takedowns of {settings.fleet.crawl}"
-        )
+        lock = lock_of(self._p.settings)
         if not await lock.acquire():
             return False
         try:

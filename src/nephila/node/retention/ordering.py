@@ -6,37 +6,40 @@ And the marks of what downstream has indexed, which an age limit spares (`nephil
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvloop
 
-from nephila import VERSION
 from nephila.config import Configured
-from nephila.engines.disk import LocalDisk
-from nephila.frontier.embedded import LmdbFrontierView
+from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
+from nephila.interfaces.catalogue import Catalogue
 from nephila.interfaces.events import EventSink
-from nephila.model.errors import NephilaError, UsageError
+from nephila.interfaces.objects import RewritingStore
+from nephila.interfaces.retention import Choice, Marks, RetainingCatalogue, RetentionRule
+from nephila.model.errors import NephilaError, StorageError, UsageError
 from nephila.model.settings import RetentionSettings, Settings
 from nephila.model.summary import StoppedBy
-from nephila.node.cataloguing import identity_of
+from nephila.node.archiving import object_store
+from nephila.node.cataloguing import identity_of, read_catalogue
 from nephila.node.clock import SystemClock
 from nephila.node.collector import calm_collector
 from nephila.node.directory import CrawlDirectory
 from nephila.node.ground import Ground
 from nephila.node.inspect import begun
+from nephila.node.machinery import Machinery
 from nephila.node.memory import check_memory_limits, threads
 from nephila.node.opening import opened
 from nephila.node.stopping import obey_no_more, obey_signals
-from nephila.node.takedown import TakedownKeeper
-from nephila.node.takedown.carrying_out import OwnContents
-from nephila.store import CrawlIdentity, SqliteCatalogue
+from nephila.store import ArchivePlace
 from nephila.store.indexed import IndexedMarks, captures_named
-from nephila.store.moving import Elsewhere
 from nephila.store.publishing import PublishingCatalogue
-from nephila.store.retention import Choice, RetentionRule
 
-from .carrying_out import Retained, Retention, RetentionParts
+from .carrying_out import DirectoryContents, Retained, Retention, RetentionParts
+from .spooled import StoredPremises
+from .target import check_target, elsewhere_at
 
 Tell = Callable[[int, int], None]
 
@@ -55,23 +58,17 @@ def rule_of(settings: RetentionSettings, now_ms: int) -> RetentionRule:
 def foresee(out: Path, configured: Configured) -> Choice:
     """What would go, as the catalogue has it now. Nothing is changed; a crawl may run."""
     directory, _ = begun(out)
-    _refuse(configured.settings)
+    _refuse_worker(configured.settings)
     rule = rule_of(configured.settings.retention, SystemClock().wall_ms())
-    catalogue = SqliteCatalogue(directory.catalogue, read_only=True)
-    try:
-        return catalogue.retention().choose(rule, directory.indexed)
-    finally:
-        catalogue.close()
+    with read_catalogue(directory, configured.settings) as catalogue:
+        return retaining(catalogue).retention(directory.indexed).foresee(rule)
 
 
-def retain(
-    out: Path, configured: Configured, elsewhere: Path | None, listeners: Sequence[EventSink], tell: Tell
-) -> Retained:
+def retain(out: Path, configured: Configured, elsewhere: str, listeners: Sequence[EventSink], tell: Tell) -> Retained:
     """Take out what need not be kept, or move it; raises `CrawlDirectoryError` while a crawl runs there."""
-    _refuse(configured.settings)
+    _refuse_worker(configured.settings)
     rule = rule_of(configured.settings.retention, SystemClock().wall_ms())
-    if elsewhere is not None:
-        _refuse_inside(out, elsewhere)
+    check_target(elsewhere, configured.settings, out)
     check_memory_limits(configured.settings.frontier.map_bytes)
     calm_collector()
     try:
@@ -85,7 +82,7 @@ async def _retain(
     out: Path,
     configured: Configured,
     rule: RetentionRule,
-    elsewhere: Path | None,
+    elsewhere: str,
     listeners: Sequence[EventSink],
     tell: Tell,
 ) -> Retained:
@@ -94,20 +91,17 @@ async def _retain(
     stopped = asyncio.Event()
     async with opened(out, configured, Ground(SystemClock()), listeners=listeners, for_good=False) as crawl:
         obey_signals(lambda _: stopped.set())
-        keeper = crawl.machinery.takedowns
-        parts = parts_of(keeper, CrawlDirectory(out)) if keeper is not None else None
-        if keeper is None or parts is None:
-            raise UsageError("archive or catalogue of this crawl are not in its directory", "see docs/retention.md")
-        place = None
-        if elsewhere is not None:
-            identity = CrawlIdentity(crawl.machinery.frontier.secret, f"Nephila/{VERSION}")
-            place = Elsewhere(elsewhere, LocalDisk(), identity)
-        retention = Retention(parts, place, tell, stopped.is_set)
+        machinery = crawl.machinery
 
         async def carry_out() -> None:
-            done.append(await retention.carry_out(rule))
+            secret = machinery.frontier.secret
+            async with (
+                parts_of(machinery, CrawlDirectory(out)) as parts,
+                elsewhere_at(elsewhere, configured.settings, secret) as place,
+            ):
+                done.append(await Retention(parts, place, tell, stopped.is_set).carry_out(rule))
 
-        keeper.afterwards = carry_out
+        crawl.afterwards = carry_out
         crawl.stop(StoppedBy.DONE)
         summary = await crawl.run()
     if not done:
@@ -115,25 +109,50 @@ async def _retain(
     return done[0]
 
 
-def parts_of(keeper: TakedownKeeper, directory: CrawlDirectory) -> RetentionParts | None:
-    """What a retention works on: what takedowns do, where all of it is in the crawl's directory."""
-    parts = keeper.parts
-    catalogue = parts.catalogue
+@asynccontextmanager
+async def parts_of(
+    machinery: Machinery, directory: CrawlDirectory, objects: RewritingStore | None = None
+) -> AsyncIterator[RetentionParts]:
+    """What a retention of a crawl directory works on, until the end of the block, when its books are closed.
+
+    `objects` stands in for the store that the settings name.
+    """
+    settings, books = machinery.settings, machinery.books
+    if not isinstance(books.frontier, LmdbFrontier):
+        raise UsageError("the frontier of this crawl is not in its directory", "name the fleet: --config FILE")
+    threaded = machinery.threaded
+    contents = DirectoryContents(books.duplicates, books.near, threaded)
+    catalogue = retaining(books.catalogue)
+    common = (machinery.clock, books.frontier, catalogue, catalogue.retention(directory.indexed), contents)
+    if machinery.takedowns is not None:
+        yield RetentionParts(*common, machinery.takedowns.parts.premises, threaded=threaded)
+        return
+    if machinery.shipper is not None and (waiting := machinery.shipper.standing.segments):
+        raise StorageError(
+            f"{waiting} archive files wait in the spool for {settings.archive.url}", hint="`nephila flush` brings them."
+        )
+    place = ArchivePlace.parse(settings.archive.url)
+    store = objects or object_store(settings, machinery.clock, uploads=1)
+    try:
+        with tempfile.TemporaryDirectory(prefix="nephila-retention-") as scratch:
+            premises = StoredPremises(directory.root, store, place, machinery.evidence.trail, Path(scratch))
+            yield RetentionParts(*common, premises, threaded=threaded)
+    finally:
+        await store.close()
+
+
+def _refuse_worker(settings: Settings) -> None:
+    if settings.fleet.crawl:
+        raise UsageError("this is the directory of a worker, and not a crawl's", "name the fleet: --config FILE")
+
+
+def retaining(catalogue: Catalogue) -> RetainingCatalogue:
+    """A catalogue as retention asks it, without what it tells others."""
     if isinstance(catalogue, PublishingCatalogue):
         catalogue = catalogue.itself
-    if not isinstance(catalogue, SqliteCatalogue) or not isinstance(parts.contents, OwnContents):
-        return None
-    return RetentionParts(
-        parts.clock,
-        parts.frontier,
-        catalogue,
-        parts.contents.duplicates,
-        parts.contents.near,
-        parts.premises,
-        directory.warc,
-        directory.indexed,
-        parts.threaded,
-    )
+    if not isinstance(catalogue, RetainingCatalogue):
+        raise UsageError("the catalogue of this crawl does not tell what need not be kept", "see docs/retention.md")
+    return catalogue
 
 
 def mark_indexed(out: Path, lines: Iterable[str]) -> tuple[int, int]:
@@ -144,28 +163,17 @@ def mark_indexed(out: Path, lines: Iterable[str]) -> tuple[int, int]:
         identity = identity_of(view.secret)
     finally:
         view.close()
-    return IndexedMarks(directory.indexed).add(captures_named(lines, identity))
+    named = captures_named(lines, identity)
+    if not settings.catalogue.url:
+        return IndexedMarks(directory.indexed).add(named)
+    with read_catalogue(directory, settings) as catalogue:
+        return marks_of(catalogue).add(named)
 
 
-def _refuse(settings: Settings) -> None:
-    """Raise `UsageError` where files or rows are not ours to rewrite."""
-    if settings.archive.url or settings.fleet.crawl:
-        raise UsageError(
-            f"the archive of this crawl is in {settings.archive.url or 'a store'}, where objects are never overwritten",
-            "a rule of the bucket can let them expire",
-        )
-    if settings.catalogue.url:
-        raise UsageError(
-            "the catalogue of this crawl is in PostgreSQL, and retention works on crawl directories only",
-            "see docs/retention.md",
-        )
+def marks_of(catalogue: Catalogue) -> Marks:
+    """The marks that a catalogue keeps itself."""
+    from nephila.store.postgres import PostgresCatalogue  # noqa: PLC0415 - only where it is asked for
 
-
-def _refuse_inside(out: Path, elsewhere: Path) -> None:
-    if elsewhere.resolve().is_relative_to(out.resolve()):
-        raise UsageError(
-            f"{elsewhere} lies in the crawl directory, where files that no chain knows count as tampering",
-            "choose a directory outside of it",
-        )
-    if elsewhere.exists() and not elsewhere.is_dir():
-        raise UsageError(f"{elsewhere} is no directory", "choose another one")
+    if not isinstance(catalogue, PostgresCatalogue):
+        raise UsageError("this catalogue keeps no marks", "see docs/retention.md")
+    return catalogue.indexed()

@@ -8,7 +8,7 @@ open are closed, and what they hold is taken out in a last pass. In other proces
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,8 +45,6 @@ class TakedownKeeper:
         self._archive = archive
         self._nudge_books = nudge_books
         self._woken = asyncio.Event()
-        self.afterwards: Callable[[], Awaitable[None]] | None = None
-        """What else is to be done when nobody writes to the archive any more: a retention."""
 
     @property
     def folder(self) -> Path:
@@ -82,8 +80,6 @@ class TakedownKeeper:
         for takedown in self._records.pending():
             await self._takedowns.block(takedown)
             await self._takedowns.finish(takedown)
-        if self.afterwards is not None:
-            await self.afterwards()
 
     async def _carry_out(self, takedown: Takedown) -> None:
         await self._takedowns.block(takedown)

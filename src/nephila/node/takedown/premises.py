@@ -48,14 +48,8 @@ class Cause(Protocol):
         """What receipts say."""
 
 
-class Premises(Protocol):
-    """Files of a crawl, to be rewritten. Every call but one blocks, and may raise `StorageError`."""
-
-    def finished(self) -> set[SegmentId]:
-        """Archive files that nobody writes to any more."""
-
-    def unfinished(self) -> Container[SegmentId]:
-        """Those that somebody may still write to."""
+class ArchiveFiles(Protocol):
+    """Archive files of a crawl, to be rewritten. Every call blocks, and may raise `StorageError`."""
 
     def open(self, segment: SegmentId) -> DiskFile:
         """One of them, to be read."""
@@ -65,6 +59,16 @@ class Premises(Protocol):
 
     def write_index(self, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
         """The index of a file anew."""
+
+
+class Premises(ArchiveFiles, Protocol):
+    """Files of a crawl, to be rewritten. Every call but one blocks, and may raise `StorageError`."""
+
+    def finished(self) -> set[SegmentId]:
+        """Archive files that nobody writes to any more."""
+
+    def unfinished(self) -> Container[SegmentId]:
+        """Those that somebody may still write to."""
 
     def roll_events(self) -> None:
         """Have this process go on in another event file. On the loop, where events are written; does not block."""

@@ -23,7 +23,7 @@ def refuse_objects(settings: Settings, _order: Order | None = None) -> None:
     """Raise `UsageError` for a crawl directory whose archive is in a store: a fleet alone may rewrite what is there."""
     if settings.archive.url:
         raise UsageError(
-            f"the archive of this crawl is in {settings.archive.url}, where objects are never overwritten",
+            f"the archive of this crawl is in {settings.archive.url}, where a crawl never overwrites objects",
             hint="`nephila block` keeps it from being fetched; what is stored there is yours to delete",
         )
 

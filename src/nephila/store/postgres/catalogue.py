@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
 
 from nephila.engines.postgres import Act, Patience, PostgresDatabase, Row, Session
 from nephila.engines.postgres_address import PostgresAddress
@@ -22,10 +24,15 @@ from . import staging
 from . import statements as sql
 from .migrating import check, known_migrations, migrate, schema_of
 from .removal import PostgresRemoval
+from .retention import PostgresMarks, PostgresRetention
+
+T = TypeVar("T")
 
 READ_BATCH = 1_000
 FIGURES_BATCH = 10_000
 """Rows that are read at once, and held."""
+AT_LENGTH_S = 6 * 3600.0
+"""For finding out what need not be kept: a sort of all captures."""
 BEGINNING = -(1 << 63)
 """Before every number that a column can hold."""
 
@@ -208,6 +215,33 @@ class PostgresCatalogue:
         """What takes captures out (K2)."""
         return PostgresRemoval(self._atomically, self._rows)
 
+    # For retention
+
+    def retention(self, marks: Path) -> PostgresRetention:
+        """What finds captures that need not be kept (W5); marks are here, and in no file."""
+        del marks
+        return PostgresRetention(self._at_length, self._atomically, self._rows)
+
+    def indexed(self) -> PostgresMarks:
+        """The marks of what was indexed (W5)."""
+        return PostgresMarks(self._at_length)
+
+    def identity(self) -> str:
+        """Whose catalogue this is, as it was written down."""
+        return str(self._rows("SELECT identity FROM crawl")[0][0])
+
+    def retentions(self) -> int:
+        """How many retentions were begun."""
+        return int(self._rows("SELECT retentions FROM crawl")[0][0])
+
+    def begin_retention(self) -> None:
+        """One more is begun: workers that start from now on forget what contents they knew."""
+
+        async def act(session: Session) -> None:
+            await session.run("SET LOCAL synchronous_commit = on; UPDATE crawl SET retentions = retentions + 1")
+
+        self._atomically(act)
+
     # Parts
 
     def _open(self, identity: str, *, read_only: bool) -> None:
@@ -231,16 +265,37 @@ class PostgresCatalogue:
     def _atomically(self, act: Act[None]) -> None:
         self._database.do(lambda session: session.atomically(act), self._steady)
 
+    def _at_length(self, act: Act[T]) -> T:
+        """In a transaction, on a connection of its own that is given hours: for what goes over everything."""
+        patient = replace(self._settings, timeout_s=max(AT_LENGTH_S, self._settings.timeout_s), connections=1)
+        database = PostgresDatabase(self._database.address, self._schema, patient)
+        try:
+            return database.do(lambda session: session.atomically(act), self._brief)
+        finally:
+            database.close()
+
     def _rows(self, query: str, *values: object, patience: Patience | None = None) -> list[Row]:
         return self._database.do(lambda session: session.rows(query, *values), patience or self._brief)
 
 
-def set_aside(settings: CatalogueSettings, crawl: str, environ: Mapping[str, str], suffix: str) -> None:
-    """Keep the tables of a crawl under another name, so that others can be made in their place."""
+def set_aside(settings: CatalogueSettings, crawl: str, environ: Mapping[str, str], suffix: str, identity: str) -> None:
+    """Keep the tables of a crawl under another name, and make others in their place, for a crawl of that identity.
+
+    One transaction. What cannot be built anew goes along: marks of what was indexed.
+    """
     schema = schema_of(crawl)
+    aside = f"{schema[: 62 - len(suffix)]}_{suffix}"
     database = PostgresDatabase(PostgresAddress.of(settings, environ), schema, settings)
+
+    async def act(session: Session) -> None:
+        await session.run(f'ALTER SCHEMA "{schema}" RENAME TO "{aside}"')
+        await migrate(session, schema, identity, known_migrations())
+        await session.run(
+            f'INSERT INTO indexed SELECT * FROM "{aside}".indexed;'  # noqa: S608 - our own names
+            f'UPDATE crawl SET retentions = (SELECT retentions FROM "{aside}".crawl)'
+        )
+
     try:
-        act = f'ALTER SCHEMA "{schema}" RENAME TO "{schema[: 62 - len(suffix)]}_{suffix}"'
-        database.do(lambda session: session.run(act), Patience(settings.open_s))
+        database.do(lambda session: session.atomically(act), Patience(settings.open_s))
     finally:
         database.close()

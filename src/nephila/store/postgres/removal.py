@@ -19,7 +19,7 @@ SELECT c.segment, c."offset", s.name, c.url_hash, c.url, c.host, c.domain, c.kin
 FROM captures c JOIN segments s ON s.id = c.segment
 WHERE (c.segment, c."offset") > ($1, $2) ORDER BY c.segment, c."offset" LIMIT $3
 """
-_REMOVE = """
+REMOVE = """
 WITH gone AS (
   DELETE FROM captures c USING unnest($1::bigint[], $2::bigint[]) AS place (segment, "offset")
   WHERE c.segment = place.segment AND c."offset" = place."offset"
@@ -70,7 +70,7 @@ class PostgresRemoval:
         pages = [row.fingerprint for row in captures if not row.robots]
 
         async def act(session: Session) -> None:
-            await session.rows(_REMOVE, [row.number for row in captures], [row.offset for row in captures])
+            await session.rows(REMOVE, [row.number for row in captures], [row.offset for row in captures])
             await session.rows("DELETE FROM page_states WHERE url_hash = ANY($1::bytea[])", pages)
 
         self._atomically(act)
