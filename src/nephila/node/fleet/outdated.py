@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 
 from nephila.interfaces.catalogue import Catalogue
-from nephila.model.errors import CrawlDirectoryError
+from nephila.model.errors import CrawlDirectoryError, remedy
 from nephila.store.postgres import PostgresCatalogue
 from nephila.store.publishing import PublishingCatalogue
 
@@ -36,4 +36,4 @@ def forget_outdated(directory: WorkerDirectory, catalogue: Catalogue) -> None:
         draft.write_text(number, encoding="utf-8")
         draft.replace(note)
     except OSError as error:
-        raise CrawlDirectoryError(f"{note} cannot be written: {error.strerror or error}", "make room") from error
+        raise CrawlDirectoryError(f"{note} cannot be written: {error.strerror or error}", remedy(error)) from error
