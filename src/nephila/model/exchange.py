@@ -36,6 +36,9 @@ class FailureKind(StrEnum):
     PROXY = "proxy"
 
 
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+"""Statuses of answers that lead elsewhere, if they say where."""
+
 TRANSIENT = frozenset(
     {
         FailureKind.DNS,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nephila.engines.disk import LocalFile
 from nephila.interfaces.catalogue import CaptureRow
-from nephila.pipeline.judgement import REDIRECTS
+from nephila.model.exchange import REDIRECTS
 from nephila.store.readback import parse_head
 from nephila.store.reader import DamagedArchiveError, WarcReader
 from nephila.urls import resolve_location

@@ -13,7 +13,7 @@ from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.politeness import Politeness
 from nephila.interfaces.sieve import LinkSieve, Sifted
 from nephila.model.digests import content_digest
-from nephila.model.exchange import TRANSIENT, FailureKind, Fetched, FetchFailed, Truncation
+from nephila.model.exchange import REDIRECTS, TRANSIENT, FailureKind, Fetched, FetchFailed, Truncation
 from nephila.model.likeness import Likeness
 from nephila.model.listing import ListKind
 from nephila.model.near import NearOriginal
@@ -39,7 +39,6 @@ from .lists import NO_SITEMAP, Lists
 from .near import NOT_COMPARED, Compared, NearPages
 from .notfound import PROBE, SOFT_404, MissingPages
 
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 DNS_WAIT_MS = 300_000
 """A name that could not be looked up is tried again when caches have forgotten the failure (RFC 2308, 7.1)."""
 Extracts = Sequence[tuple[str, Extract]]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from nephila.model.events import Event, EventKind
-from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest, Truncation
+from nephila.model.exchange import REDIRECTS, Answer, FailureKind, Fetched, FetchFailed, FetchRequest, Truncation
 from nephila.model.outcome import Dead, Dropped, OriginRules, Outcome, Release, RulesKind, Settlement
 from nephila.model.record import Capture
 from nephila.model.rendering import Supplied
@@ -24,7 +24,7 @@ from .narration import bound_by
 from .notes import policy_notes
 from .parts import Conduct, Stages
 from .resources import TYPES, ResourceNotes, bare, candidate_for
-from .visit import MAX_HOPS, REDIRECTS, shown_headers
+from .visit import MAX_HOPS, shown_headers
 
 RESOURCE = "resource"
 """The reason under which the frontier has done with it."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.errors import NephilaError
 from nephila.model.events import Event, EventKind
-from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
+from nephila.model.exchange import REDIRECTS, Answer, FailureKind, Fetched, FetchFailed, FetchRequest
 from nephila.model.outcome import OriginRules, Release, RulesKind
 from nephila.model.record import Capture
 from nephila.model.rendering import PartKind, Supplied, Wanted, Withheld
@@ -71,7 +71,6 @@ _KEPT_OUT = frozenset(
 )
 """Headers that say something of the wire, or want to be remembered."""
 _BUSY = frozenset({429, 503})
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GETTABLE = frozenset({PartKind.DOCUMENT, PartKind.SCRIPT, PartKind.DATA})
 
 

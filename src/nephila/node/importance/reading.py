@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from nephila.engines.disk import DiskFile
 from nephila.interfaces.aliases import Aliases
 from nephila.interfaces.catalogue import CaptureRow, Catalogue
+from nephila.model.exchange import REDIRECTS
 from nephila.model.record import SegmentId
 from nephila.pipeline.capturing import NOTE_LISTING, NOTES
-from nephila.pipeline.judgement import REDIRECTS
 from nephila.ranking import Kind, LinkGraph, Row, RunBuffer, page_name, rest_of, text_name
 from nephila.store.metadata import MetadataFields
 from nephila.store.readback import parse_head, units
