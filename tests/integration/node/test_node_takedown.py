@@ -93,6 +93,15 @@ def test_the_command_takes_down_and_prints_the_proof(out: Path) -> None:
     assert "proof" in text
 
 
+def test_a_url_may_be_long(out: Path) -> None:
+    """K2, T7: longer than the keys of a store may be; blocked, listed, and taken back again."""
+    url = f"http://site1.test/?q={'x' * 1500}"
+    assert invoke("purge", out, url, "--reason", "they asked us", "--json").exit_code == 0
+    assert url in invoke("block", out, "--json").stdout
+    assert invoke("block", out, f"{url}$", "--remove").exit_code == 0
+    assert url not in invoke("block", out, "--json").stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

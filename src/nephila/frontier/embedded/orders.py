@@ -13,7 +13,7 @@ from .book import Book
 from .coding import pack
 from .records import Place
 from .shelving import refill, take_on_hosts
-from .tables import DOMAIN_KEY_BYTES
+from .tables import DOMAIN_KEY_BYTES, block_key
 from .waking import wake
 
 _LIFTED = frozenset({DeferReason.PAUSED, DeferReason.BLOCKED, DeferReason.HOURS, DeferReason.ERRORS})
@@ -35,14 +35,14 @@ def set_policy(book: Book, domain: str, policy: DomainPolicy | None) -> None:
 
 def block(book: Book, entry: Block) -> None:
     """Ask no more for what an entry names."""
-    book.txn.put(entry.pattern.encode(), pack(entry), db=book.db["blocks"])
+    book.txn.put(block_key(entry.pattern), pack(entry), db=book.db["blocks"])
     book.totals.orders += 1
     book.read_blocks()
 
 
 def unblock(book: Book, pattern: str) -> bool:
     """Take a block back; False when there was none."""
-    if not book.txn.delete(pattern.encode(), db=book.db["blocks"]):
+    if not book.txn.delete(block_key(pattern), db=book.db["blocks"]):
         return False
     book.totals.orders += 1
     book.read_blocks()

@@ -48,7 +48,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lmdb
-from xxhash import xxh3_64_digest
+from xxhash import xxh3_64_digest, xxh3_128_digest
 
 from nephila.frontier.blocklist import Blocklist
 from nephila.model.errors import FrontierError, MemoryShortageError, NephilaError, StorageError, remedy
@@ -80,6 +80,9 @@ STATE, URL, QUEUE, SHELF, ROBOTS, SKELETON, SECTION = (bytes((kind,)) for kind i
 
 HOST_KEYS_REMEMBERED = 16_384
 """Some three megabytes; a key that is forgotten is made again in 3 us."""
+
+LONGEST_KEY = 480
+"""Bytes; LMDB takes 511."""
 
 LOCK_BYTES = 64 * 1024
 """Of LMDB's lock file: a thousand readers of 64 bytes."""
@@ -299,6 +302,14 @@ def _secret(form: bytes | None, secret: bytes | None) -> int:
             hint="use the version that made it, or begin a new crawl directory",
         )
     return int.from_bytes(secret, "big")
+
+
+def block_key(pattern: str) -> bytes:
+    """The key of a block: how it is spelled, as far as there is room, and what it is told by where there is not."""
+    spelled = pattern.encode()
+    if len(spelled) <= LONGEST_KEY:
+        return spelled
+    return spelled[: LONGEST_KEY - 16] + xxh3_128_digest(spelled)
 
 
 def pending_key(segment: str, end: int) -> bytes:

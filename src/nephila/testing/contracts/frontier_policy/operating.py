@@ -104,6 +104,19 @@ class OperatingChecks(PolicyCase):
         assert await self.serve() == []
         assert self.state("https://a.test/no/1") == ("dropped", "blocked")
 
+    async def check_a_block_may_be_as_long_as_a_url(self) -> None:
+        """T7, K2: two that begin alike are two, and each can be taken back."""
+        await self.harness.configure(Options())
+        first, second, third = (f"https://a.test/?q={'x' * 1900}{end}" for end in "123")
+        for url in (first, second):
+            await self.operating.block(Block(url, "they asked us to"))
+        assert (await self.frontier.admit(candidates(first, second, third))).added == 1
+        assert await self.serve() == [third]
+        assert await self.operating.unblock(first)
+        assert not await self.operating.unblock(first)
+        assert (await self.frontier.admit(candidates(first, second))).added == 1
+        assert self.state(second) == ("refused", "blocked")
+
     # Health
 
     async def check_many_errors_pause_a_domain(self) -> None:
