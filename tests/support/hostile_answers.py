@@ -244,7 +244,10 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "redirect-huge": _redirect("/" + "x" * 50_000, "http://" + "a" * 5_000 + ".test/", "/?" + "%" * 30_000),
     "million-links": _numbered(b"<a href=/l/%d>"),
     "million-hosts": _numbered(b"<a href=http://h%d.minted.test/>"),
-    "names-too-long": _whole(b"".join(b"<a href=http://%s.test/>x</a>" % (b"a" * long) for long in range(60, 2000, 20))),
+    "names-too-long": _whole(
+        b"".join(b"<a href=http://%s.test/>x</a>" % (b"a" * long) for long in range(60, 2000, 20))
+        + b"".join(b"<a href=http://a.test%s/>x</a>" % (b"." * long) for long in range(1, 2000, 20))
+    ),
     "deep": _heap(b"<div>"),
     "deep-formatting": _heap(b"<b><i><font><p>"),
     "misnested": _heap(b"<b><i><p></b></i>"),

@@ -69,6 +69,8 @@ _MEMO_SITES = 16_384
 _new_address: Callable[[tuple[str, str, str, bytes]], Address] = partial(tuple.__new__, Address)
 """`Address` without the detour through its keyword arguments: half the time, eighty times a page."""
 _HOSTLESS = re.compile(r"\s*https?:[/\\]*(?:[?#]|\s*$)", re.IGNORECASE)
+MOST_DOTS = 8
+"""At the end of a name; one means something, more are a slip of somebody's."""
 _SHOWN = 200
 """Characters of a refused link that its detail quotes."""
 
@@ -208,7 +210,7 @@ class Identifier:
         host = name.rstrip(".")
         if not host:
             return UrlRefused(url, "no_host", "the host is nothing but dots")
-        if not is_possible(host):
+        if not is_possible(host) or len(name) > len(host) + MOST_DOTS:
             return UrlRefused(url, "no_host", f"no server can be called {host[:_SHOWN]!r}: the name is too long")
         form = self._forms.get(registrable_domain(host), self._form) if self._forms else self._form
         site = _Site(f"{scheme}://{authority}/", host, form.of)

@@ -71,6 +71,8 @@ def test_the_host_is_the_politeness_key(identifier: Identifier, url: str, host: 
         ("http://./x", "no_host"),
         (f"http://{'a' * 64}.example/x", "no_host"),
         (f"http://{'a.' * 130}example/x", "no_host"),
+        (f"http://a.example{'.' * 600}/x", "no_host"),
+        (f"http://a.example{'.' * 600}:8080/x", "no_host"),
         ("mailto:a@b.example", "scheme"),
         ("javascript:void(0)", "scheme"),
         ("ftp://h/x", "scheme"),
