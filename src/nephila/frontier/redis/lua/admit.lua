@@ -100,7 +100,7 @@ local function without_forbidden(host, group, positions, source)
     local url = Urls.spell(host, one.tail)
     local its_pattern, its_reason = pattern, reason
     if not its_pattern then
-      its_pattern, its_reason = Shard.block_of_url(url)
+      its_pattern, its_reason = Shard.block_of_url(url, one.fp)
     end
     local refusal = { host = host.name, fp = one.fp, url = url }
     if its_pattern then

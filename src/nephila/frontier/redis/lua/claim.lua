@@ -162,7 +162,7 @@ end
 
 -- Whether a queued URL is not fetched after all.
 local function ends_here(host, url)
-  local pattern, reason = Shard.block_of_url(url.url)
+  local pattern, reason = Shard.block_of_url(url.url, url.fp)
   local deepest = Shard.policy(host.domain).max_depth
   if pattern then
     drop(host, url, 'blocked', pattern .. ': ' .. reason)

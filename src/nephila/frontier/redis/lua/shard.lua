@@ -246,19 +246,62 @@ function Shard.block_of_host(name)
   return nil
 end
 
-function Shard.block_of_url(url)
+local DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+local VALUE = {}
+for at = 1, #DIGITS do
+  VALUE[DIGITS:byte(at)] = at - 1
+end
+
+-- Bytes, as JSON has them.
+local function from_base64(text)
+  local bytes, bits, many = {}, 0, 0
+  for at = 1, #text do
+    local value = VALUE[text:byte(at)]
+    if not value then
+      break
+    end
+    bits, many = bits * 64 + value, many + 6
+    if many >= 8 then
+      many = many - 8
+      bytes[#bytes + 1] = string.char(math.floor(bits / 2 ^ many))
+      bits = bits % 2 ^ many
+    end
+  end
+  return table.concat(bytes)
+end
+
+-- Blocks on URLs: by how those begin; or, with a $ at the end, of one page by its spelling and by its fingerprint.
+local function read_blocks()
+  X.prefixes, X.exactly = {}, {}
+  local all = redis.call('HGETALL', X.P .. 'blocks')
+  for at = 1, #all, 2 do
+    local pattern = all[at]
+    if pattern:find('://', 1, true) then
+      local block = cjson.decode(all[at + 1])
+      local entry = { pattern, block.reason }
+      if pattern:sub(-1) ~= '$' then
+        table.insert(X.prefixes, entry)
+      else
+        X.exactly[pattern:sub(1, -2)] = entry
+        if type(block.fingerprint) == 'string' and block.fingerprint ~= '' then
+          X.exactly[from_base64(block.fingerprint)] = entry
+        end
+      end
+    end
+  end
+  table.sort(X.prefixes, function(a, b) return a[1] < b[1] end)
+end
+
+function Shard.block_of_url(url, fingerprint)
   if X.blocks == 0 then
     return nil
   end
   if X.prefixes == nil then
-    X.prefixes = {}
-    local all = redis.call('HGETALL', X.P .. 'blocks')
-    for at = 1, #all, 2 do
-      if all[at]:find('://', 1, true) then
-        table.insert(X.prefixes, { all[at], cjson.decode(all[at + 1]).reason })
-      end
-    end
-    table.sort(X.prefixes, function(a, b) return a[1] < b[1] end)
+    read_blocks()
+  end
+  local exact = X.exactly[fingerprint] or X.exactly[url]
+  if exact then
+    return exact[1], exact[2]
   end
   for _, prefix in ipairs(X.prefixes) do
     if url:sub(1, #prefix[1]) == prefix[1] then

@@ -6,7 +6,7 @@ from nephila.model.outcome import Retry
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.rendering import RenderMode
 from nephila.model.settings import PolitenessSettings, RecrawlSettings
-from nephila.testing.contracts.frontier import SEGMENT, candidates
+from nephila.testing.contracts.frontier import SEGMENT, addresses, candidates
 
 from .case import HOUR_S, Options, PolicyCase
 
@@ -103,6 +103,24 @@ class OperatingChecks(PolicyCase):
         self.tick()
         assert await self.serve() == []
         assert self.state("https://a.test/no/1") == ("dropped", "blocked")
+
+    async def check_one_page_is_blocked_and_no_other(self) -> None:
+        """T7, K2: queued or new, however it is spelled; until it is taken back."""
+        await self.harness.configure(Options())
+        blocked, other = "https://a.test/one", "https://a.test/one/more"
+        (page,) = addresses(blocked)
+        await self.frontier.admit(candidates(blocked, other))
+        await self.operating.block(Block(f"{blocked}$", "they asked us to", 0, page.fingerprint))
+        assert await self.serve() == [other]
+        self.tick()
+        assert await self.serve() == []
+        assert self.state(blocked) == ("dropped", "blocked")
+        await self.operating.block(Block("https://a.test/two$", "by its spelling alone"))
+        fresh = candidates("https://a.test/two", "https://a.test/two2", f"{blocked}?utm_source=x")
+        assert (await self.frontier.admit(fresh)).added == 1
+        assert await self.serve() == ["https://a.test/two2"]
+        assert await self.operating.unblock("https://a.test/two$")
+        assert (await self.frontier.admit(candidates("https://a.test/two"))).added == 1
 
     async def check_a_block_may_be_as_long_as_a_url(self) -> None:
         """T7, K2: two that begin alike are two, and each can be taken back."""
