@@ -15,13 +15,15 @@ from nephila.frontier.redis.opening import Opening
 from nephila.frontier.redis.shards import Shards
 from nephila.model.outcome import Done, Release, Settlement
 from nephila.model.record import RecordRef, SegmentId
-from nephila.model.settings import FrontierSettings, TrapSettings
+from nephila.model.settings import FrontierSettings, RecrawlSettings, TrapSettings
 from nephila.model.task import Candidate, Level, Pace
 from nephila.node.clock import SystemClock
 from nephila.testing.chunks import MemoryChunks
+from nephila.testing.clock import VirtualClock
 from nephila.testing.contracts import frontier as suite
 from nephila.testing.contracts import frontier_policy as policy_suite
 from nephila.testing.contracts.frontier_policy import Options
+from nephila.testing.repute import GivenRepute
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
 CHECKS = [*suite.checks(), *policy_suite.checks()]
@@ -169,6 +171,45 @@ def test_what_a_trap_holds_is_told_to_its_end(single: list[str]) -> None:
         assert held > 600
         assert sum(one.parked for one in told) == held
         assert not any(one.parked_more for one in told)
+
+    asyncio.run(run())
+
+
+class SlowRepute(GivenRepute):
+    """Whoever asks for a grade takes his time, and more becomes due meanwhile."""
+
+    clock: VirtualClock
+    asked: list[str]
+
+    def grade_of(self, host: str) -> int | None:
+        self.asked.append(host)
+        self.clock.advance(10)
+        return super().grade_of(host)
+
+
+def test_a_claim_asks_once_for_the_grades_of_what_is_due(single: list[str]) -> None:
+    """R2, R3, N2: what becomes due while it does so is left for the next claim, so that none goes on for ever."""
+
+    async def run() -> None:
+        harness, repute = RedisHarness(single, robots=False), SlowRepute({"a.test": 3}, turn=0)
+        repute.clock, repute.asked = harness.clock, []
+        recrawl = RecrawlSettings(policy="simple", first_s=policy_suite.DAY_S)
+        await harness.configure(Options(recrawl=recrawl, repute=repute))
+        contract = policy_suite.PolicyContract(harness)
+        for name in ("a", "b", "c"):
+            await harness.frontier.admit(suite.candidates(f"https://{name}.test/"))
+            assert await contract.serve() == [f"https://{name}.test/"]
+            contract.tick(5)
+        contract.tick(policy_suite.DAY_S - 14)
+        repute.turn = 1
+        claimed, asked = list[list[str]](), list[list[str]]()
+        for _ in range(3):
+            claimed.append([lease.host for lease in await harness.frontier.claim(10, 60)])
+            asked.append(repute.asked.copy())
+            repute.asked.clear()
+        await harness.frontier.close()
+        assert claimed == [["a.test"], ["b.test", "c.test"], []]
+        assert asked == [["a.test"], ["b.test", "c.test"], []]
 
     asyncio.run(run())
 

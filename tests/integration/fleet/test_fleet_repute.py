@@ -7,14 +7,21 @@ from pathlib import Path
 
 import pytest
 from link_graphs import write_some_grades
+from valkey_servers import ValkeySingle
 
+from nephila.frontier.policy import Policy
+from nephila.frontier.redis import RedisFrontier
 from nephila.model.errors import ObjectChangedError, StoreRefusedError
+from nephila.model.settings import FrontierSettings
+from nephila.model.task import Candidate
 from nephila.node.clock import SystemClock
 from nephila.node.fleet.repute import Follower, PublishedRepute, key_of, publish
 from nephila.node.importance.grades import LOOK_MS
 from nephila.ranking import GRADES
 from nephila.store import ArchivePlace
 from nephila.testing.objects import SimulatedObjectStore, Weather
+from nephila.testing.repute import GivenRepute
+from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
 ME = "0" * 32
 PLACE = ArchivePlace("bucket", "crawl")
@@ -165,3 +172,30 @@ def test_whoever_may_not_write_there_is_told_so(known: Known) -> None:
     known.store.refuses = "not allowed"
     with pytest.raises(StoreRefusedError, match="not allowed"):
         known.publish(a=3)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_frontier_heeds_ranks_unless_its_order_is_promised(valkey: ValkeySingle, ordered: bool) -> None:
+    """R3, F6: with one exchange at a time no timing may change the order, and ranks come when they come."""
+
+    async def steps() -> list[int]:
+        policy = Policy(FrontierSettings(), base_delay_ms=1000, ordered=ordered)
+        name = f"heed-{ordered}".lower()
+        frontier = await RedisFrontier.open(valkey.names, name, policy, worker="w", clock=SystemClock())
+        try:
+            frontier.heed(GivenRepute({"a.test": 64, "b.test": 0}))
+            identifier = Identifier(frontier.secret, NormalRules(), UrlLimits())
+            found = list[int]()
+            for url in ("https://a.test/", "https://b.test/"):
+                address = identifier.identify(url)
+                assert isinstance(address, Address)
+                await frontier.admit([Candidate(address, 1, None)])
+                story = await asyncio.to_thread(frontier.story, address.host, address.fingerprint)
+                assert story is not None
+                found.append(story.step)
+            return found
+        finally:
+            await frontier.close()
+
+    first, second = asyncio.run(steps())
+    assert (second > first) != ordered

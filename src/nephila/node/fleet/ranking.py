@@ -110,12 +110,12 @@ def _write_grades(folder: Path, identity: str, found: Importance) -> None:
 
 def folder_of(settings: Settings) -> Path:
     """Where the ranks of the crawl that settings name are kept here; it is made, but for the last step."""
-    parent = Path(settings.rank.directory)
+    name, parent = check_fleet(settings), Path(settings.rank.directory)
     try:
         parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise refused(parent, error) from error
-    return parent / check_fleet(settings)
+    return parent / name
 
 
 @contextmanager

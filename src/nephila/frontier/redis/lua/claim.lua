@@ -360,24 +360,26 @@ local function lease_host(host, lane)
   return Claim.make(host, tasks, '', fingerprints, known and known[2] or 0, numbers)
 end
 
--- What has to be done before hosts are chosen; how far it has come, as the caller will say when it is asked for something
--- and calls again: 0 (to be done from its beginning), 1 (the sweep is over), 2 (all of it).
+local SWEPT, ASKED, PREPARED = 1, 2, 3 -- how far a claim has come when it asks for something and is called again
+
+-- What has to be done before hosts are chosen, from where it was left; how far it has come.
 local function prepare(stage, hosts)
-  if stage < 1 then
+  if stage < SWEPT then
     Claim.sweep()
     if #X.ungraded > 0 then
-      return 0
+      return stage
     end
+    stage = SWEPT
   end
-  if stage < 2 then
+  if stage < PREPARED then
     Claim.empty_coverage_shelves()
-    Claim.promote(20 * hosts + 200)
+    Claim.promote(20 * hosts + 200, stage == ASKED)
     if #X.ungraded > 0 then
-      return 1
+      return ASKED
     end
     Claim.refresh_classes()
   end
-  return #X.lacking == 0 and 2 or 1
+  return #X.lacking == 0 and PREPARED or stage
 end
 
 -- ARGV: clock, hosts, lease_ms, worker, request, again, holder, header
@@ -390,7 +392,7 @@ function Claim.call(keys, args)
   if args[6] == '1' then
     local leases = Claim.told_again(args[4], args[5])
     if leases then
-      return { 'OK', X.now, X.wall_ms, leases, {}, {}, {}, 0, 2, {} }
+      return { 'OK', X.now, X.wall_ms, leases, {}, {}, {}, 0, PREPARED, {} }
     end
   end
   Traps.given(head.patterns)

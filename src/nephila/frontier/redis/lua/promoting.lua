@@ -119,16 +119,26 @@ function Claim.refresh_classes()
   end
 end
 
-local function promote_due()
+-- Those of due URLs that can be scored: all, unless grades have to be asked for first (then none). Whoever has asked once in
+-- this claim is not made to ask again for what became due meanwhile: that is for the next claim.
+local function scorable(members, has_asked)
+  if not X.graded then
+    return members
+  end
+  local known = {}
+  for _, member in ipairs(members) do
+    local name = member:sub(1, -18)
+    if has_asked and X.grades[name] or not has_asked and not Grades.lacks(name) then
+      known[#known + 1] = member
+    end
+  end
+  return #X.ungraded == 0 and known or {}
+end
+
+local function promote_due(has_asked)
   local horizon = string.format('%.0f', X.now + X.ahead)
   local members = redis.call('ZRANGEBYSCORE', X.P .. 'due', '-inf', horizon, 'LIMIT', 0, DUE_STEP)
-  for _, member in ipairs(X.graded and members or {}) do
-    Grades.lacks(member:sub(1, -18))
-  end
-  if #X.ungraded > 0 then
-    return
-  end
-  for _, member in ipairs(members) do
+  for _, member in ipairs(scorable(members, has_asked)) do
     local name, fingerprint = member:sub(1, -18), member:sub(-16)
     local host = Shard.host(name)
     local record = Urls.record(host, fingerprint)
@@ -167,7 +177,7 @@ local function promote_waiting(with_rules, most)
 end
 
 -- Make ready what may be claimed now; with one exchange at a time, retries come when there is nothing else.
-function Claim.promote(most)
+function Claim.promote(most, has_asked)
   if X.rules.ordered then
     promote_waiting(false, most)
     -- A host that lacks patterns is ready as soon as they are given: retries wait for that, too.
@@ -175,7 +185,7 @@ function Claim.promote(most)
       return
     end
   end
-  promote_due()
+  promote_due(has_asked)
   if #X.ungraded == 0 then
     promote_waiting(true, most)
   end
