@@ -20,7 +20,7 @@ from leashed import leashed
 from postgres import Postgres
 from seaweed import BUCKET, Seaweed
 from served import nephila, records, run
-from warc_checks import check_archives, index_lines
+from warc_checks import check_archives, check_index, index_lines
 
 from nephila.model.settings import S3Settings
 from nephila.store import MARKER
@@ -107,6 +107,7 @@ class Crawl:
         assert refers - {None} <= ids, "no revisit without its original"
         listed = self.rows("SELECT count(*) FROM captures WHERE status <> 304")
         assert len([line for line in index_lines(folder) if '"status"' in line]) == int(listed[0][0])
+        check_index(folder)
 
 
 def _write(folder: Path, found: dict[str, bytes]) -> None:
@@ -151,7 +152,7 @@ def _crawled(kind: str, folder: Path, store: Store, database: Postgres) -> Itera
 
 
 def test_the_newest_captures_stay_wherever_archive_and_catalogue_are(crawl: Crawl, tmp_path: Path) -> None:
-    """W5, W2, W3: as foretold; audit, index and figures follow; done again it finds nothing."""
+    """W5, W2, W3: as foretold; room is freed; audit, index and figures follow; done again it finds nothing."""
     before, room = crawl.captures, crawl.room
     assert before >= CYCLES * PAGES
     would = json.loads(run("retain", crawl.out, "--captures", "1", "--dry-run", "--json").stdout)["would"]
@@ -160,7 +161,7 @@ def test_the_newest_captures_stay_wherever_archive_and_catalogue_are(crawl: Craw
     assert told["finished"]
     assert told["captures"] == would["captures"] > PAGES
     assert crawl.captures == before - told["captures"]
-    assert crawl.prefix or room - crawl.room > would["bytes"] * 0.6
+    assert room - crawl.room > would["bytes"] * (0.9 if crawl.prefix else 0.6)
     crawl.check(tmp_path / "bucket")
     assert "nothing that need not be kept" in run("retain", crawl.out, "--captures", "1").stdout
     pages = run("export", crawl.out, "--to", tmp_path / "pages.jsonl")
@@ -217,6 +218,20 @@ def _ids(folder: Path) -> set[str]:
         for _, record, _ in records(folder)
         if record.rec_type in {"response", "revisit"}
     }
+
+
+def test_a_catalogue_that_is_lost_is_built_anew_from_what_is_left(in_bucket: Crawl, tmp_path: Path) -> None:
+    """W3, W5, W2: with the names that captures had, though they lie elsewhere in their objects; marks still hold."""
+    crawl = in_bucket
+    run("retain", crawl.out, "--captures", "1")
+    places = 'SELECT s.name, c."offset", c.url, c.at FROM captures c JOIN segments s ON s.id = c.segment ORDER BY 1, 2'
+    before = crawl.rows(places)
+    for path in crawl.out.glob("catalogue.sqlite*"):
+        path.unlink()
+    run("flush", crawl.out)
+    assert crawl.rows(places) == before
+    assert "nothing that need not be kept" in run("retain", crawl.out, "--captures", "1").stdout
+    crawl.check(tmp_path / "bucket")
 
 
 def test_killed_anywhere_it_goes_on(in_bucket: Crawl, tmp_path: Path, say: Callable[[str], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
 import subprocess
@@ -65,6 +66,16 @@ def places_in_archives(out: Path) -> tuple[list[tuple[str, int]], list[tuple[str
 def index_lines(out: Path) -> list[str]:
     """The lines of our own CDXJ files."""
     return [line for path in sorted((out / "warc").rglob("*.cdxj")) for line in path.read_text().splitlines()]
+
+
+def check_index(out: Path) -> None:
+    """Every line of our CDXJ files leads to its record, in the file as it is."""
+    for line in index_lines(out):
+        told = json.loads(line.split(" ", 2)[2])
+        with (out / "warc" / told["filename"]).open("rb") as stream:
+            stream.seek(int(told["offset"]))
+            record = gzip.decompress(stream.read(int(told["length"])))
+        assert f"WARC-Target-URI: {told['url']}\r\n".encode() in record, line
 
 
 def kinds(out: Path) -> dict[str, int]:

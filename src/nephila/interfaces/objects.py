@@ -24,6 +24,8 @@ class ObjectBody:
     digest: str
     """SHA-256 of the whole in hexadecimal: checked by the store on arrival where it can, and kept with the object."""
     read_at: ReadAt
+    holes: int = 0
+    """Where in it is told what it lacks (`store.holes`), kept with the object; 0 where it lacks nothing."""
 
 
 @noun
@@ -33,6 +35,8 @@ class ObjectInfo:
     size: int
     digest: str
     """As it was sent; empty where the object came from somebody else."""
+    holes: int = 0
+    """As it was sent."""
 
 
 class ObjectStore(Protocol):

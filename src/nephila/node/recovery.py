@@ -194,6 +194,8 @@ class Recovery:
         start = kept or min(confirmed, await self._listed(segment))
         settled = disowned = listed = 0
         rows: list[CaptureRow] = []
+        if isinstance(self._archive, SpooledArchive):
+            await self._archive.look(segment)
         for kept_capture, stored in self._archive.tail(segment, start):
             capture = _as_shown(kept_capture)
             if stored.ref.offset in orphans:

@@ -14,8 +14,9 @@ the rows nor the lines of a segment are ever in memory together (`line_sort`): a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii as _quoted
 from pathlib import Path
@@ -36,6 +37,8 @@ _NOT_DIGITS = re.compile(r"\D")
 REVISIT_MIME = "warc/revisit"
 _REVISIT = f'"mime": "{REVISIT_MIME}", '
 _NOT_MODIFIED = 304
+
+Place = Callable[[int], int]
 
 
 def cdxj_line(row: CaptureRow) -> str:
@@ -80,26 +83,34 @@ def _timestamp(second: int) -> str:
     return _NOT_DIGITS.sub("", warc_date(second * 1000))[:14]
 
 
-def index_lines(file: DiskFile, segment: SegmentId, rows: Iterable[CaptureRow]) -> Iterator[str]:
-    """The lines of all captures that can be shown, unsorted."""
+def index_lines(
+    file: DiskFile, segment: SegmentId, rows: Iterable[CaptureRow], place: Place | None = None
+) -> Iterator[str]:
+    """The lines of all captures that can be shown, unsorted; `place` as in `write_index`."""
     for row in rows:
         if row.status == _NOT_MODIFIED:  # a revisit, or whole where nothing was known any more of what it refers to
             continue
-        yield cdxj_line(row)
+        yield cdxj_line(row if place is None else replace(row, offset=place(row.offset)))
         if row.robots:
             following = next(iter(WarcReader(file, segment, row.offset + row.record_length)), None)
             if following is not None and following.kind == "resource":
-                yield resource_line(following, segment)
+                found = following if place is None else replace(following, offset=place(following.offset))
+                yield resource_line(found, segment)
 
 
-def write_index(disk: Disk, directory: Path, segment: SegmentId, rows: Iterable[CaptureRow]) -> None:
-    """Write the index of a segment, replacing an older one. Raises `StorageError` and leaves the old one then."""
+def write_index(
+    disk: Disk, directory: Path, segment: SegmentId, rows: Iterable[CaptureRow], place: Place | None = None
+) -> None:
+    """Write the index of a segment, replacing an older one. Raises `StorageError` and leaves the old one then.
+
+    `place` says where a record lies that has this offset, where that is elsewhere (`holes`).
+    """
     target = directory / index_name(segment)
     draft = target.with_name(target.name + ".part")
     try:
         with LineSort(disk, target.with_name(target.name + ".sort")) as lines:
             with closing(disk.open(directory / segment)) as source:
-                for line in index_lines(source, segment, rows):
+                for line in index_lines(source, segment, rows, place):
                     lines.add(line.encode("ascii", "replace"))
             disk.remove(draft)
             with closing(disk.create(draft)) as file:

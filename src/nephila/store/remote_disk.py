@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 from nephila.engines.disk import Disk, DiskFile
-from nephila.interfaces.objects import ObjectStore
+from nephila.interfaces.objects import ObjectInfo, ObjectStore
 
+from .holes import holed_file
 from .remote import RemoteFile
 
 
@@ -201,16 +202,15 @@ class _Joined:
 
 
 def opened(objects: ObjectStore, key: str) -> RemoteFile:
-    """An object as a file, its length asked for. Blocks. Raises FileNotFoundError."""
+    """An object as the file that it stands for, its length asked for. Blocks. Raises FileNotFoundError."""
     found = asyncio.run(_look(objects, key)) if key else None
     if found is None:
         raise _missing(key)
-    return RemoteFile(objects, key, found)
+    return holed_file(objects, key, found.holes) if found.holes else RemoteFile(objects, key, found.size)
 
 
-async def _look(objects: ObjectStore, key: str) -> int | None:
-    found = await objects.look(key)
-    return None if found is None else found.size
+async def _look(objects: ObjectStore, key: str) -> ObjectInfo | None:
+    return await objects.look(key)
 
 
 def _missing(name: str) -> FileNotFoundError:

@@ -27,6 +27,7 @@ from nephila.model.errors import StorageError
 from nephila.model.record import Capture, SegmentId, StoredCapture
 from nephila.model.summary import SpoolStanding
 
+from .holes import holed_file
 from .journal import JOURNAL_SUFFIX
 from .local import LocalArchive
 from .place import ArchivePlace
@@ -62,6 +63,8 @@ class SpooledArchive:
         self._synced: deque[tuple[SegmentId, int]] = deque()
         """What a sync has told, and nobody has taken note of."""
         self._acknowledged: deque[tuple[SegmentId, int]] = deque()
+        self._holes: dict[SegmentId, int] = {}
+        """Where segments in the store tell what they lack, of those that were looked at."""
         self._taken_on: set[SegmentId] = set()
         """Segments of this process: written by it, or recovered."""
         spool.on_roll(self._closed.append)
@@ -173,12 +176,18 @@ class SpooledArchive:
 
     # -- reading
 
+    async def look(self, segment: SegmentId) -> None:
+        """Know how a segment lies in the store, before it is read there: a retention may have rewritten it."""
+        if not self.has_in_spool(segment) and (found := await self._objects.look(self._place.key(segment))) is not None:
+            self._holes[segment] = found.holes
+
     def tail(self, segment: SegmentId, start: int) -> Iterator[tuple[Capture, StoredCapture]]:
         """As the interface: from the spool, else from the store."""
         if self.has_in_spool(segment):
             yield from self._spool.tail(segment, start)
             return
-        file = RemoteFile(self._objects, self._place.key(segment))
+        key, told_at = self._place.key(segment), self._holes.get(segment, 0)
+        file = holed_file(self._objects, key, told_at) if told_at else RemoteFile(self._objects, key)
         for unit in whole_units(WarcReader(file, segment, start)):
             if unit[0].kind != "warcinfo":
                 yield capture_of(unit, segment, self._decode)

@@ -22,11 +22,13 @@ import struct
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import NamedTuple
-from zlib import compressobj
+from zlib import compressobj, decompressobj
+from zlib import error as zlib_error
 
 from isal import isal_zlib
+from zstandard import ZstdDecompressor, ZstdError, frame_content_size
 
-from .frame import BLOCK_BYTES, CHECKSUM, HEAD_BYTES, MAGIC, RAW_MAX, frame_of_length, raw_frame
+from .frame import BLOCK_BYTES, CHECKSUM, HEAD_BYTES, MAGIC, RAW_MAX, frame, frame_of_length, raw_frame
 from .member import HEADER, STORED_MAX, deflated
 from .metadata import MetadataFields
 from .reader import WarcRecord
@@ -60,10 +62,29 @@ def tombstone(unit: Sequence[WarcRecord], was: bytes, takedown: str, at: int) ->
     fields = [(TAKEN_OUT, takedown), ("sha256", digest.hexdigest())]
     kept = MetadataFields.parse(unit[-1].block).single
     fields += [(name, kept[name]) for name in _KEPT if kept.get(name, "").isdigit()]
-    named = digest.hexdigest()
-    record_id = f"urn:uuid:{named[:8]}-{named[8:12]}-8{named[13:16]}-9{named[17:20]}-{named[20:32]}"
+    record_id = _record_id(digest.hexdigest())
     shape = _FRAMES if was.startswith(MAGIC) else _MEMBERS
     return _of_length(len(was), record_id, warc_date(at), fields_block(fields), shape)
+
+
+def taken_out_record(what: str, fields: Sequence[tuple[str, str]], at: int) -> bytes:
+    """A record that stands for no capture, and is passed over as tombstones are; not compressed."""
+    block = fields_block([(TAKEN_OUT, what), *fields])
+    return b"".join(
+        (_head(_record_id(sha256(block).hexdigest()), warc_date(at)), str(len(block)).encode(), _END, block, _END)
+    )
+
+
+def _record_id(named: str) -> str:
+    return f"urn:uuid:{named[:8]}-{named[8:12]}-8{named[13:16]}-9{named[17:20]}-{named[20:32]}"
+
+
+def _head(record_id: str, date: str) -> bytes:
+    """Up to the number that says how long the block is."""
+    return (
+        f"{VERSION}\r\nWARC-Type: metadata\r\nWARC-Record-ID: <{record_id}>\r\nWARC-Date: {date}\r\n"
+        f"Content-Type: {FIELDS_TYPE}\r\nContent-Length: "
+    ).encode()
 
 
 class _Shape(NamedTuple):
@@ -79,10 +100,7 @@ class _Shape(NamedTuple):
 
 def _of_length(length: int, record_id: str, date: str, block: bytes, shape: _Shape) -> bytes:
     """A member or frame of exactly that length, its record's block filled up with zeros."""
-    head = (
-        f"{VERSION}\r\nWARC-Type: metadata\r\nWARC-Record-ID: <{record_id}>\r\nWARC-Date: {date}\r\n"
-        f"Content-Type: {FIELDS_TYPE}\r\nContent-Length: "
-    ).encode()
+    head = _head(record_id, date)
     least = max(1, -(-(length - shape.overhead) // (shape.block_max + shape.block_overhead)))
     for blocks in (least, least + 1):  # a length that falls between two numbers of digits takes an empty block more
         room = length - shape.overhead - blocks * shape.block_overhead - len(head) - 2 * len(_END)
@@ -105,6 +123,41 @@ def _stored(data: bytes, blocks: int) -> bytes:
 
 _MEMBERS = _Shape(_FRAME, _BLOCK.size, STORED_MAX, _stored)
 _FRAMES = _Shape(HEAD_BYTES + CHECKSUM.size, BLOCK_BYTES, RAW_MAX, raw_frame)
+
+
+def packed(was: bytes) -> bytes:
+    """A tombstone compressed: the same record in some hundred bytes. See `holes`."""
+    data = _content(was, len(was))
+    if was.startswith(MAGIC):
+        return frame(data)
+    packer = compressobj(9, wbits=31)
+    return packer.compress(data) + packer.flush()
+
+
+def unpacked(member: bytes, length: int) -> bytes:
+    """The tombstone of that length that was packed so. Raises ValueError where none can have been."""
+    data = _content(member, length)
+    shape = _FRAMES if member.startswith(MAGIC) else _MEMBERS
+    blocks, left = divmod(length - shape.overhead - len(data), shape.block_overhead)
+    if left or blocks * shape.block_max < len(data):
+        raise ValueError(f"what was packed does not make {length} bytes")
+    return shape.made(data, blocks)
+
+
+def _content(member: bytes, longest: int) -> bytes:
+    """What a member or a frame holds, which is shorter than that."""
+    try:
+        if member.startswith(MAGIC):
+            if frame_content_size(member) > longest:
+                raise ValueError("it holds more than was there")
+            return ZstdDecompressor().decompress(member)
+        unpacker = decompressobj(wbits=31)
+        data = unpacker.decompress(member, longest)
+    except (zlib_error, ZstdError) as error:
+        raise ValueError(str(error)) from error
+    if not unpacker.eof:
+        raise ValueError("it is not whole, or holds more than was there")
+    return data
 
 
 def in_as_many_bytes(record: bytes, length: int, was: bytes) -> bytes | None:

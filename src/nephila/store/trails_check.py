@@ -140,7 +140,7 @@ def _add(whole: TrailVerdict, owner: str, found: TrailVerdict) -> None:
     if not found.sealed:
         whole.breaches.append(Breach(f"{owner}/{CHAINS}", "there are events of this worker, and no chain"))
     elif not found.ended and owner == TAKEDOWNS:
-        whole.notes.append("A takedown is being carried out, or was cut off.")
+        whole.notes.append("A takedown or a retention is being carried out, or was cut off.")
     elif not found.ended:
         whole.notes.append(f"The worker {owner} still works, or has not ended well.")
 

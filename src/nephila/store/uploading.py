@@ -29,15 +29,15 @@ def weight_of(path: Path) -> tuple[int, str]:
     return path.stat().st_size, digest.hexdigest()
 
 
-def body_of(path: Path) -> ObjectBody:
-    """A file as an object."""
+def body_of(path: Path, holes: int = 0) -> ObjectBody:
+    """A file as an object; `holes` says where in it is told what it lacks."""
 
     def read_at(offset: int, size: int) -> bytes:
         with path.open("rb") as stream:
             stream.seek(offset)
             return stream.read(size)
 
-    return ObjectBody(*weight_of(path), read_at)
+    return ObjectBody(*weight_of(path), read_at, holes)
 
 
 class UploadingDisk(LocalDisk):

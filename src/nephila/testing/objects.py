@@ -50,6 +50,8 @@ class SimulatedObjectStore:
     weather: Weather = FAIR
     objects: dict[str, tuple[bytes, str]] = field(default_factory=dict)
     """Bytes and digest by key."""
+    holes: dict[str, int] = field(default_factory=dict)
+    """Where objects tell what they lack, of those that lack something."""
     half_made: list[str] = field(default_factory=list)
     """Keys of uploads in parts that were begun and not completed."""
     away: bool = False
@@ -79,6 +81,7 @@ class SimulatedObjectStore:
                 raise ObjectExistsError("there is an object under this key already")
             pieces = [body.read_at(start, PIECE_BYTES) for start in range(0, body.size, PIECE_BYTES)]
             self.objects[key] = (b"".join(pieces)[: body.size], body.digest)
+            self.holes[key] = body.holes
             self.stored(key)
             if self._draw.random() < self.weather.lost_after:
                 raise StoreAwayError("the object was stored and its answer lost")
@@ -91,13 +94,14 @@ class SimulatedObjectStore:
         if self.objects.get(key, (b"", ""))[1] not in {was, body.digest}:
             raise ObjectChangedError(f"{key} is not the object any more that was to be replaced")
         self.objects[key] = (body.read_at(0, body.size), body.digest)
+        self.holes[key] = body.holes
         self.stored(key)
 
     async def look(self, key: str) -> ObjectInfo | None:
         """As the interface."""
         await self._answer("look")
         found = self.objects.get(key)
-        return None if found is None else ObjectInfo(len(found[0]), found[1])
+        return None if found is None else ObjectInfo(len(found[0]), found[1], self.holes.get(key, 0))
 
     def read(self, key: str, start: int, size: int) -> bytes:
         """As the interface; takes no time."""

@@ -34,6 +34,7 @@ from nephila.node.rebuilding import Rebuilt, rebuild_directory
 from nephila.node.takedown import TakedownFolder
 from nephila.store import MARKER, ArchivePlace, SqliteCatalogue
 from nephila.store.postgres import PostgresCatalogue, set_aside
+from nephila.store.remote_disk import opened
 from nephila.store.rotation import WARC_SUFFIXES
 from nephila.store.s3 import S3ObjectStore
 
@@ -122,11 +123,7 @@ async def _bring(store: ObjectStore, place: ArchivePlace, folder: Path) -> list[
         if not name.endswith(WARC_SUFFIXES):
             continue
         found.append(SegmentId(name))
-        target = folder / name
-        info = await store.look(key)
-        if info is None or (target.exists() and target.stat().st_size == info.size):
-            continue
-        await asyncio.to_thread(_copy, store, key, info.size, target)
+        await asyncio.to_thread(_copy, store, key, folder / name)
     if not found:
         raise FrontierError(f"there is no archive under {place}", "see archive.url")
     return found
@@ -140,10 +137,18 @@ def _bring_takedowns(records: TakedownObjects, folder: Path) -> None:
         here.save(takedown)
 
 
-def _copy(store: ObjectStore, key: str, size: int, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partly = target.with_name(f".{target.name}")
-    with partly.open("wb") as file:
-        for start in range(0, size, PIECE_BYTES):
-            file.write(store.read(key, start, min(PIECE_BYTES, size - start)))
-    partly.replace(target)
+def _copy(store: ObjectStore, key: str, target: Path) -> None:
+    """The file that an object stands for, unless it is there."""
+    try:
+        source = opened(store, key)
+    except FileNotFoundError:  # since it was listed
+        return
+    with closing(source):
+        if target.exists() and target.stat().st_size == source.size():
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partly = target.with_name(f".{target.name}")
+        with partly.open("wb") as file:
+            for start in range(0, source.size(), PIECE_BYTES):
+                file.write(source.read_at(start, PIECE_BYTES))
+        partly.replace(target)

@@ -148,7 +148,7 @@ async def _parts(
     stack.push_async_callback(objects.close)
     with tempfile.TemporaryDirectory(prefix="nephila-retention-") as scratch:
         chain = StoredChain(objects, ArchivePlace.parse(settings.archive.url), clock)
-        premises = FleetPremises(settings, objects, chain, Path(scratch), check_lock)
+        premises = FleetPremises(settings, objects, chain, Path(scratch), check_lock, packs=True)
         contents = _SharedContents(servers.state, settings.fleet.crawl)
         choosing = servers.catalogue.retention(NO_FILE)
         yield (

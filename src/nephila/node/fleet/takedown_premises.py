@@ -55,15 +55,20 @@ class FleetPremises:
         chain: StoredChain,
         scratch: Path,
         check_lock: Callable[[], None],
+        *,
+        packs: bool = False,
     ) -> None:
-        """`check_lock` raises where somebody else may be at it; `scratch` is an empty folder."""
+        """`check_lock` raises where somebody else may be at it; `scratch` is an empty folder.
+
+        `packs`: what is taken out takes no room (`node.takedown.stored`).
+        """
         self._settings = settings
         self._objects = objects
         self._place = ArchivePlace.parse(settings.archive.url)
         self._chain = chain
         self._scratch = scratch
         self._check_lock = check_lock
-        self._files = StoredFiles(objects, self._place, scratch, self._announce)
+        self._files = StoredFiles(objects, self._place, scratch, self._announce, packs=packs)
         self.holding: frozenset[int] = frozenset()
         """Writers whose files may lie in a spool, or are not all listed yet."""
 

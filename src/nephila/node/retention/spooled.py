@@ -28,7 +28,7 @@ class StoredPremises:
         """`scratch` is an empty folder."""
         self._root = root
         self._objects = objects
-        self._files = StoredFiles(objects, place, scratch, trail.receipt)
+        self._files = StoredFiles(objects, place, scratch, trail.receipt, packs=True)
 
     def open(self, segment: SegmentId) -> DiskFile:
         """As the protocol."""

@@ -31,6 +31,7 @@ from .wire import Wire
 T = TypeVar("T")
 
 DIGEST_FIELD = "x-amz-meta-sha256"
+HOLES_FIELD = "x-amz-meta-holes"
 AMAZON = "https://s3.{region}.amazonaws.com"
 DEFAULT_REGION = "us-east-1"
 NEW = MappingProxyType({"if-none-match": "*"})
@@ -107,7 +108,7 @@ class S3ObjectStore:
         if body.size > self._settings.part_bytes:
             self._create_in_parts(key, body, condition)
             return
-        headers = {**condition, DIGEST_FIELD: body.digest, "content-type": "application/octet-stream"}
+        headers = {**condition, **_kept_with(body)}
         answer = self._ask("PUT", key, headers=headers | _checksum(body), body=body)
         if answer.status != 200:
             raise refusal_of(answer, self._bucket, "written")
@@ -130,8 +131,7 @@ class S3ObjectStore:
         # The condition is asked for at the end only: much would be sent for nothing.
         if condition is NEW and self._look(key) is not None:
             raise ObjectExistsError("there is an object under this key already")
-        headers = {DIGEST_FIELD: body.digest, "content-type": "application/octet-stream"}
-        begun = self._ask("POST", key, [("uploads", "")], headers)
+        begun = self._ask("POST", key, [("uploads", "")], _kept_with(body))
         upload = begun.field("UploadId")
         if begun.status != 200 or not upload:
             raise refusal_of(begun, self._bucket, "written")
@@ -170,7 +170,8 @@ class S3ObjectStore:
             return None
         if answer.status != 200:
             raise refusal_of(answer, self._bucket, "read")
-        return ObjectInfo(int(answer.headers.get("content-length", "-1")), answer.headers.get(DIGEST_FIELD, ""))
+        size, holes = answer.headers.get("content-length", "-1"), answer.headers.get(HOLES_FIELD, "")
+        return ObjectInfo(int(size), answer.headers.get(DIGEST_FIELD, ""), int(holes) if holes.isdecimal() else 0)
 
     def _keys(self, prefix: str) -> list[str]:
         found: list[str] = []
@@ -216,6 +217,12 @@ class S3ObjectStore:
         if answer.status in {400, 401, 403} and answer.field("Code") in {"ExpiredToken", "InvalidAccessKeyId"}:
             self._credentials.forget()
         return answer
+
+
+def _kept_with(body: ObjectBody) -> dict[str, str]:
+    """What the store keeps beside the bytes."""
+    told = {DIGEST_FIELD: body.digest, "content-type": "application/octet-stream"}
+    return {**told, HOLES_FIELD: str(body.holes)} if body.holes else told
 
 
 def _checksum(body: ObjectBody) -> dict[str, str]:

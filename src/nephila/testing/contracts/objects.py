@@ -110,6 +110,17 @@ async def check_an_object_is_replaced_by_whoever_knows_it(store: RewritingStore,
     assert await store.look(f"{prefix}/nothing") is None
 
 
+async def check_what_is_told_of_holes_is_kept_with_an_object(store: RewritingStore, prefix: str) -> None:
+    """W5, W2: with the bytes that it is about, small or in parts, and gone with them."""
+    for name, size in (("few", 1_000), ("many", 11_000_003)):
+        key, old, new = f"{prefix}/{name}", body_of(sample(size)), body_of(sample(size, 2))
+        await store.create(key, old)
+        await store.replace(key, old.digest, ObjectBody(new.size, new.digest, new.read_at, 777))
+        assert await store.look(key) == ObjectInfo(new.size, new.digest, 777)
+        await store.replace(key, new.digest, old)
+        assert await store.look(key) == ObjectInfo(old.size, old.digest)
+
+
 async def _refuse_to_replace(store: RewritingStore, key: str, was: str, body: ObjectBody) -> None:
     try:
         await store.replace(key, was, body)
@@ -127,4 +138,5 @@ CHECKS: tuple[Check, ...] = (
     check_a_large_object_arrives_whole,
     check_nothing_unfinished_is_nothing_to_abort,
     check_an_object_is_replaced_by_whoever_knows_it,
+    check_what_is_told_of_holes_is_kept_with_an_object,
 )
