@@ -193,7 +193,7 @@ class CrawlDirectory:
             os.close(descriptor)
             raise CrawlDirectoryError(
                 f"another crawl is running on {self.root}",
-                hint="wait for it, stop it with Ctrl-C, or choose another --out",
+                hint="wait for it, or stop it with Ctrl-C; a second crawl takes a directory of its own",
             ) from error
         self._held = os.fstat(descriptor)
         try:

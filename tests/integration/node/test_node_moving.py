@@ -119,7 +119,9 @@ def test_a_running_crawl_is_neither_exported_nor_imported_into(
     """N2, F10: the lock of the directory is asked for."""
     with CrawlDirectory(crawled).held():
         assert run(["frontier", "export", str(crawled), "--to", str(tmp_path / "more")]) == 1
-        assert "another crawl is running" in capsys.readouterr().err
+        told = capsys.readouterr().err
+        assert "another crawl is running" in told
+        assert "--out" not in told, "which this command does not have"
     with CrawlDirectory(tmp_path / "new").held():
         assert run(["frontier", "import", str(exported), "--into", str(tmp_path / "new")]) == 1
         assert "another crawl is running" in capsys.readouterr().err
