@@ -213,6 +213,12 @@ class Scope:
                 return "excluded", pattern.pattern
         return None
 
+    def excluded(self, url: str) -> str:
+        """The exclude pattern that keeps a URL out, empty where none does: for what was queued under other patterns."""
+        if not self._exclude or any(search(url) for search in self._include):
+            return ""
+        return next((one.pattern for one in self._exclude if one.search(url)), "")
+
     def add_seed(self, address: Address) -> bool:
         """Let in what a seed stands for; whether that is more than before. Known seeds are to be given as well."""
         match self._mode:

@@ -259,6 +259,7 @@ def assemble(
         deliver=deliver,
         fatal=fail,
         is_blocked=lambda host, url: Blocklist(frontier.view.blocks()).find(host, url) is not None,
+        excluded=scope.excluded,
         rounded_ms=0 if isinstance(frontier, LmdbFrontier) else ANOTHERS_CLOCK_MS,
         rests_by_lease=not isinstance(frontier, LmdbFrontier),
     )

@@ -210,7 +210,7 @@ class Narrator:
                 self._tell(EventKind.DEAD_LETTER, lease, task, reason=kind, detail=detail)
             case Dropped("robots", detail):
                 self._tell(EventKind.ROBOTS_DISALLOW, lease, task, reason="robots", detail=detail, via=task.via)
-            case Dropped("alias" | "plugin" as reason, detail):
+            case Dropped("alias" | "plugin" | "excluded" as reason, detail):
                 self._tell(EventKind.EXCLUDED_BY_RULE, lease, task, reason=reason, detail=detail, via=task.via)
             case Dropped(reason, detail) if reason in {"redirect_loop", "too_many_redirects"}:
                 self._error(lease, task, "redirect", detail, dead=False)

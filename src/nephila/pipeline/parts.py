@@ -111,3 +111,5 @@ class Conduct:
     """Nobody else knows what a visit has asked for: if we die, its lease must last until its host has rested (J3)."""
     is_blocked: Callable[[str, str], bool] = lambda _host, _url: False
     """Whether a person has blocked a URL of a host (T7)."""
+    excluded: Callable[[str], str] = lambda _url: ""
+    """The pattern that keeps a URL out, empty where none does: it may have been queued under others (S2)."""

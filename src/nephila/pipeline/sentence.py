@@ -296,6 +296,8 @@ class Pipeline(Concluding):
 
     def _unsendable(self, task: PageTask, rules: OriginRules | None, user_agent: str) -> _Unsent:
         """How a task ends that is not sent, and what is asked for in its place; None when it is to be sent."""
+        if pattern := self._conduct.excluded(task.url):
+            return Dropped("excluded", pattern), ()
         verdict = self._forbidden(task, rules, user_agent)
         if verdict is not None or not task.digest:  # what was never fetched is asked for, whatever it is an alias of
             return verdict, ()

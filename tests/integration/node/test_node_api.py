@@ -104,6 +104,22 @@ def test_leaving_the_loop_stops_the_crawl_cleanly(library: Library) -> None:
     assert not library.auditor.report().violations
 
 
+def test_an_exclude_that_comes_later_holds_for_what_is_queued(library: Library) -> None:
+    """S2, T8: whoever sees where a crawl goes and stops it there gets no more of it; an include still lets it in."""
+
+    async def main() -> None:
+        await library.crawl(*WEB.seeds(), max_pages=20).run()
+        before = library.stored()
+        pages = [page.url async for page in library.crawl(max_pages=0, exclude=["/"], include=["site3"])]
+        assert pages
+        assert all("site3" in url for url in pages)
+        assert library.stored() == before + len(pages)
+
+    library.run(main)
+    told = [event for event in library.recorder.events if event.kind is EventKind.EXCLUDED_BY_RULE]
+    assert {(event.reason, event.detail) for event in told} == {("excluded", "/")}
+
+
 def test_what_earlier_runs_have_used_of_a_limit_counts_in_what_is_shown(library: Library) -> None:
     """S3, C4: as it counts for the end of the crawl; what is left to go is told by the pace of this run."""
 
