@@ -34,6 +34,7 @@ from nephila.node.clock import SystemClock
 from nephila.node.crawl import Crawl
 from nephila.node.ground import Ground
 from nephila.node.opening import opened
+from nephila.node.scopefile import check_scope
 from nephila.node.sowing import check_sown
 from nephila.parse import decide_charset, decode
 from nephila.pipeline import CrawledPage
@@ -250,8 +251,10 @@ def crawl(
         own = ground()
         return replace(own, plugins=[*own.plugins, *plugins])
 
-    if not (sources or supplies or configured.settings.plugins.enabled) and stored is None:
-        raise UsageError("there are no seeds", hint="give a URL")
+    if not (sources or supplies or configured.settings.plugins.enabled):
+        if stored is None:
+            raise UsageError("there are no seeds", hint="give a URL")
+        check_scope(directory, configured.settings)
     return PageStream(sources, directory, configured, listeners, grounded, new_cycle=new_cycle)
 
 

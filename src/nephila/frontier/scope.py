@@ -29,7 +29,8 @@ list is closed and never grows by itself.
 
 What the seeds allow is kept as `ScopeSeeds`, plain strings that a crawl directory can hold: a resumed crawl begins with
 what was saved, and more seeds only ever widen it. Only what the mode asks for is remembered, so that ten million
-seeds of one domain cost one entry.
+seeds of one domain cost one entry. What a wider mode allows follows from it; for a narrower one the seeds have to be
+given again.
 """
 
 from __future__ import annotations
@@ -99,6 +100,15 @@ class ScopeSeeds:
             ) from error
         return cls(frozenset(found["domain"]), frozenset(found["host"]), frozenset(found["prefix"]))
 
+    def for_mode(self, mode: str) -> ScopeSeeds:
+        """With what follows from them for a wider mode: a prefix is on a host, and a host in a domain."""
+        hosts, domains = set(self.hosts), set(self.domains)
+        if mode != "prefix":
+            hosts.update(_host_of_prefix(prefix) for prefix in self.prefixes)
+        if mode in {"domain", "list"}:
+            domains.update(map(registrable_domain, hosts))
+        return ScopeSeeds(frozenset(domains), frozenset(hosts), self.prefixes)
+
 
 _NO_SEEDS = ScopeSeeds()
 
@@ -126,6 +136,7 @@ class Scope:
         self._segments = frozenset(BUILTIN_EXCLUDES) if settings.builtin_excludes else frozenset()
         self._extensions = _skipped_extensions(settings, documents)
         self._listed = frozenset(_listed_domain(entry) for entry in settings.domains)
+        seeds = seeds.for_mode(settings.mode)
         self._domains = set(seeds.domains)
         self._hosts = set(seeds.hosts)
         self._prefixes = set(seeds.prefixes)
@@ -248,6 +259,7 @@ class Scope:
 
     def learn(self, seeds: ScopeSeeds) -> None:
         """Let in what another worker, or an earlier run, has learned."""
+        seeds = seeds.for_mode(self._mode)
         if seeds.domains <= self._domains and seeds.hosts <= self._hosts and seeds.prefixes <= self._prefixes:
             return  # what was judged before stays true
         self._domains |= seeds.domains
@@ -267,6 +279,12 @@ class Scope:
     def seeds(self) -> ScopeSeeds:
         """What is let in, to be saved."""
         return ScopeSeeds(frozenset(self._domains), frozenset(self._hosts), frozenset(self._prefixes))
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether seeds are known, and nothing of what they allow in this mode: they were given under a wider one."""
+        own = {"host": self._hosts, "prefix": self._prefixes}.get(self._mode)
+        return own is not None and not own and bool(self._domains or self._hosts) and not self._include
 
     def _rule(self, mode: str) -> Callable[[Address], bool]:
         match mode:
@@ -348,6 +366,12 @@ def _prefix_of(address: Address) -> str:
     if slash and "." in last and not address.url.partition("?")[0].endswith("/"):
         rest = directory
     return rest.rstrip("/")
+
+
+def _host_of_prefix(prefix: str) -> str:
+    """The host that a prefix begins with, without its port."""
+    host = prefix.partition("/")[0]
+    return host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
 
 
 def _listed_domain(entry: str) -> str:

@@ -29,6 +29,7 @@ from .machinery import Machinery
 from .memory import check_memory_limits, threads
 from .opening import opened
 from .processes import process_count, supervised
+from .scopefile import check_scope
 from .sowing import check_sown
 from .stopping import obey_no_more, obey_signals
 from .watching import Overhearing, Watch
@@ -83,6 +84,8 @@ def run_crawl(
     """Crawl until it ends; `view` and `serve` run beside it. The first signal stops cleanly, a second at once."""
     raise_descriptor_limit(1)  # the loop itself needs some
     check_memory_limits(configured.settings.frontier.map_bytes)
+    if not (seeds or configured.settings.plugins.enabled):
+        check_scope(out, configured.settings)
     calm_collector()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, threads(runner.get_loop()):

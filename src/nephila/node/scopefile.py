@@ -8,14 +8,28 @@ and no message can come too late.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from nephila.frontier.scope import Scope, ScopeSeeds
 from nephila.interfaces.sieve import LinkSieve, Sifted
+from nephila.model.errors import UsageError
 from nephila.model.page import Page
+from nephila.model.settings import Settings
 from nephila.model.task import Candidate, PageTask, Refusal
 from nephila.urls import Address
 
+from .addressing import scope_of
 from .directory import CrawlDirectory
+
+
+def check_scope(out: Path, settings: Settings) -> None:
+    """Refuse to go on under a mode for which the seeds are not known: nothing that is found would be in scope (S2)."""
+    directory = CrawlDirectory(out)
+    if directory.scope.is_file() and scope_of(settings, directory.saved_scope()).is_lost:
+        raise UsageError(
+            f"what --scope {settings.scope.mode} allows is not known in {out}: its seeds were given under a wider one",
+            hint="give the seeds again with it: what was fetched of them is known, and is not fetched twice",
+        )
 
 
 class ScopeFollower:

@@ -120,6 +120,27 @@ def test_an_exclude_that_comes_later_holds_for_what_is_queued(library: Library) 
     assert {(event.reason, event.detail) for event in told} == {("excluded", "/")}
 
 
+def test_a_narrower_scope_needs_the_seeds_again(library: Library, tmp_path: Path) -> None:
+    """S2: else nothing that is found would be in scope, without a word; a wider one follows from what is known."""
+    whole = Library(tmp_path / "whole")
+
+    async def main() -> None:
+        await library.crawl(*WEB.seeds(), scope="domain", max_pages=2).run()
+        with pytest.raises(UsageError, match="what --scope host allows is not known") as told:
+            library.crawl(scope="host")
+        assert "give the seeds again" in told.value.hint
+        await library.crawl(*WEB.seeds(), scope="host", max_pages=4).run()
+        await library.crawl(scope="host", max_pages=6).run()
+        await library.crawl(scope="domain", max_pages=0).run()
+
+    async def at_once() -> None:
+        await whole.crawl(*WEB.seeds(), scope="domain").run()
+
+    library.run(main)
+    whole.run(at_once)
+    assert library.stored() == whole.stored() > 6
+
+
 def test_what_earlier_runs_have_used_of_a_limit_counts_in_what_is_shown(library: Library) -> None:
     """S3, C4: as it counts for the end of the crawl; what is left to go is told by the pace of this run."""
 

@@ -381,3 +381,16 @@ class TestSeeds:
         """F10: never taken for an empty one."""
         with pytest.raises(CrawlDirectoryError):
             ScopeSeeds.from_bytes(data)
+
+
+def test_what_seeds_allow_in_a_wider_mode_follows_from_a_narrower_one() -> None:
+    """S2: so a crawl may go on under it without its seeds; not the other way round."""
+    known = ScopeSeeds(prefixes=frozenset({"www.a.co.uk:8080/docs", "[::1]:80/x"}))
+    assert known.for_mode("prefix") == known
+    assert known.for_mode("host").hosts == {"www.a.co.uk", "[::1]"}
+    assert known.for_mode("domain").domains == {"a.co.uk", "[::1]"}
+    wide = ScopeSeeds(domains=frozenset({"a.co.uk"}))
+    lost = {mode: Scope(ScopeSettings(mode=mode), seeds=wide).is_lost for mode in ("all", "domain", "host", "prefix")}
+    assert lost == {"all": False, "domain": False, "host": True, "prefix": True}
+    assert not Scope(ScopeSettings(mode="host", include=("/x",)), seeds=wide).is_lost
+    assert not Scope(ScopeSettings(mode="host")).is_lost
