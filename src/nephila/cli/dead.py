@@ -10,7 +10,7 @@ import click
 from nephila.model.errors import UsageError
 
 from .figures import moment
-from .looking import fleet_option, json_option, place_argument, view_of
+from .looking import fleet_option, group_option, json_option, place_argument, view_of
 from .naming import command_name
 from .output import print_json, printable
 
@@ -18,6 +18,7 @@ from .output import print_json, printable
 @click.command("dead", short_help="List URLs that were given up, or put them back.")
 @place_argument
 @fleet_option
+@group_option
 @click.option("--retry", "urls", multiple=True, metavar="URL", help="Put this one back into the queue.  (repeatable)")
 @click.option("--retry-all", is_flag=True, help="Put all of them back.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), help="List at most so many.")
@@ -28,6 +29,7 @@ def dead(
     directory: Path | None,
     *,
     file: Path | None,
+    group: str,
     urls: tuple[str, ...],
     retry_all: bool,
     limit: int,
@@ -36,7 +38,7 @@ def dead(
     """List the dead letters of the crawl in DIR with what they failed of, or put them back, retries forgiven."""
     if urls and retry_all:
         raise UsageError("--retry and --retry-all exclude each other.", "Give one of them.")
-    view = view_of(ctx, directory, file)
+    view = view_of(ctx, directory, file, group)
     if urls or retry_all:
         revived = view.revive(None if retry_all else urls)
         if as_json:
@@ -45,7 +47,7 @@ def dead(
             crawl = (
                 f"crawl --out {shlex.quote(str(directory))}"
                 if directory
-                else f"worker --config {shlex.quote(str(file))}"
+                else f"worker --config {shlex.quote(str(file))}" + (f" --group {shlex.quote(group)}" if group else "")
             )
             click.echo(f"{revived:,} put back. To fetch: {command_name()} {crawl}")
         ctx.exit(0 if revived or retry_all else 1)

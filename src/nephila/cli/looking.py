@@ -46,14 +46,10 @@ group_option = click.option("--group", default="", metavar="NAME", help="Of a fl
 LEAST_TEXT = 30
 
 
-def view_of(ctx: click.Context, directory: Path | None, file: Path | None) -> Insight:
-    """The crawl in a directory, or that of a fleet."""
-    if (directory is None) == (file is None):
-        raise UsageError("Name one crawl: DIR, or --config FILE of a fleet.")
-    backend = backend_of(ctx)
-    if directory is not None:
-        return backend.open_view(directory)
-    return backend.open_fleet_view(load(file=file, environ=backend.environ))
+def view_of(ctx: click.Context, directory: Path | None, file: Path | None, group: str = "") -> Insight:
+    """The crawl in a directory, or that of a fleet or of one of its regions."""
+    crawl, backend = crawl_of(ctx, directory, file, group), backend_of(ctx)
+    return backend.open_view(crawl) if isinstance(crawl, Path) else backend.open_fleet_view(crawl)
 
 
 def crawl_of(
@@ -63,6 +59,8 @@ def crawl_of(
     if (directory is None) == (file is None):
         raise UsageError("Name one crawl: DIR, or --config FILE of a fleet.")
     if directory is not None:
+        if group:
+            raise UsageError("--group names a region of a fleet.", "Leave it out, or name the fleet: --config FILE.")
         return directory
     flags = [Given("fleet.group", group, "--group")] if group else []
     return load(file=file, environ=backend_of(ctx).environ, flags=[*flags, *more])
@@ -73,14 +71,10 @@ def crawl_name(crawl: Path | Configured) -> str:
     return str(crawl) if isinstance(crawl, Path) else f"the crawl {crawl.settings.fleet.crawl}"
 
 
-def operator_of(ctx: click.Context, directory: Path | None, file: Path | None) -> Operator:
+def operator_of(ctx: click.Context, directory: Path | None, file: Path | None, group: str = "") -> Operator:
     """Who may change the crawl in a directory, or that of a fleet."""
-    if (directory is None) == (file is None):
-        raise UsageError("Name one crawl: DIR, or --config FILE of a fleet.")
-    backend = backend_of(ctx)
-    if directory is not None:
-        return backend.open_operator(directory)
-    return backend.open_fleet_operator(load(file=file, environ=backend.environ))
+    crawl, backend = crawl_of(ctx, directory, file, group), backend_of(ctx)
+    return backend.open_operator(crawl) if isinstance(crawl, Path) else backend.open_fleet_operator(crawl)
 
 
 def without_directory(directory: Path | None, name: str, file: Path | None) -> tuple[Path | None, str]:

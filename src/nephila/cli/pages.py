@@ -7,24 +7,26 @@ from pathlib import Path
 import click
 
 from .figures import moment, size
-from .looking import fleet_option, json_option, place_argument, view_of
+from .looking import fleet_option, group_option, json_option, place_argument, view_of
 from .output import print_json, printable
 
 
 @click.command("pages", short_help="List the pages that were stored.")
 @place_argument
 @fleet_option
+@group_option
 @click.option("--host", default="", metavar="HOST", help="Of this host only.")
 @click.option("--status", type=click.IntRange(100, 599), metavar="CODE", help="With this HTTP status only.")
 @click.option("--like", default="", metavar="TEXT", help="Whose URL holds this text; % stands for anything.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), help="At most so many.")
 @json_option
 @click.pass_context
-def pages(
+def pages(  # noqa: PLR0913 - the flags are named one by one
     ctx: click.Context,
     directory: Path | None,
     *,
     file: Path | None,
+    group: str,
     host: str,
     status: int | None,
     like: str,
@@ -32,7 +34,7 @@ def pages(
     as_json: bool,
 ) -> None:
     """List the pages of the crawl in DIR, the newest capture first: status, size, time (UTC), URL and title."""
-    rows = list(view_of(ctx, directory, file).pages(host, status, like, limit))
+    rows = list(view_of(ctx, directory, file, group).pages(host, status, like, limit))
     if as_json:
         print_json({"pages": rows, "count": len(rows), "limit": limit})
         return

@@ -18,7 +18,7 @@ from nephila.model.plain import plain
 
 from .explanations import PARKED, WAITS
 from .figures import count, short_count, size
-from .looking import fleet_option, json_option, place_argument, view_of
+from .looking import fleet_option, group_option, json_option, place_argument, view_of
 from .naming import command_name
 from .output import print_json, printable
 from .rows import many, reasons, row
@@ -44,11 +44,12 @@ AGE_HEADS: Mapping[str, str] = {
 @click.command("status", short_help="Show where a crawl stands.")
 @place_argument
 @fleet_option
+@group_option
 @json_option
 @click.pass_context
-def status(ctx: click.Context, directory: Path | None, *, file: Path | None, as_json: bool) -> None:
+def status(ctx: click.Context, directory: Path | None, *, file: Path | None, group: str, as_json: bool) -> None:
     """Show where the crawl in DIR stands: what is stored, what is queued and since when, what waits and for what."""
-    standing = view_of(ctx, directory, file).status()
+    standing = view_of(ctx, directory, file, group).status()
     if as_json:
         document = plain(standing)
         if not isinstance(document, dict):

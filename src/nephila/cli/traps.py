@@ -12,7 +12,7 @@ import click
 from nephila.model.errors import UsageError
 
 from .figures import count, moment
-from .looking import fleet_option, json_option, operator_of, place_argument, without_directory
+from .looking import fleet_option, group_option, json_option, operator_of, place_argument, without_directory
 from .output import print_json, printable
 from .rows import many, wrapped
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @place_argument
 @click.argument("host", required=False, default="")
 @fleet_option
+@group_option
 @click.option("--release", "pattern", metavar="PATTERN", help="Let this pattern of HOST start anew.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), help="List at most so many.")
 @json_option
@@ -34,6 +35,7 @@ def traps(
     *,
     host: str,
     file: Path | None,
+    group: str,
     pattern: str | None,
     limit: int,
     as_json: bool,
@@ -47,7 +49,7 @@ def traps(
     `nephila traps DIR HOST --release PATTERN` lets one start anew, also while the crawl runs.
     """
     directory, host = without_directory(directory, host, file)
-    operator = operator_of(ctx, directory, file)
+    operator = operator_of(ctx, directory, file, group)
     if pattern is not None:
         if not host:
             raise UsageError(

@@ -14,11 +14,12 @@ from click.testing import Result
 from nephila.cli.backend import Backend, Operator
 from nephila.cli.main import run
 from nephila.cli.status import status_lines
+from nephila.config import Configured
 from nephila.model.alias import AliasKind
 from nephila.model.errors import UsageError
 from nephila.model.policy import Block, DomainPolicy, Tier
 
-from .conftest import ALIAS, STATUS, TRAP, FakeNode
+from .conftest import ALIAS, STATUS, TRAP, FakeNode, FakeOperator
 
 Invoke = Callable[..., Result]
 
@@ -313,3 +314,25 @@ def test_with_config_a_url_is_blocked_as_it_is_given(tmp_path: Path) -> None:
     url = "https://example.org/private//part/"
     assert run(["block", "--config", str(file), url, "--reason", "they asked us"], backend) == 0
     assert blocked == [url]
+
+
+@pytest.mark.parametrize("command", [("status",), ("pages",), ("dead",), ("dead", "--retry-all"), ("traps",)])
+def test_a_region_of_a_fleet_is_looked_at_by_the_name_of_its_group(
+    invoke: Invoke, node: FakeNode, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    """N6, C4: its pages, dead letters and traps are its own; a directory has no regions."""
+    asked: list[str] = []
+
+    def looking(configured: Configured) -> FakeNode:
+        asked.append(configured.settings.fleet.group)
+        return node
+
+    def operating(configured: Configured) -> FakeOperator:
+        return looking(configured).orders
+
+    file = tmp_path / "fleet.toml"
+    file.write_text('[fleet]\ncrawl = "web"\n')
+    backend = replace(node.backend(), open_fleet_view=looking, open_fleet_operator=operating)
+    assert run([*command, "--config", str(file), "--group", "eu"], backend) == 0
+    assert asked == ["eu"]
+    assert "--group names a region" in str(invoke(command[0], "d", *command[1:], "--group", "eu").exception)
