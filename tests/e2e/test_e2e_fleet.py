@@ -97,7 +97,7 @@ def test_a_worker_joins_is_seen_and_drained(tmp_path: Path, engines: Engines, ho
     home, stays = fleet.start("home", "--forever"), fleet.start("stays")
     wait_until(lambda: len(fleet.workers()) == 2, "the workers are not seen")
     assert "leaves when" in fleet.say("fleet", "drain", "home")
-    assert home.end()["stopped_by"] == "done"
+    assert home.end()["stopped_by"] == "drained"
     assert "told to leave" in home.told()
     seen = fleet.say("fleet", "status")
     assert "stays" in seen

@@ -15,8 +15,9 @@ from .crawl import Watch, print_summary, tell_trouble
 from .display import choose, is_terminal
 from .looking import json_option, print_labelled
 from .naming import command_name
+from .next_steps import LIMITS
 from .output import print_json, printable
-from .summary import LIMITS, exit_code, summary_document
+from .summary import exit_code, summary_document
 
 AUDIT_FAILED = 1
 

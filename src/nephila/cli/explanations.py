@@ -19,6 +19,7 @@ ENDINGS: Mapping[StoppedBy, str] = MappingProxyType(
         StoppedBy.MAX_DOMAINS: "Stopped by --max-domains: that many domains were fetched from.",
         StoppedBy.MAX_BYTES: "Stopped by --max-total-bytes: that much came over the wire.",
         StoppedBy.MAX_TIME: "Stopped by --max-time: the time is up.",
+        StoppedBy.DRAINED: "Drained: what this worker had begun is stored; the rest is for others.",
         StoppedBy.INTERRUPT: "Interrupted: what was fetched is stored, the rest stays queued.",
         StoppedBy.UNSENT: "Ended with part of the archive not uploaded: it waits in the spool, nothing is lost.",
         StoppedBy.STORAGE: "Stopped because the disk refused: what was settled is safe; make room and go on.",

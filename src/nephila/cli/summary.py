@@ -6,7 +6,6 @@ them (click takes the codes out elsewhere). Its figures are those of `crawl --js
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -20,15 +19,16 @@ from nephila.model.summary import CrawlSummary, StoppedBy
 from .explanations import ENDINGS, ERRORS, PARKED, REFUSALS, REMEDIES, WAITS
 from .figures import clock, count, rate, size
 from .naming import command_name
+from .next_steps import LIMITS, Place, directory_place, next_steps
 from .output import printable
 from .rows import many, reasons, row, wrapped
 
 if TYPE_CHECKING:
     from nephila.seeds import SeedReport
 
-LIMITS = frozenset({StoppedBy.MAX_PAGES, StoppedBy.MAX_DOMAINS, StoppedBy.MAX_BYTES, StoppedBy.MAX_TIME})
 EXIT_CODES: Mapping[StoppedBy, int] = MappingProxyType(
-    {StoppedBy.DONE: 0, StoppedBy.INTERRUPT: 130, StoppedBy.STORAGE: 1, StoppedBy.UNSENT: 1} | dict.fromkeys(LIMITS, 3)
+    {StoppedBy.DONE: 0, StoppedBy.DRAINED: 0, StoppedBy.INTERRUPT: 130, StoppedBy.STORAGE: 1, StoppedBy.UNSENT: 1}
+    | dict.fromkeys(LIMITS, 3)
 )
 """As documented in `nephila crawl --help`."""
 SHOWN_SEEDS = 5
@@ -57,12 +57,14 @@ def summary_document(summary: CrawlSummary, seeds: SeedReport | None) -> dict[st
     return document
 
 
-def summary_lines(summary: CrawlSummary, seeds: SeedReport | None, width: int) -> Iterator[str]:
-    """The whole summary, line by line."""
-    width = max(NARROWEST, width)
+def summary_lines(
+    summary: CrawlSummary, seeds: SeedReport | None, width: int, place: Place | None = None
+) -> Iterator[str]:
+    """The whole summary, line by line; `place` is where the crawl is, if not in the summary's directory."""
+    width, place = max(NARROWEST, width), place or directory_place(summary.out)
     for line in textwrap.wrap(ENDINGS[summary.stopped_by], width, break_on_hyphens=False):
         yield click.style(line, bold=True)
-    for label, text in _facts(summary, seeds):
+    for label, text in (*_facts(summary, seeds), (place.label, summary.out)):
         yield from row(label, text, width)
         match label:
             case "seeds" if seeds is not None:
@@ -76,7 +78,7 @@ def summary_lines(summary: CrawlSummary, seeds: SeedReport | None, width: int) -
             case "parked":
                 yield from reasons(summary.parked, PARKED, width)
     yield ""
-    yield from _next_steps(summary)
+    yield from next_steps(summary, place)
 
 
 def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[str, str]]:
@@ -115,7 +117,6 @@ def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[st
     if summary.spool is not None:
         waiting = f"; {summary.spool.words()} wait in the spool" if summary.spool.segments else ""
         yield "archive", f"{summary.spool.place}{waiting}"
-    yield "stored in", summary.out
 
 
 def _rendering(summary: CrawlSummary) -> Iterator[tuple[str, str]]:
@@ -163,24 +164,3 @@ def _refused_seeds(seeds: SeedReport, width: int) -> Iterator[str]:
     for refused in seeds.examples[:SHOWN_SEEDS]:
         text = f"{refused.text} ({refused.origin}): {refused.detail}"
         yield from wrapped("    ", printable(text), width)
-
-
-def _next_steps(summary: CrawlSummary) -> Iterator[str]:
-    directory, nephila = shlex.quote(printable(summary.out)), command_name()
-    steps = [("list the pages", f"{nephila} pages {directory}"), ("ask about a URL", f"{nephila} why {directory} URL")]
-    if summary.traps:
-        steps.insert(0, ("see what was taken for traps", f"{nephila} traps {directory}"))
-    if summary.dead:
-        steps.insert(0, ("see what was given up", f"{nephila} dead {directory}"))
-    if summary.spool is not None and summary.spool.segments:
-        steps.insert(0, ("upload what waits", f"{nephila} flush {directory}"))
-    if summary.stopped_by in LIMITS:
-        flag = str(summary.stopped_by).replace("_", "-")
-        steps.insert(0, ("go on without the limit", f"{nephila} crawl --out {directory} --{flag} 0"))
-    elif summary.remaining or summary.stopped_by is not StoppedBy.DONE:
-        steps.insert(0, ("go on", f"{nephila} crawl --out {directory}"))
-    else:
-        steps.append(("crawl it again", f"{nephila} crawl --out {directory} --new-cycle"))
-    room = max(len(purpose) for purpose, _ in steps) + 2
-    for purpose, command in steps:
-        yield f"  {purpose:<{room}}{command}"

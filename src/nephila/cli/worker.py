@@ -19,6 +19,7 @@ from .backend import backend_of
 from .crawl import ENDLESS_S, Watch
 from .display import choose, is_terminal, write_quietly
 from .looking import json_option
+from .next_steps import worker_place
 from .order import Order, seed_sources
 from .output import print_json, tell
 from .summary import exit_code, summary_document, summary_lines
@@ -96,7 +97,8 @@ def worker(ctx: click.Context, /, *, as_json: bool, verbose: int, quiet: bool, *
     if as_json:
         print_json(summary_document(summary, watch.seeds))
     elif not quiet:
-        for line in summary_lines(summary, watch.seeds, 100):
+        place = worker_place(str(given["file"]), configured.settings)
+        for line in summary_lines(summary, watch.seeds if order.has_seeds else None, 100, place):
             write_quietly(click.echo, line)
     if summary.failure:
         tell(NephilaError(summary.failure))

@@ -19,6 +19,8 @@ class StoppedBy(StrEnum):
     MAX_DOMAINS = "max_domains"
     MAX_BYTES = "max_total_bytes"
     MAX_TIME = "max_time"
+    DRAINED = "drained"
+    """A worker of a fleet was told to leave."""
     INTERRUPT = "interrupt"
     UNSENT = "unsent"
     """Part of the archive could not be uploaded: it waits in the spool, and the same command brings it."""

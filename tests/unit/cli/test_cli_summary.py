@@ -7,8 +7,10 @@ import pytest
 
 from nephila.cli.explanations import ENDINGS
 from nephila.cli.figures import clock, moment, rate, short_count, size, span
+from nephila.cli.next_steps import worker_place
 from nephila.cli.summary import EXIT_CODES, summary_lines
-from nephila.model.summary import CrawlSummary, StoppedBy
+from nephila.model.settings import FleetSettings, Settings
+from nephila.model.summary import CrawlSummary, SpoolStanding, StoppedBy
 
 from .conftest import SEEDS, SUMMARY
 
@@ -150,3 +152,29 @@ def test_plugins_that_failed_are_named_in_the_summary() -> None:
     said = " ".join(text(replace(SUMMARY, plugins={"hangs": 3, "raises": 1})).split())
     assert "plugins failed: hangs (3), raises (1); the crawl went on without their answers" in said
     assert "plugins" not in text()
+
+
+def test_a_worker_says_how_the_crawl_of_its_fleet_is_asked() -> None:
+    """N3, C4: commands after a worker name the fleet's file, its region and the worker, and no crawl directory."""
+    fleet = FleetSettings(crawl="web", directory="/data/my worker", worker="two", group="eu")
+    place = worker_place("fleet.toml", Settings(fleet=fleet))
+
+    def said(summary: CrawlSummary) -> str:
+        return click.unstyle("\n".join(summary_lines(summary, None, 100, place)))
+
+    again = "nephila worker --config fleet.toml --group eu --dir '/data/my worker' --name two"
+    drained = said(replace(SUMMARY, stopped_by=StoppedBy.DRAINED, out="/data/my worker"))
+    assert drained.startswith("Drained: what this worker had begun is stored")
+    for line in (
+        f"  go on                  {again}\n",
+        "nephila dead --config fleet.toml --group eu\n",
+        "nephila pages --config fleet.toml --group eu\n",
+        "nephila why --config fleet.toml URL",
+        "  worker in     /data/my worker\n",
+    ):
+        assert line in drained
+    assert "crawl --out" not in drained
+    assert f"{again} --set limits.max_time_s=0" in said(replace(SUMMARY, stopped_by=StoppedBy.MAX_TIME))
+    spool = SpoolStanding("s3://crawls/web", 1, 10)
+    assert f"upload what waits      {again}" in said(replace(SUMMARY, stopped_by=StoppedBy.UNSENT, spool=spool))
+    assert "--new-cycle" not in said(replace(SUMMARY, stopped_by=StoppedBy.DONE, remaining=0))

@@ -170,8 +170,9 @@ class FleetCrawl(Crawl):
         return super()._used()._replace(pages=self._m.frontier.snapshot().pages_in_cycle)
 
     async def _is_over(self) -> bool:
-        if self.drained:
-            return True
+        if self.drained:  # the crawl is not over, and neither is its cycle
+            self.stop(StoppedBy.DRAINED)
+            return False
         await self._post.fallback.settled()
         await self._post.refresh()
         return await super()._is_over()
