@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from .output import print_json, printable
 from .worker import config_option, set_option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nephila.node.fleet.findings import Finding
 
 MARKS = {"ok": "ok  ", "warning": "WARN", "failed": "FAIL"}
@@ -43,10 +46,21 @@ def check(ctx: click.Context, *, file: Path, read_only: bool, assignments: tuple
     else:
         for one in findings:
             click.echo(_line(one))
-        click.echo(f"{len(findings) - len(failed)} of {len(findings)} are well." if failed else "All is well.")
+        click.echo(sum_of(findings))
     ctx.exit(1 if failed else 0)
 
 
 def _line(one: Finding) -> str:
     text = f"{MARKS[one.verdict]} {one.engine:<9} {one.subject}: {one.text}"
     return printable(text + (f" -> {one.advice}" if one.advice else ""))
+
+
+def sum_of(findings: Sequence[Finding]) -> str:
+    """The last line: how many of them want something."""
+    verdicts = Counter(one.verdict.value for one in findings)
+    if len(findings) == verdicts["ok"]:
+        return "All is well."
+    fine = f"{verdicts['ok']} of {len(findings)} are well"
+    if not verdicts["failed"]:
+        return f"{fine}; workers can do their work, see WARN."
+    return f"{fine}; workers cannot do their work before what says FAIL is mended."

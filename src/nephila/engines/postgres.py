@@ -35,6 +35,7 @@ TELL_AFTER = 2
 """Failures in a row: a single one, a connection that had been cut, is nobody's concern."""
 CLOSE_S = 5.0
 LEAST_VERSION = 14
+REACH = "see that it runs and can be reached where catalogue.url says"
 
 _AWAY_CLASSES = ("08", "40", "53", "57", "58")
 """Of SQLSTATE: connection, rolled back, no resources, shut down or starting, trouble of its system."""
@@ -186,10 +187,15 @@ class PostgresDatabase:
                 hint="catalogue.authorities names the authority that signed it",
             ) from error
         except TimeoutError as error:
-            raise DatabaseAwayError(f"the database {self.address} does not answer in time") from error
+            raise DatabaseAwayError(f"the database {self.address} does not answer in time", REACH) from error
         except OSError as error:
             told = error.strerror or str(error) or type(error).__name__
-            raise DatabaseAwayError(f"the database {self.address} cannot be reached: {told}") from error
+            if "rejected SSL upgrade" in told:  # the library has no type for it
+                raise DatabaseRefusedError(
+                    f"the database {self.address} does not speak TLS",
+                    hint='switch ssl on there, or, on a private network, set catalogue.tls = "off"',
+                ) from error
+            raise DatabaseAwayError(f"the database {self.address} cannot be reached: {told}", REACH) from error
 
     async def _on_a_connection(self, act: Act[T]) -> T:
         pool = await self._connected()

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from .valkey_servers import ServerAddress, ValkeyServers
-from .valkey_wire import ACCESS, REACH, Connection, ConnectionLostError, RefusedError, Reply, advice_on
+from .valkey_wire import (
+    ACCESS,
+    REACH,
+    SECURED,
+    UNSECURED,
+    Connection,
+    ConnectionLostError,
+    RefusedError,
+    Reply,
+    advice_on,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,13 @@ class NodeFacts:
     """Its clock minus ours."""
     loading: bool = False
 
+    @property
+    def takes_writes(self) -> bool:
+        """Whether something can be written there, or by its cluster."""
+        if self.cluster:
+            return not self.trouble and self.cluster_state == "ok"
+        return not self.trouble and self.primary
+
 
 async def read_facts(servers: ValkeyServers) -> list[NodeFacts]:
     """Every server that the settings name, and every other node of their cluster."""
@@ -59,8 +76,10 @@ async def _ask(servers: ValkeyServers, address: ServerAddress) -> tuple[NodeFact
     except ssl.SSLCertVerificationError as error:
         told = f"its certificate is not trusted: {error.verify_message}"
         return NodeFacts(str(address), trouble=told, advice="fleet.authorities names the authority that signed it"), []
-    except (OSError, TimeoutError, ConnectionLostError) as error:
-        return NodeFacts(str(address), trouble=str(error) or "it does not answer in time", advice=REACH), []
+    except (OSError, ConnectionLostError) as error:
+        broke = isinstance(error, TimeoutError | ssl.SSLError | ConnectionLostError)  # there, and of few words
+        advice = REACH if not broke else SECURED if servers.tls is None else UNSECURED
+        return NodeFacts(str(address), trouble=str(error) or "it does not answer in time", advice=advice), []
     try:
         return await _read(connection, str(address), secured=servers.tls is not None)
     except RefusedError as error:

@@ -26,8 +26,11 @@ Word = Any
 
 ACCESS = "set user and password: fleet.username, fleet.password_file or REDISCLI_AUTH"
 REACH = "see that it runs and can be reached"
+UNSECURED = "see that it runs and can be reached, and that this is its port for TLS: redis:// where it has none"
+SECURED = "see that it runs and can be reached; rediss:// where this is its port for TLS"
 RIGHTS = "give the user the rights that docs/fleet.md names (ACL SETUSER)"
 _ADVICE = {
+    "without any password configured": "take REDISCLI_AUTH or fleet.password_file away, or set a password there",
     "NOAUTH": ACCESS,
     "WRONGPASS": ACCESS,
     "NOPERM": RIGHTS,

@@ -12,6 +12,7 @@ from postgres import Postgres
 from seaweed import BUCKET, READER, READER_SECRET, Seaweed
 from valkey_servers import ValkeySingle
 
+from nephila.model.errors import UsageError
 from nephila.model.settings import ArchiveSettings, FleetSettings, S3Settings, Settings
 from nephila.node.fleet.checking import check_engines
 from nephila.node.fleet.findings import Finding, Verdict
@@ -80,3 +81,52 @@ def test_a_check_may_be_told_to_write_nothing(settings: Settings, database: Post
     findings = check_engines(settings, environ(database, object_server) | reader, read_only=True)
     assert failed(findings) == []
     assert not any("stored" in one.text for one in findings)
+
+
+def test_a_server_that_takes_no_writes_is_not_written_to(
+    settings: Settings, database: Postgres, object_server: Seaweed, valkey: ValkeySingle
+) -> None:
+    """N2, N4: a replica, and a node of a cluster that is not whole, are told at once: nobody waits for them."""
+    primary = valkey.names[0].replace(":", " ")
+    for options, word in ((("--replicaof", primary), "is a replica"), (("--cluster-enabled", "yes"), "the cluster as")):
+        with ValkeySingle("--appendonly", "yes", *options) as other:
+            wrong = replace(settings, fleet=replace(settings.fleet, servers=tuple(other.names)))
+            findings = check_engines(wrong, environ(database, object_server), read_only=False)
+        assert [word in line for line in failed(findings)] == [True]
+
+
+def test_a_database_that_is_another_s_or_has_no_tls_is_told_with_what_to_type(
+    settings: Settings, database: Postgres, object_server: Seaweed
+) -> None:
+    """N2, W3: the grant that is missing, whose the crawl's tables are, and how TLS is left away."""
+    database.query("CREATE USER poor PASSWORD 'poor'")
+    database.query("CREATE SCHEMA crawl_checked")
+    given = {**environ(database, object_server), "PGPASSWORD": "poor"}
+    poor = replace(settings.catalogue, url=database.url.replace("spider@", "poor@"))
+    try:
+        found = check_engines(replace(settings, catalogue=poor), given, read_only=False)
+    finally:
+        database.query("DROP SCHEMA crawl_checked")
+        database.query("DROP USER poor")
+    told = {one.text: one.advice for one in found if one.verdict is Verdict.FAILED}
+    assert told["CREATE not granted"] == "GRANT CREATE ON DATABASE crawls TO poor"
+    assert "let all workers come as its owner" in told["is there and belongs to spider, not to poor"]
+    secured = replace(settings, catalogue=replace(settings.catalogue, tls="verified"))
+    (one,) = (
+        one
+        for one in check_engines(secured, environ(database, object_server), read_only=False)
+        if one.verdict is Verdict.FAILED
+    )
+    assert ("does not speak TLS" in one.text, 'catalogue.tls = "off"' in one.advice) == (True, True)
+
+
+def test_a_password_that_nobody_asked_for_and_regions_that_cannot_be_read_are_told(
+    settings: Settings, database: Postgres, object_server: Seaweed
+) -> None:
+    """N2, N6: what to take away, and how a region is written, before a worker fails of it."""
+    given = {**environ(database, object_server), "REDISCLI_AUTH": "sesame"}
+    (one,) = (one for one in check_engines(settings, given, read_only=True) if one.verdict is Verdict.FAILED)
+    assert one.advice.startswith("take REDISCLI_AUTH or fleet.password_file away")
+    wrong = replace(settings, fleet=replace(settings.fleet, regions=("eu",)))
+    with pytest.raises(UsageError, match="is not GROUP=NAME"):
+        check_engines(wrong, given, read_only=True)

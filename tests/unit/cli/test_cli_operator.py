@@ -12,12 +12,14 @@ import pytest
 from click.testing import Result
 
 from nephila.cli.backend import Backend, Operator
+from nephila.cli.engines import sum_of
 from nephila.cli.main import run
 from nephila.cli.status import status_lines
 from nephila.config import Configured
 from nephila.model.alias import AliasKind
 from nephila.model.errors import UsageError
 from nephila.model.policy import Block, DomainPolicy, Tier
+from nephila.node.fleet.findings import bad, doubtful, good
 
 from .conftest import ALIAS, STATUS, TRAP, FakeNode, FakeOperator
 
@@ -336,3 +338,11 @@ def test_a_region_of_a_fleet_is_looked_at_by_the_name_of_its_group(
     assert run([*command, "--config", str(file), "--group", "eu"], backend) == 0
     assert asked == ["eu"]
     assert "--group names a region" in str(invoke(command[0], "d", *command[1:], "--group", "eu").exception)
+
+
+def test_the_last_line_of_a_check_tells_whether_workers_can_work() -> None:
+    """N2, C4: a warning is not passed over."""
+    fine, odd, wrong = good("worker", "w", "t"), doubtful("worker", "w", "t", "a"), bad("worker", "w", "t", "a")
+    assert sum_of([fine, fine]) == "All is well."
+    assert sum_of([fine, odd]) == "1 of 2 are well; workers can do their work, see WARN."
+    assert sum_of([fine, odd, wrong]).startswith("1 of 3 are well; workers cannot do their work")

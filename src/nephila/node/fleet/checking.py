@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from nephila.store.s3 import CredentialChain, S3ObjectStore
 
 from .access import check_fleet, valkey_servers
 from .findings import DatabaseFacts, Finding, bad, doubtful, good, judge_database, judge_nodes
+from .regions import Regions
 
 PATIENCE_S = 5.0
 LEAST_FREE_BYTES = 1_000_000_000
@@ -40,13 +42,16 @@ ASKED_OF_POSTGRES = (
     "SELECT current_setting('server_version'), has_database_privilege(current_database(), 'CREATE'),"
     " has_database_privilege(current_database(), 'TEMPORARY'), pg_is_in_recovery(),"
     " current_setting('fsync'), current_setting('server_encoding'),"
-    " extract(epoch FROM clock_timestamp())::float8, to_regclass('migrations') IS NOT NULL"
+    " extract(epoch FROM clock_timestamp())::float8, to_regclass('migrations') IS NOT NULL,"
+    " quote_ident(current_database()), quote_ident(current_user),"
+    " (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = $1 AND NOT pg_has_role(nspowner, 'USAGE'))"
 )
 
 
 def check_engines(settings: Settings, environ: Mapping[str, str], *, read_only: bool) -> list[Finding]:
     """Every engine that the settings name; raises `UsageError` where they make no sense."""
     crawl = check_fleet(settings)
+    Regions(settings.fleet.regions)
     return asyncio.run(_checked(settings, crawl, environ, read_only=read_only))
 
 
@@ -66,7 +71,7 @@ async def _frontier(
     nodes = await read_facts(access)
     for finding in judge_nodes(nodes, settings.fleet.wait_replicas):
         yield finding
-    if read_only or any(node.trouble for node in nodes):
+    if read_only or not all(node.takes_writes for node in nodes):
         return
     key = f"nephila:{{{crawl}}}:check:{secrets.token_hex(4)}"
     try:
@@ -96,7 +101,7 @@ def _catalogue(settings: Settings, crawl: str, environ: Mapping[str, str], *, re
     try:
         address = PostgresAddress.of(settings.catalogue, environ)
         database = PostgresDatabase(address, schema, settings.catalogue)
-        facts = database.do(_ask_database, Patience(PATIENCE_S))
+        facts = database.do(partial(_ask_database, schema=schema), Patience(PATIENCE_S))
         yield from judge_database(str(address), schema, facts, known_migrations()[-1].number)
         if not read_only and facts.creates and facts.temporary:
             database.do(try_writing, Patience(PATIENCE_S))
@@ -122,12 +127,14 @@ def _stream(settings: Settings, environ: Mapping[str, str]) -> Finding:
     return good("stream", place, "connected and let in")
 
 
-async def _ask_database(session: Session) -> DatabaseFacts:
+async def _ask_database(session: Session, schema: str) -> DatabaseFacts:
     before = time.time()
-    version, creates, temporary, standby, fsync, encoding, now, begun = (await session.rows(ASKED_OF_POSTGRES))[0]
+    answer = (await session.rows(ASKED_OF_POSTGRES, schema))[0]
+    version, creates, temporary, standby, fsync, encoding, now, begun, database, user, owner = answer
     skew_ms = int((float(now) - (before + time.time()) / 2) * 1000)
-    newest = await session.value("SELECT max(number) FROM migrations") if begun else None
-    return DatabaseFacts(version, creates, temporary, standby, fsync == "on", encoding, skew_ms, newest)
+    newest = await session.value("SELECT max(number) FROM migrations") if begun and owner is None else None
+    who = (database, user, owner or "")
+    return DatabaseFacts(version, creates, temporary, standby, fsync == "on", encoding, skew_ms, newest, *who)
 
 
 async def _archive(settings: Settings, environ: Mapping[str, str], *, read_only: bool) -> AsyncIterator[Finding]:

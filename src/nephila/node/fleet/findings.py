@@ -165,6 +165,11 @@ class DatabaseFacts:
     """Its clock minus ours."""
     newest: int | None
     """The version of the crawl's tables; None where there are none yet."""
+    database: str = "DATABASE"
+    user: str = "USER"
+    """Both as SQL writes them."""
+    owner: str = ""
+    """Whose the crawl's schema is, where it is there and not the user's."""
 
 
 def judge_database(place: str, schema: str, facts: DatabaseFacts, known: int) -> Iterator[Finding]:
@@ -172,9 +177,8 @@ def judge_database(place: str, schema: str, facts: DatabaseFacts, known: int) ->
     yield good("catalogue", place, f"PostgreSQL {facts.version}, connected and let in")
     missing = [word for word, has in (("CREATE", facts.creates), ("TEMPORARY", facts.temporary)) if not has]
     if missing:
-        yield bad(
-            "catalogue", "rights", f"{' and '.join(missing)} not granted", "GRANT CREATE, TEMPORARY ON DATABASE ..."
-        )
+        grant = f"GRANT {', '.join(missing)} ON DATABASE {facts.database} TO {facts.user}"
+        yield bad("catalogue", "rights", f"{' and '.join(missing)} not granted", grant)
     for wrong, text, advice in (
         (facts.standby, "is a standby, and read-only", "name the primary in catalogue.url"),
         (not facts.fsync, "fsync is off: a crash may destroy it", "set fsync = on"),
@@ -183,7 +187,14 @@ def judge_database(place: str, schema: str, facts: DatabaseFacts, known: int) ->
     ):
         if wrong:
             yield bad("catalogue", "server", text, advice)
-    if facts.newest is None:
+    if facts.owner:
+        yield bad(
+            "catalogue",
+            schema,
+            f"is there and belongs to {facts.owner}, not to {facts.user}",
+            "let all workers come as its owner (catalogue.url), or choose another fleet.crawl",
+        )
+    elif facts.newest is None:
         yield good("catalogue", schema, "is not there yet: the first worker makes it")
     elif facts.newest > known:
         yield bad("catalogue", schema, f"is of version {facts.newest}, this program knows {known}", "use a newer one")
