@@ -115,6 +115,8 @@ class Control:
                 return await answer(request, self._admitted(request, Role.READ))
             except ProblemError as error:
                 return problem(error)
+            except NephilaError as error:  # an engine that is away
+                return problem(ProblemError(503, str(error), error.hint))
 
         return handle
 
@@ -256,11 +258,8 @@ class Control:
     async def _readyz(self, request: Request, _caller: Caller) -> Response:
         """Ready is who can answer from the frontier and the catalogue."""
         _query(None, request)
-        try:
-            await self._desk.look(lambda view: view.snapshot())
-            await self._desk.ask_catalogue(lambda catalogue: catalogue.capture_count())
-        except NephilaError as error:
-            raise ProblemError(503, str(error), error.hint) from error
+        await self._desk.look(lambda view: view.snapshot())
+        await self._desk.ask_catalogue(lambda catalogue: catalogue.capture_count())
         return Response(_encode(HealthAnswer(status="ok")), media_type=_JSON)
 
 

@@ -16,7 +16,8 @@ from nephila.control.access import read_tokens
 from nephila.control.app import ENDPOINTS, PREFIXES
 from nephila.control.bounds import Bounds
 from nephila.frontier.embedded import LmdbFrontier
-from nephila.model.errors import StorageError
+from nephila.interfaces.frontier import FrontierSnapshot
+from nephila.model.errors import EngineAwayError, StorageError
 from nephila.model.policy import Block
 from nephila.node.audit import audit
 from nephila.node.desk import Desk
@@ -346,6 +347,21 @@ def test_metrics_name_no_host_and_agree_with_the_status(api: InProcess) -> None:
     assert len(values) < 300
     for line in text.splitlines():
         assert line.startswith(("# HELP ", "# TYPE ")) or float(line.rsplit(" ", 1)[1]) >= 0
+
+
+def test_metrics_of_a_crawl_whose_engine_is_away_are_no_bug(api: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """O2, N4: who scrapes is told that it cannot be done now, and why."""
+
+    async def away(_: Desk) -> FrontierSnapshot:
+        raise EngineAwayError("Valkey does not answer", "see that it runs")
+
+    monkeypatch.setattr(Desk, "counters", away)
+    told = api.ask("GET", "/metrics")
+    assert (told.status, told.json()["detail"], told.json()["hint"]) == (
+        503,
+        "Valkey does not answer",
+        "see that it runs",
+    )
 
 
 def test_health_is_told(api: InProcess) -> None:
