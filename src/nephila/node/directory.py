@@ -191,16 +191,20 @@ class CrawlDirectory:
                 raise FileNotFoundError(self.marker)  # whoever held it has taken the directory back
         except OSError as error:
             os.close(descriptor)
-            raise CrawlDirectoryError(
-                f"another crawl is running on {self.root}",
-                hint="wait for it, or stop it with Ctrl-C; a second crawl takes a directory of its own",
-            ) from error
+            raise self._taken() from error
         self._held = os.fstat(descriptor)
         try:
             yield descriptor
         finally:
             self._held = None
             os.close(descriptor)
+
+    def _taken(self) -> CrawlDirectoryError:
+        """What to say to the second who wants it."""
+        return CrawlDirectoryError(
+            f"another crawl is running on {self.root}",
+            hint="wait for it, stop it with Ctrl-C, or choose another --out",
+        )
 
     def discard(self) -> None:
         """Take back a crawl that came to nothing: what was made for it, and nothing else."""

@@ -9,6 +9,7 @@ import pytest
 
 from nephila.model.errors import CrawlDirectoryError, StorageError
 from nephila.node.directory import FORMAT, CrawlDirectory, file_size, file_system_of, plain_file_size
+from nephila.node.fleet.identity import WorkerDirectory
 
 
 def hold(root: Path, **more: Path) -> None:
@@ -170,3 +171,14 @@ def test_a_file_is_as_long_in_c_as_in_python(tmp_path: Path) -> None:
     for ask in (file_size, plain_file_size):
         with pytest.raises(NotADirectoryError):
             ask(os.fsencode(file / "below"))
+
+
+def test_a_second_worker_in_a_directory_is_told_to_take_its_own(tmp_path: Path) -> None:
+    """N3: workers that share a volume find out which setting tells them apart."""
+    with (
+        WorkerDirectory(tmp_path).held(),
+        pytest.raises(CrawlDirectoryError, match="another worker is at work") as told,
+        WorkerDirectory(tmp_path).held(),
+    ):
+        """Not reached."""
+    assert "--dir DIR, or fleet.directory" in told.value.hint

@@ -64,6 +64,13 @@ class WorkerDirectory(CrawlDirectory):
             )
         return known
 
+    def _taken(self) -> CrawlDirectoryError:
+        """As the directory's; each worker has one of its own."""
+        return CrawlDirectoryError(
+            f"another worker is at work in {self.root}",
+            "give each worker a directory of its own: --dir DIR, or fleet.directory; or wait until that one has ended",
+        )
+
     def show_life(self) -> None:
         """Touch a file, for whoever looks after the process from outside: a worker that waits for engines lives."""
         self.alive.touch()
