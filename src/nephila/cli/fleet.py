@@ -10,8 +10,10 @@ import click
 from nephila.config import Configured, Given, load
 
 from .backend import backend_of
+from .figures import clock
 from .looking import json_option, print_labelled
 from .output import print_json, printable
+from .rows import many
 from .worker import config_option
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def status(ctx: click.Context, *, file: Path, group: str | None, as_json: bool) 
             }
         )
         return
-    print_labelled(_lines(configured, roll, known, silent_ms))
+    print_labelled(fleet_lines(configured.settings.fleet.crawl, roll, known, silent_ms))
 
 
 @fleet.command("drain", short_help="Have a worker end what it has begun, and go home.")
@@ -84,12 +86,14 @@ def _configured(ctx: click.Context, file: Path, group: str | None) -> Configured
     return load(file=file, environ=backend_of(ctx).environ, flags=flags)
 
 
-def _lines(configured: Configured, roll: Roll, known: FrontierSnapshot, silent_ms: float) -> Iterator[tuple[str, str]]:
+def fleet_lines(crawl: str, roll: Roll, known: FrontierSnapshot, silent_ms: float) -> Iterator[tuple[str, str]]:
+    """What `fleet status` says, by its labels."""
     queued = sum(known.queued.values())
     waiting = sum(known.delayed.values())
-    yield "crawl", configured.settings.fleet.crawl
-    yield "pages", f"{known.pages:,} stored, {known.states['pending']:,} of them not yet final"
-    yield "queue", f"{queued:,} URLs, {waiting:,} more wait for a time"
+    yield "crawl", crawl
+    pending = known.states["pending"]
+    yield "pages", f"{known.pages:,} stored" + (f"; {many(pending, 'answer')} not yet uploaded" if pending else "")
+    yield "queue", f"{many(queued, 'URL')}, {waiting:,} more wait for a time"
     if known.spilled:
         yield "spilled", f"{known.spilled:,} of the URLs are kept in the database, in {known.chunks:,} chunks"
     yield "hosts", f"{known.hosts:,}: {known.hosts_ready:,} ready, {known.hosts_leased:,} at work"
@@ -97,23 +101,24 @@ def _lines(configured: Configured, roll: Roll, known: FrontierSnapshot, silent_m
     for one in roll.workers:
         yield f"  {one.member.name}", ", ".join(_said(one, silent_ms))
     if roll.lost:
-        yield "lost", f"{len(roll.lost)} runs of workers that are given up; their pages are being put in order"
+        runs = many(len(roll.lost), "run")
+        yield "lost", f"{runs} of workers that are given up; their pages are being put in order"
 
 
 def _said(one: Standing, silent_ms: float) -> Iterator[str]:
-    figures = one.figures
-    if one.silent_ms >= silent_ms:
-        yield f"silent for {one.silent_ms / 1000:.0f} s"
+    figures, silent = one.figures, one.silent_ms >= silent_ms
+    if silent:
+        yield f"silent for {clock(one.silent_ms / 1000)}"
     elif one.draining:
         yield "leaving"
     else:
         yield "at work" if figures.in_flight else "idle"
-    yield f"{figures.pages:,} pages ({figures.pages_per_s:.1f}/s)"
-    if figures.spool_segments:
-        yield f"{figures.spool_segments} files wait for their upload"
+    yield many(figures.pages, "page") + ("" if silent else f" ({figures.pages_per_s:.1f}/s)")
+    if number := figures.spool_segments:
+        yield "1 file waits for its upload" if number == 1 else f"{number:,} files wait for their upload"
     if one.member.group:
         yield f"group {one.member.group}"
-    if figures.waits_for:
+    if figures.waits_for and not silent:
         yield figures.waits_for
 
 

@@ -37,7 +37,7 @@ class SpoolStanding:
     segments: int = 0
     bytes: int = 0
     oldest_s: float = 0.0
-    """Since the oldest was begun."""
+    """Since the oldest was begun; 0 where nobody knows, as of a fleet."""
     away: str = ""
     """Why the store does not take it, in words; empty while it does."""
     full: bool = False
@@ -55,7 +55,8 @@ class SpoolStanding:
         amount = (
             f"{scaled / 1000:.1f} GB" if scaled >= 1000 else f"{scaled:.0f} MB" if scaled >= 10 else f"{scaled:.1f} MB"
         )
-        return f"{self.segments:,} segment{'' if self.segments == 1 else 's'}, {amount}, oldest {age}"
+        told = f"{self.segments:,} segment{'' if self.segments == 1 else 's'}, {amount}"
+        return f"{told}, oldest {age}" if seconds else told
 
     def trouble(self) -> str:
         """What is wrong, in brackets to be put behind that; nothing where nothing is."""

@@ -25,11 +25,12 @@ TROUBLED = replace(WAITING, away="the archive's store is busy (503 SlowDown)", f
         (WAITING, "12 segments, 700 MB, oldest 3 min"),
         (SpoolStanding(segments=1, bytes=1_200_000, oldest_s=59.4), "1 segment, 1.2 MB, oldest 59 s"),
         (SpoolStanding(segments=1500, bytes=96_000_000_000, oldest_s=9000), "1,500 segments, 96.0 GB, oldest 2 h"),
+        (SpoolStanding(segments=3, bytes=10_000_000), "3 segments, 10 MB"),
         (SpoolStanding(segments=2, bytes=10_000_000, oldest_s=3 * 86_400.0), "2 segments, 10 MB, oldest 3 d"),
     ],
 )
 def test_what_waits_in_a_few_words(standing: SpoolStanding, words: str) -> None:
-    """W2: how many, how much, since when."""
+    """W2: how many, how much, since when; of a fleet nobody knows when."""
     assert standing.words() == words
 
 

@@ -124,11 +124,12 @@ class FleetView:
             roll = await Registry(state, settings.fleet.crawl).roll()
             silent_ms = settings.fleet.silent_s * 1000
             waiting = [one.figures for one in roll.workers]
+            heard = [one.figures for one in roll.workers if one.silent_ms < silent_ms]
             spool = SpoolStanding(
                 settings.archive.url,
                 sum(one.spool_segments for one in waiting),
                 sum(one.spool_bytes for one in waiting),
-                away=next((one.waits_for for one in waiting if one.waits_for), ""),
+                away=next((one.waits_for for one in heard if one.waits_for), ""),
             )
             catalogue = self._catalogue(settings)
             try:
@@ -138,7 +139,7 @@ class FleetView:
                     Stored(catalogue.capture_count(), catalogue.wire_bytes()),
                     settings.fleet.crawl,
                     settings.limits.target_domains,
-                    running=any(one.silent_ms < silent_ms for one in roll.workers),
+                    running=bool(heard),
                     plugins={},
                 )
             finally:
