@@ -203,7 +203,7 @@ class CrawlDirectory:
         """What to say to the second who wants it."""
         return CrawlDirectoryError(
             f"another crawl is running on {self.root}",
-            hint="wait for it, stop it with Ctrl-C, or choose another --out",
+            hint="wait for it, or stop it with Ctrl-C; a second crawl takes a directory of its own",
         )
 
     def discard(self) -> None:
