@@ -214,6 +214,27 @@ def test_killed_anywhere_it_goes_on_and_moves_everything_once(crawl: Retained, s
     assert here | there == everything
 
 
+def test_workers_come_back_while_it_goes_on(crawl: Retained) -> None:
+    """W5, N3, D2: from the moment that it says so; nothing that they store refers to what goes."""
+    before = crawl.captures
+    crawl.fleet.engines.door.delay_s = 0.02
+    command = nephila("retain", "--config", crawl.fleet.settings, "--captures", "0", "--older-than", "1s", "--json")
+    environ = {**os.environ, **crawl.fleet.environ}
+    process = subprocess.Popen(leashed(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
+    assert process.stderr is not None
+    assert "may be started again" in process.stderr.readline()
+    assert crawl.captures == before, "nothing is taken out yet"
+    workers = [crawl.fleet.start(name, "--forever") for name in ("one", "two")]
+    wait_until(lambda: crawl.fleet.pages >= PAGES, "nobody works", 60)
+    assert process.poll() is None, "it is not under way any more"
+    printed, told = process.communicate(timeout=200)
+    assert process.returncode == 0, told
+    crawl.fleet.engines.door.delay_s = 0.0
+    assert json.loads(printed)["finished"]
+    crawl.drain(*workers)
+    crawl.check("after")
+
+
 def test_a_worker_that_is_gone_with_its_spool_is_waited_for(crawl: Retained) -> None:
     """W5, N3: what lies there may refer to what goes; given up, it is put in order first."""
     worker = crawl.work_until(crawl.captures + 1, "two")

@@ -144,3 +144,15 @@ def test_not_while_a_crawl_runs_there(web: ServedWeb, tmp_path: Path) -> None:
     finally:
         crawl.terminate()
         crawl.wait()
+
+
+def test_an_archive_file_that_is_missing_is_told(out: Path) -> None:
+    """W5, C4: in a sentence that names it; what is listed stays."""
+    gone = archives(out)[0]
+    gone.unlink()
+    before = captures(out)
+    result = run("retain", out, "--captures", "1", code=None)
+    assert result.returncode not in {0, None}
+    assert "Traceback" not in result.stderr
+    assert gone.name in result.stderr
+    assert captures(out) == before

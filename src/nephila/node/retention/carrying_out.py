@@ -22,6 +22,7 @@ from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.frontier import UrlStory
 from nephila.interfaces.near_duplicates import NearIndex
 from nephila.interfaces.retention import TURNS, CatalogueRetention, Choice, Outdated, RetentionRule
+from nephila.model.errors import StorageError
 from nephila.model.likeness import Likeness
 from nephila.model.noun import noun
 from nephila.model.record import SegmentId
@@ -177,8 +178,14 @@ class Retention:
                 yield turn, batch
 
     def _size_of(self, segment: SegmentId) -> int:
-        with closing(self._p.premises.open(segment)) as file:
-            return file.size()
+        try:
+            with closing(self._p.premises.open(segment)) as file:
+                return file.size()
+        except OSError as error:
+            raise StorageError(
+                f"{segment} cannot be read: {(error.strerror or str(error)).lower()}.",
+                hint="Nothing was changed in it; `nephila audit` tells what is missing.",
+            ) from error
 
     def _going(self, turn: int, batch: Sequence[tuple[int, SegmentId]]) -> Going:
         return {segment: self._p.choosing.of_file(number, turn) for number, segment in batch}
