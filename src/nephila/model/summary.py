@@ -58,6 +58,10 @@ class SpoolStanding:
         told = f"{self.segments:,} segment{'' if self.segments == 1 else 's'}, {amount}"
         return f"{told}, oldest {age}" if seconds else told
 
+    def holds_up(self) -> str:
+        """What fetching waits for, or will when nothing changes, for those who look from afar; empty for nothing."""
+        return "; ".join(filter(None, ("its spool is full: fetching waits" if self.full else "", self.away)))
+
     def trouble(self) -> str:
         """What is wrong, in brackets to be put behind that; nothing where nothing is."""
         return (" (full: fetching waits)" if self.full else "") + (f" ({self.away})" if self.away else "")

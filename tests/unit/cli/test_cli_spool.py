@@ -34,6 +34,13 @@ def test_what_waits_in_a_few_words(standing: SpoolStanding, words: str) -> None:
     assert standing.words() == words
 
 
+def test_what_a_worker_is_held_up_by_is_told_to_its_fleet() -> None:
+    """W2, N3: an idle worker with work to do says why; a full spool, a store that is away, or both."""
+    assert WAITING.holds_up() == ""
+    assert replace(WAITING, full=True).holds_up() == "its spool is full: fetching waits"
+    assert TROUBLED.holds_up() == f"its spool is full: fetching waits; {TROUBLED.away}"
+
+
 def test_the_live_view_and_plain_lines_show_the_spool_and_its_trouble() -> None:
     """W2, C4: and nothing of it where the archive lies in the crawl directory."""
     lines = [line.plain for line in frame(replace(SNAPSHOT, spool=TROUBLED), [], title="x", width=120)]

@@ -235,7 +235,7 @@ class FleetCrawl(Crawl):
             pages_per_s=round(now.pages_per_s, 2),
             spool_segments=spool.segments if spool is not None else 0,
             spool_bytes=spool.bytes if spool is not None else 0,
-            waits_for=spool.away if spool is not None else "",
+            waits_for=spool.holds_up() if spool is not None else "",
         )
 
     async def leave(self) -> None:

@@ -146,7 +146,7 @@ class WorkerWatch:
             browser_bytes=snapshot.browser_bytes,
             spool_segments=0 if spool is None else spool.segments,
             spool_bytes=0 if spool is None else spool.bytes,
-            waits_for="" if spool is None else spool.away,
+            waits_for="" if spool is None else spool.holds_up(),
         )
         told = Publication(
             self._of.member.id,
