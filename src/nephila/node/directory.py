@@ -39,6 +39,10 @@ from nephila.model.errors import CrawlDirectoryError, NephilaError, StorageError
 from nephila.native import AVAILABLE, native
 
 FORMAT = "nephila crawl directory, format 1\n"
+WORKER_FILE = "worker.json"
+"""What a directory of a fleet's worker has, and that of a crawl has not."""
+LOST_AND_FOUND = "lost+found"
+"""In every new ext4 volume, such as a container is given."""
 
 NETWORK_FILE_SYSTEMS = frozenset(
     {"9p", "afs", "ceph", "cifs", "fuse.sshfs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4", "smb3", "smbfs"}
@@ -110,10 +114,19 @@ class CrawlDirectory:
             ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise CrawlDirectoryError(f"{self.marker} cannot be read: {error}") from error
+        self._check_kind()
         if found != FORMAT:
             raise CrawlDirectoryError(
                 f"{self.root} was made by another version of nephila ({found.strip()[:80]!r})",
                 hint="use the version that made it, or begin a new directory",
+            )
+
+    def _check_kind(self) -> None:
+        """Raise `CrawlDirectoryError` where it is a worker's: the crawl is not there, and must not be begun there."""
+        if (self.root / WORKER_FILE).exists():
+            raise CrawlDirectoryError(
+                f"{self.root} is the directory of a fleet's worker, and no crawl's",
+                hint="ask the fleet's crawl: --config FILE instead of the directory; or choose another --out",
             )
 
     def watch(self) -> Callable[[], None]:
@@ -238,7 +251,8 @@ class CrawlDirectory:
             if self.marker.exists():
                 return
             draft = self.root / "nephila-crawl.new"
-            if {path.name for path in self.root.iterdir()} - {self.warc.name, self.takedowns.name, draft.name}:
+            ours = {self.warc.name, self.takedowns.name, draft.name, LOST_AND_FOUND}
+            if {path.name for path in self.root.iterdir()} - ours:
                 raise CrawlDirectoryError(
                     f"{self.root} holds something else than a crawl", hint="choose an empty or a new directory"
                 )

@@ -182,3 +182,25 @@ def test_a_second_worker_in_a_directory_is_told_to_take_its_own(tmp_path: Path) 
     ):
         """Not reached."""
     assert "--dir DIR, or fleet.directory" in told.value.hint
+
+
+def test_a_worker_s_directory_is_no_crawl_s_and_a_crawl_s_is_no_worker_s(tmp_path: Path) -> None:
+    """N3, F10: neither is begun, or looked for, in the other's; what to give instead is told."""
+    worker, crawl = tmp_path / "worker", tmp_path / "crawl"
+    with WorkerDirectory(worker).held():
+        WorkerDirectory(worker).identity("web")
+    for act in (CrawlDirectory(worker).check, lambda: hold(worker)):
+        with pytest.raises(CrawlDirectoryError, match="of a fleet's worker") as told:
+            act()
+        assert "--config FILE" in told.value.hint
+    hold(crawl)
+    (crawl / "frontier").mkdir()
+    with pytest.raises(CrawlDirectoryError, match="and no worker's"), WorkerDirectory(crawl).held():
+        """Not reached."""
+
+
+def test_a_new_volume_with_nothing_but_what_its_file_system_keeps_there_is_empty(tmp_path: Path) -> None:
+    """N3: such as containers mount."""
+    (tmp_path / "lost+found").mkdir()
+    with WorkerDirectory(tmp_path).held():
+        assert WorkerDirectory(tmp_path).identity("web").crawl == "web"

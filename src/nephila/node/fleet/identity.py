@@ -17,7 +17,7 @@ import msgspec
 from nephila.engines.disk import LookingDisk
 from nephila.model.errors import CrawlDirectoryError
 from nephila.model.record import SegmentId
-from nephila.node.directory import CrawlDirectory
+from nephila.node.directory import WORKER_FILE, CrawlDirectory
 from nephila.store import index_name, writer_of
 from nephila.store.journal import JOURNAL_SUFFIX
 from nephila.store.rotation import WARC_SUFFIXES
@@ -37,7 +37,7 @@ class WorkerDirectory(CrawlDirectory):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self.identity_file = root / "worker.json"
+        self.identity_file = root / WORKER_FILE
         self.alive = root / "alive"
         self.given_up = root / "given-up"
         """Segments that came back too late: their pages were fetched again."""
@@ -63,6 +63,14 @@ class WorkerDirectory(CrawlDirectory):
                 "choose another fleet.directory",
             )
         return known
+
+    def _check_kind(self) -> None:
+        """The other way round: where a crawl lives no worker does."""
+        if self.frontier.exists():
+            raise CrawlDirectoryError(
+                f"{self.root} is the directory of a crawl of its own, and no worker's",
+                "choose another --dir, or fleet.directory",
+            )
 
     def _taken(self) -> CrawlDirectoryError:
         """As the directory's; each worker has one of its own."""
