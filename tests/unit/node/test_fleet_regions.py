@@ -14,7 +14,7 @@ from nephila.model.errors import UsageError
 from nephila.model.outcome import Dropped, Settlement
 from nephila.model.settings import ArchiveSettings, FleetSettings, Settings
 from nephila.model.task import Candidate, Level, PageTask
-from nephila.node.fleet.regions import REASON, Abroad, AtHome, Border, Regions, regional
+from nephila.node.fleet.regions import REASON, Abroad, AtHome, Border, Regions, regional, unknown_group
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
 ENTRIES = ("eu=de,fr,example.org", "uk=co.uk")
@@ -68,6 +68,16 @@ def test_a_region_is_a_crawl_of_its_own() -> None:
     assert (there.fleet.crawl, there.catalogue.name, there.archive.url) == ("web-eu", "web-eu", "s3://b/web/eu")
     assert regional(settings) is settings
     assert regional(settings, "other") is settings
+
+
+def test_a_region_that_is_not_there_is_not_taken_for_the_whole() -> None:
+    """N6: who mistypes a group is told which there are; a group is but a name where there are no regions."""
+    fleet = FleetSettings(crawl="web", regions=ENTRIES, group="ue")
+    with pytest.raises(UsageError, match=r"the group 'ue' has no region: fleet\.regions names eu, uk"):
+        regional(Settings(fleet=fleet))
+    plain = Settings(fleet=replace(fleet, regions=()))
+    assert regional(plain) is plain
+    assert unknown_group(plain) == ""
 
 
 def test_what_belongs_to_another_group_is_handed_over_and_refused_here() -> None:

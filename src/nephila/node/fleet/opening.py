@@ -53,7 +53,7 @@ from .gate import GatedObjects
 from .identity import WorkerDirectory
 from .outdated import forget_outdated
 from .queues import LongQueues
-from .regions import regional
+from .regions import regional, unknown_group
 from .registry import Figures, Member, Registry, draw_writer
 from .repute import Follower
 from .scoping import SharedScope
@@ -76,7 +76,7 @@ async def joined(
     """A worker of the fleet that the settings name; everything is closed at the end."""
     whole, warning = sized(configured.settings)
     check_fleet(whole)
-    settings = regional(whole)
+    settings = regional(whole, whole.fleet.group)
     crawl_name = check_fleet(settings)
     directory = WorkerDirectory(Path(settings.fleet.directory))
     worker: FleetCrawl | None = None
@@ -96,6 +96,8 @@ async def joined(
             servers = await open_servers(settings, ground.clock, identity.id, stack, tell)
             registry = Registry(servers.state, crawl_name)
             await agree(registry, settings)
+            if stray := unknown_group(whole):
+                tell("group", f"{stray}; so this worker asks what is nobody's")
             member = _member(identity.id, settings, ground.clock)
             objects = GatedObjects(
                 ground.objects or object_store(settings, ground.clock),

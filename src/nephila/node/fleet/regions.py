@@ -59,8 +59,22 @@ class Regions:
         return ""
 
 
+def unknown_group(settings: Settings) -> str:
+    """What to say of a group that has no region where others have; empty where there is nothing to say."""
+    groups = Regions(settings.fleet.regions).groups
+    if not settings.fleet.group or not groups or settings.fleet.group in groups:
+        return ""
+    return f"the group {settings.fleet.group!r} has no region: fleet.regions names {', '.join(sorted(groups))}"
+
+
 def regional(settings: Settings, group: str | None = None) -> Settings:
-    """The settings of a group's crawl: those of its region where it has one, else those of the crawl as a whole."""
+    """The settings of a group's crawl: those of its region where it has one, else those of the crawl as a whole.
+
+    For who asks for the settings' own group, one without a region where others have is a slip: raises `UsageError`,
+    since another crawl than was meant would answer.
+    """
+    if group is None and (told := unknown_group(settings)):
+        raise UsageError(told, "name one of them, or none for what is nobody's")
     chosen = settings.fleet.group if group is None else group
     if chosen not in Regions(settings.fleet.regions).groups:
         return settings
