@@ -181,6 +181,6 @@ class SpooledBookkeeper(Bookkeeper):
             reason = f": {waiting.away}" if waiting.away else ""
             raise UnsentError(
                 f"not all of the archive has arrived in its store{reason}; the spool holds {waiting.words()}",
-                hint="nothing is lost: the same command uploads them when the store is back; for a crawl that is no fleet's"
-                " so does `nephila flush DIR`",
+                hint="nothing is lost: the same command brings them when the store is back; so does `nephila flush DIR`"
+                " for a crawl that is no fleet's",
             )

@@ -20,7 +20,9 @@ from nephila.engines.valkey import Valkey, nobody_listens
 from nephila.engines.valkey_servers import ValkeyServers, servers_of
 from nephila.engines.valkey_state import ValkeyState
 from nephila.model.errors import EngineAwayError, EngineRefusedError, UsageError
+from nephila.model.settings import ArchiveSettings, CatalogueSettings, FleetSettings, S3Settings, Settings
 from nephila.node.clock import SystemClock
+from nephila.node.fleet.opening import introduce, member_of
 from nephila.node.fleet.registry import Figures, Member, Orders, Registry, check_crawl_name, draw_writer
 from nephila.node.fleet.servers import open_servers
 
@@ -277,5 +279,40 @@ def test_a_call_for_quiet_is_answered_by_each_worker_and_numbers_only_grow(valke
         assert [one.quiet for one in (await registry.roll()).workers] == [0, 0], "it was started again"
         await registry.leave(ONE.id, [1])
         assert [one.member for one in (await registry.roll()).workers] == [TWO]
+
+    with_state(valkey, act)
+
+
+def test_a_worker_that_keeps_things_elsewhere_than_the_others_warns(valkey: ValkeySingle) -> None:
+    """N3, W2, W3: another database, another store, a group without a region; its own former self is no other."""
+    first = Settings(
+        fleet=FleetSettings(crawl="elsewhere", worker="first"),
+        catalogue=CatalogueSettings(url="postgresql://me@db:5432/crawls"),
+        archive=ArchiveSettings(url="s3://b/elsewhere"),
+        s3=S3Settings(endpoint="http://store:8333"),
+    )
+    second = replace(
+        first,
+        fleet=replace(first.fleet, regions=("eu=de",), group="ue"),
+        catalogue=replace(first.catalogue, url="postgresql://you@other:5432/crawls"),
+        s3=replace(first.s3, endpoint="http://other:8333"),
+    )
+
+    async def act(state: ValkeyState) -> None:
+        registry, told, clock = Registry(state, "elsewhere"), list[tuple[str, str]](), SystemClock()
+
+        async def join(worker_id: str, settings: Settings) -> list[tuple[str, str]]:
+            told.clear()
+            member = member_of(worker_id, settings, clock)
+            await introduce(registry, member, settings, lambda reason, detail: told.append((reason, detail)))
+            return list(told)
+
+        assert await join("a" * 8, first) == []
+        await registry.beat(member_of("a" * 8, first, clock), Figures(), [11])
+        assert await join("b" * 8, first) == []
+        assert [reason for reason, _ in await join("b" * 8, second)] == ["group", "differs", "differs"]
+        assert "first keeps the catalogue of this crawl at db:5432/crawls, this worker at other:5432" in told[1][1]
+        assert "the archive of this crawl at http://store:8333, this worker at http://other:8333" in told[2][1]
+        assert [reason for reason, _ in await join("a" * 8, second)] == ["group"]
 
     with_state(valkey, act)

@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from nephila import VERSION
 from nephila.config import Configured
@@ -57,7 +58,7 @@ from .regions import regional, unknown_group
 from .registry import Figures, Member, Registry, draw_writer
 from .repute import Follower
 from .scoping import SharedScope
-from .servers import OpenServers
+from .servers import OpenServers, Tell
 from .takedown_records import TakedownObjects
 from .trail_shipping import TrailShipper
 from .untold import Untold
@@ -95,10 +96,8 @@ async def joined(
             identity = directory.identity(crawl_name)
             servers = await open_servers(settings, ground.clock, identity.id, stack, tell)
             registry = Registry(servers.state, crawl_name)
-            await agree(registry, settings)
-            if stray := unknown_group(whole):
-                tell("group", f"{stray}; so this worker asks what is nobody's")
-            member = _member(identity.id, settings, ground.clock)
+            member = member_of(identity.id, settings, ground.clock)
+            await introduce(registry, member, settings, tell)
             objects = GatedObjects(
                 ground.objects or object_store(settings, ground.clock),
                 _place(settings),
@@ -244,9 +243,33 @@ async def agree(registry: Registry, settings: Settings) -> None:
         )
 
 
-def _member(worker_id: str, settings: Settings, clock: Clock) -> Member:
+async def introduce(registry: Registry, member: Member, settings: Settings, tell: Tell) -> None:
+    """Agree with the others on what must be the same, and warn of what should be.
+
+    One server may have several names, so another name of a database or a store is told and not refused.
+    """
+    await agree(registry, settings)
+    if stray := unknown_group(settings):
+        tell("group", f"{stray}; so this worker asks what is nobody's")
+    roll, silent_ms = await registry.roll(), settings.fleet.silent_s * 1000
+    others = [one.member for one in roll.workers if one.silent_ms < silent_ms and one.member.id != member.id]
+    for what, setting, own, theirs in (
+        ("catalogue", "catalogue.url", member.catalogue, {one.catalogue: one.name for one in others}),
+        ("archive", "s3.endpoint", member.store, {one.store: one.name for one in others}),
+    ):
+        for place, name in theirs.items():
+            if place and place != own:
+                told = f"{name} keeps the {what} of this crawl at {place}, this worker at {own} ({setting})"
+                tell("differs", f"{told}; unless both are the same place, each lacks what the other stores")
+
+
+def member_of(worker_id: str, settings: Settings, clock: Clock) -> Member:
+    """What a worker with these settings says of itself."""
     name = settings.fleet.worker or f"{socket.gethostname()}-{worker_id[:4]}"
-    return Member(worker_id, name, settings.fleet.group, os.getpid(), VERSION, clock.wall_ms())
+    database = urlsplit(settings.catalogue.url)
+    catalogue = database.netloc.rpartition("@")[2] + database.path
+    store = settings.s3.endpoint.rstrip("/") or f"Amazon's {settings.s3.region}".rstrip()
+    return Member(worker_id, name, settings.fleet.group, os.getpid(), VERSION, clock.wall_ms(), catalogue, store)
 
 
 async def _register(

@@ -152,6 +152,10 @@ class Member(msgspec.Struct, frozen=True):
     pid: int = 0
     version: str = ""
     since_ms: int = 0
+    catalogue: str = ""
+    """Where it keeps the catalogue: host, port and database."""
+    store: str = ""
+    """Where it keeps the archive: its endpoint."""
 
 
 class Figures(msgspec.Struct, frozen=True):
