@@ -142,3 +142,14 @@ def test_selectors_find_their_pods() -> None:
             volumes = {one["name"] for one in pod_of(document).get("volumes", ())}
             for container in containers(document):
                 assert {one["name"] for one in container["volumeMounts"]} <= volumes
+
+
+def test_containers_may_do_nothing_that_they_need_not() -> None:
+    """N3, K4: no root, no rights, a root file system that is only read: as strict clusters demand of all."""
+    for path in MANIFESTS:
+        for document in documents(path):
+            for container in containers(document):
+                pod, own = pod_of(document)["securityContext"], container["securityContext"]
+                assert (pod["runAsNonRoot"], pod["seccompProfile"]["type"]) == (True, "RuntimeDefault")
+                assert (own["allowPrivilegeEscalation"], own["readOnlyRootFilesystem"]) == (False, True)
+                assert own["capabilities"] == {"drop": ["ALL"]}
