@@ -47,7 +47,8 @@ def describe(endpoints: Iterable[Endpoint], *, tokens: bool) -> dict[str, Any]:
         "get": _plain_get("getMetrics", "Figures for Prometheus", "text/plain", {"type": "string"}, tokens=tokens)
     }
     health = {"$ref": "#/components/schemas/HealthAnswer"}
-    paths["/healthz"] = {"get": _plain_get("healthz", "That it answers", "application/json", health, tokens=tokens)}
+    alive = _plain_get("healthz", "That it answers", "application/json", health, tokens=False)
+    paths["/healthz"] = {"get": {**alive, "security": []} if tokens else alive}
     paths["/readyz"] = {
         "get": _plain_get("readyz", "That the crawl can be asked", "application/json", health, tokens=tokens)
     }

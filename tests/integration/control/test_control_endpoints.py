@@ -12,7 +12,11 @@ from control import InProcess, controlled
 from simulation import Simulated
 
 from nephila.cli.main import cli
+<<<<<<< HEAD
 from nephila.control.access import read_tokens
+=======
+from nephila.control.access import Role, Token, digest_of
+>>>>>>> f05ae81b (A probe learns without a token that the API answers)
 from nephila.control.app import ENDPOINTS, PREFIXES
 from nephila.control.bounds import Bounds
 from nephila.frontier.embedded import LmdbFrontier
@@ -367,6 +371,19 @@ def test_metrics_of_a_crawl_whose_engine_is_away_are_no_bug(api: InProcess, monk
 def test_health_is_told(api: InProcess) -> None:
     """C1: alive and ready."""
     assert api.ask("GET", "/healthz").json() == api.ask("GET", "/readyz").json() == {"status": "ok"}
+
+
+def test_a_probe_needs_no_token_to_learn_that_it_answers(out: Path) -> None:
+    """C2, N3: who looks after containers bears none; everything else stays shut, and the description says so."""
+    token = "x" * 32
+    with controlled(out, tokens=(Token("me", Role.READ, digest_of(token)),)) as api:
+        assert api.ask("GET", "/healthz").json() == {"status": "ok"}
+        for path in ("/readyz", "/metrics", f"{API}/status", f"{API}/openapi.json"):
+            assert api.ask("GET", path).status == 401
+        headers = {"authorization": f"Bearer {token}"}
+        described = api.ask("GET", f"{API}/openapi.json", headers=headers).json()
+        assert described["paths"]["/healthz"]["get"]["security"] == []
+        assert "security" not in described["paths"]["/readyz"]["get"]
 
 
 @pytest.mark.parametrize(
