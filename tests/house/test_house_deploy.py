@@ -134,10 +134,14 @@ def test_no_secret_stands_in_a_file() -> None:
 
 def test_selectors_find_their_pods() -> None:
     """N3: what is selected is what is labelled; names of volumes and mounts agree."""
+    every = [document for path in MANIFESTS for document in documents(path)]
+    labels = [one["spec"]["template"]["metadata"]["labels"] for one in every if pod_of(one)]
     for path in MANIFESTS:
         for document in documents(path):
             assert {"apiVersion", "kind", "metadata"} <= document.keys()
-            if "selector" in document.get("spec", {}):
+            if document["kind"] == "Service":
+                assert document["spec"]["selector"] in labels
+            elif "selector" in document.get("spec", {}):
                 assert document["spec"]["selector"]["matchLabels"] == document["spec"]["template"]["metadata"]["labels"]
             volumes = {one["name"] for one in pod_of(document).get("volumes", ())}
             for container in containers(document):
@@ -153,3 +157,16 @@ def test_containers_may_do_nothing_that_they_need_not() -> None:
                 assert (pod["runAsNonRoot"], pod["seccompProfile"]["type"]) == (True, "RuntimeDefault")
                 assert (own["allowPrivilegeEscalation"], own["readOnlyRootFilesystem"]) == (False, True)
                 assert own["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_the_dashboard_of_a_fleet_is_asked_for_its_health_without_a_token() -> None:
+    """C2, N3: outside its pod it needs one, and probes have none; ports agree; the name of a Service is no setting."""
+    serve, service = documents(FOLDER / "kubernetes" / "serve.yaml")
+    (container,) = containers(serve)
+    (port,) = container["ports"]
+    assert container["args"][-1] == str(port["containerPort"]) == str(service["spec"]["ports"][0]["port"])
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/healthz", "port": port["name"]}
+    name = service["metadata"]["name"].upper().replace("-", "_")  # what every other pod finds in its environment
+    told = {f"{name}_{rest}": "tcp://10.0.0.1:8470" for rest in ("PORT", "SERVICE_HOST", "PORT_8470_TCP_ADDR")}
+    assert load(environ=told).settings == load().settings

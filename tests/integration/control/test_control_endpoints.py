@@ -12,11 +12,7 @@ from control import InProcess, controlled
 from simulation import Simulated
 
 from nephila.cli.main import cli
-<<<<<<< HEAD
-from nephila.control.access import read_tokens
-=======
-from nephila.control.access import Role, Token, digest_of
->>>>>>> f05ae81b (A probe learns without a token that the API answers)
+from nephila.control.access import Role, Token, digest_of, read_tokens
 from nephila.control.app import ENDPOINTS, PREFIXES
 from nephila.control.bounds import Bounds
 from nephila.frontier.embedded import LmdbFrontier
