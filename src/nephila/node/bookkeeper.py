@@ -66,6 +66,8 @@ class Bookkeeper:
         self._last: dict[SegmentId, int] = {}
         """Where the last capture of each segment begins."""
         self._rows: list[CaptureRow] = []
+        self._unwritten: set[SegmentId] = set()
+        """Segments that have some of them, and maybe others: no index is written for these."""
         self._errors: list[ErrorRow] = []
         self._originals: dict[tuple[SegmentId, int], tuple[bytes, Original]] = {}
         self._refused: list[tuple[SegmentId, int]] = []
@@ -99,6 +101,7 @@ class Bookkeeper:
             self._refused.append((segment, offset))
         else:
             self._rows.append(row)
+            self._unwritten.add(segment)
             self._outstanding[segment].discard(offset)
         if not self._is_nudged:
             self.nudge()
@@ -176,10 +179,13 @@ class Bookkeeper:
         await loop.run_in_executor(None, self._duplicates.flush)
         for part in self._learned:
             await loop.run_in_executor(None, part.flush)
-        unwritten = {row.segment for row in self._rows}
-        for segment in [segment for segment in self._rolled if segment not in unwritten]:
+        self._unwritten = {row.segment for row in self._rows}
+        for segment in list(self._rolled):
+            # Asked before each: while an index is written, captures of other segments are settled and confirmed.
+            if segment in self._unwritten or self._outstanding.get(segment):
+                continue
             # Nor while a capture that belongs to nobody is not synced: a file that has its index is looked at no more.
-            if not self._outstanding.get(segment) and self._confirmed.get(segment, 0) > self._last.get(segment, -1):
+            if self._confirmed.get(segment, 0) > self._last.get(segment, -1):
                 await self._end(segment)
 
     async def _end(self, segment: SegmentId) -> None:

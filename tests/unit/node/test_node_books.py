@@ -275,6 +275,37 @@ def test_a_refused_capture_is_disowned_before_anything_past_it_is_confirmed() ->
     run(main)
 
 
+def test_what_is_settled_while_an_index_is_written_is_recorded_before_its_own() -> None:
+    """W3, F10, K2: else a segment would be taken for finished, and its capture stay in no catalogue for ever."""
+
+    async def main() -> Desk:
+        desk, loop = Desk(), asyncio.get_running_loop()
+
+        async def meanwhile() -> None:
+            keeper.settled(B, 0, row(B, 0, 100))
+            await keeper.tick()
+
+        def write_index(segment: SegmentId) -> None:
+            desk.write_index(segment)
+            if segment == A:
+                asyncio.run_coroutine_threadsafe(meanwhile(), loop).result(30)
+
+        keeper = Bookkeeper(desk, desk, desk, desk, write_index)  # type: ignore[arg-type]  # a desk for all of them
+        for segment in (A, B):
+            keeper.appended(segment, 0)
+            desk.roll(segment)
+        keeper.settled(A, 0, row(A, 0, 100))
+        desk.synced = [(A, 100), (B, 100)]
+        await keeper.tick()
+        await keeper.record()
+        assert ("index", B) not in desk.done
+        await keeper.record()
+        return desk
+
+    done = asyncio.run(main()).done
+    assert done[-2:] == [("record", [0], 0), ("index", B)]
+
+
 def test_an_index_is_written_when_its_segment_is_closed_and_all_of_it_is_recorded() -> None:
     """W1, W3: a segment with an index is taken for finished."""
 
