@@ -56,4 +56,6 @@ async def main(seed: str, out: str, config: str | None = None, file: str = "page
 
 
 if __name__ == "__main__":  # the plugin's own process imports this file: it must not begin another crawl
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     asyncio.run(main(*sys.argv[1:]))

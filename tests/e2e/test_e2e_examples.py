@@ -179,3 +179,12 @@ def test_a_sink_fills_a_database(reader: Reader) -> None:
         [(pages, titles)] = connection.execute("SELECT count(*), count(title) FROM page WHERE status = 200").fetchall()
     assert pages == titles == PAGES
     assert not (reader.folder / "pages.sqlite-journal").exists()
+
+
+@pytest.mark.parametrize("program", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_an_example_without_arguments_says_what_it_takes(program: Path, tmp_path: Path) -> None:
+    """E2: and shows no traceback."""
+    ended = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.strip() == (ast.get_docstring(ast.parse(program.read_text()), clean=False) or "").strip()
+    assert f"python {program.name} " in ended.stderr
