@@ -472,7 +472,7 @@ def test_lines_are_secured_and_certificates_verified(server: Postgres, tmp_path:
     stranger.cert_pem.write_to_path(tmp_path / "stranger.pem")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    with pytest.raises(StorageError, match="SSL"):
+    with pytest.raises(StorageError, match="does not speak TLS"):
         PostgresCatalogue(replace(server.settings, tls="verified", open_s=0), "secured", server.environ)
     front = SecuredFront(server.port, context, asked=True)
     with front.running() as port:
