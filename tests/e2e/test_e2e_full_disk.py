@@ -95,5 +95,7 @@ def test_a_crawl_on_a_full_disk_can_be_asked_about(tmp_path: Path) -> None:
         )
     assert full.code == 1
     for one, answer in zip(asked, answers, strict=True):
-        assert answer.code == 0, f"{one[0]}: {answer.err}"
+        # What only the frontier's journal has is seen when the crawl goes on: until then `why` may not know the seed.
+        assert answer.code in ({0, 1} if one[0] == "why" else {0}), f"{one[0]}: {answer.err}"
         assert answer.out
+        assert not answer.err
