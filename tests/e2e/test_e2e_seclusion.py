@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from baited_pages import BAITS, DATAGRAM_PORTS, STREAM_PORTS
+from browser import chromium
 from namespace import run_alone
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -17,7 +18,7 @@ SUPPORT = Path(__file__).parents[1] / "support"
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     folder = tmp_path_factory.mktemp("seclusion")
-    result = run_alone([SUPPORT / "baited_pages.py", folder], timeout=240)
+    result = run_alone([SUPPORT / "baited_pages.py", folder, chromium()], timeout=240)
     assert result.returncode == 0, result.stderr
     told: dict[str, Any] = json.loads((folder / "evidence.json").read_text())
     return told

@@ -1,6 +1,6 @@
 """A page that tries every way out of a browser: a program for `namespace.run_alone`, which writes down what left it.
 
-    python baited_pages.py FOLDER
+    python baited_pages.py FOLDER CHROMIUM
 
 Inside a network namespace with nothing but loopback, which has the bait addresses with a listener each, for streams and
 for datagrams. The page is shown in a browser with a network namespace of its own; in one without, so that the flags
@@ -19,7 +19,6 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from browser import chromium
 from namespace import bound, enter
 
 BAITS = ("127.0.0.1", "10.0.0.5", "169.254.169.254", "93.184.216.34", "192.168.1.1")
@@ -102,7 +101,7 @@ async def listen(stack: AsyncExitStack, arrived: Counter[str]) -> None:
             stack.callback(transport.close)
 
 
-async def show(way: str) -> tuple[list[dict[str, str]], list[str]]:
+async def show(way: str, chromium: str) -> tuple[list[dict[str, str]], list[str]]:
     """Show the page for every bait; what was asked of us, and what the page was called in the end."""
     from nephila.model.rendering import Rendered, RenderOrder, Wanted, Withheld  # noqa: PLC0415
     from nephila.model.settings import RenderSettings  # noqa: PLC0415
@@ -130,7 +129,7 @@ async def show(way: str) -> tuple[list[dict[str, str]], list[str]]:
         return "Tried" if "<title>Tried</title>" in html else html[:300]
 
     settings = RenderSettings(rest_s=1.5, time_s=30.0, pages_at_once=5)
-    pool = ChromiumPool(settings, chromium(), "Nephila/0.1 (+https://nephila.invalid/bot)", 1)
+    pool = ChromiumPool(settings, chromium, "Nephila/0.1 (+https://nephila.invalid/bot)", 1)
     try:
         titles = await asyncio.gather(*map(one, BAITS))
     finally:
@@ -152,14 +151,14 @@ async def knock(arrived: Counter[str]) -> None:
     await asyncio.sleep(0.2)
 
 
-async def main(folder: Path) -> None:
-    """Show the page both ways, and write down what left."""
+async def main(folder: Path, chromium: str) -> None:
+    """Show the page in that browser, all ways, and write down what left."""
     arrived: Counter[str] = Counter()
     evidence: dict[str, Any] = {}
     async with AsyncExitStack() as stack:
         await listen(stack, arrived)
         for way in ("secluded", "flags", "open"):
-            asked, titles = await show(way)
+            asked, titles = await show(way, chromium)
             await asyncio.sleep(1.0)
             evidence[way] = {"asked": asked, "titles": titles, "arrived": dict(arrived)}
             arrived.clear()
@@ -170,4 +169,4 @@ async def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     enter(address for address in BAITS if address != "127.0.0.1")
-    asyncio.run(main(Path(sys.argv[1])))
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

@@ -5,10 +5,12 @@ Nothing of it may reach the network: background services are off, and every name
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -26,27 +28,40 @@ FLAGS = (
 
 @cache
 def chromium() -> str:
-    """The path of a Chromium; installs one where there is none, and says how where that cannot be done."""
+    """The path of a Chromium; installs one where there is none, and says how where that cannot be done.
+
+    To be asked before a network namespace is entered: there nothing can be installed.
+    """
     found = _found()
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        for command in (["apt-get", "update", "-q"], ["apt-get", "install", "-y", "-q", "chromium"]):
-            subprocess.run(command, check=False, capture_output=True, timeout=600, env={**os.environ, **_QUIETLY})
-        found = _found()
     if found is None:
-        subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False, timeout=600)
-        with sync_playwright() as playwright:
-            path = Path(playwright.chromium.executable_path)
-        found = str(path) if path.exists() else None
+        with Path(tempfile.gettempdir(), f"nephila-tests-chromium-{os.geteuid()}").open("w") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)  # several processes of tests want one; the first installs it for all
+            found = _found() or _installed()
     if found is None:
         raise AssertionError("no Chromium: install it (Debian: apt-get install chromium) and run the tests again")
     return found
 
 
 _QUIETLY = {"DEBIAN_FRONTEND": "noninteractive"}
+_PATIENTLY = ("-o", "DPkg::Lock::Timeout=300")
 
 
 def _found() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+def _installed() -> str | None:
+    """Debian's package where that may be installed, else Playwright's own."""
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        for what in (("update", "-q"), ("install", "-y", "-q", "chromium")):
+            command = ["apt-get", *_PATIENTLY, *what]
+            subprocess.run(command, check=False, capture_output=True, timeout=600, env={**os.environ, **_QUIETLY})
+        if found := _found():
+            return found
+    subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False, timeout=600)
+    with sync_playwright() as playwright:
+        path = Path(playwright.chromium.executable_path)
+    return str(path) if path.exists() else None
 
 
 @contextmanager

@@ -95,6 +95,7 @@ def test_an_answer_has_come_when_it_came_not_when_somebody_read_it(
     It comes while the first of two others is being looked at, and is read after both.
     """
     order: list[str] = []
+    busy_from: list[float] = []
 
     async def play(other: Apart) -> tuple[Fetched, int]:
         fetcher = stand.fetcher(authority=authority.cert_pem.bytes())
@@ -106,6 +107,7 @@ def test_an_answer_has_come_when_it_came_not_when_somebody_read_it(
         async def look_long(root: str) -> None:
             await fetcher.fetch(FetchRequest(root))
             order.append("other")
+            busy_from.append(time.time() * 1000)
             time.sleep(BUSY_S)  # noqa: ASYNC251 - a loop that has much to do
 
         async def look() -> tuple[Fetched, int]:
@@ -122,8 +124,8 @@ def test_an_answer_has_come_when_it_came_not_when_somebody_read_it(
     with served_apart("b.test") as other:
         answer, looked_at = run(play(other))
     assert order == ["other", "other", "this"]
-    assert answer.elapsed_ms < BUSY_S * 1.5 * 1000
-    assert looked_at - answer.ended_at >= BUSY_S * 0.5 * 1000
+    assert answer.ended_at <= busy_from[1] + 1
+    assert looked_at - answer.ended_at >= BUSY_S * 1000 - 1
     assert answer.ended_at - answer.sent_at == pytest.approx(answer.elapsed_ms, abs=2)
 
 
