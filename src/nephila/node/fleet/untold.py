@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from .registry import Registry
@@ -15,6 +16,8 @@ class Untold:
         self._registries = registries
         self._lines: list[bytes] = []
         self._twins: dict[str, str] = {}
+        self._one = asyncio.Lock()
+        """Held while something is told: many tasks wait for that at once."""
 
     def add_to_scope(self, unsaved: Callable[[], bytes]) -> None:
         """What was let into the scope here."""
@@ -28,12 +31,16 @@ class Untold:
 
     async def tell(self) -> None:
         """Tell the others; what could not be told stays for the next time."""
-        while self._lines:
-            for registry in self._registries:
-                await registry.add_to_scope(self._lines[0])
-            del self._lines[0]
-        if twins := dict(self._twins):
-            for registry in self._registries:
-                await registry.keep_twins(twins)
-            for origin in twins:
-                self._twins.pop(origin, None)
+        if not self._lines and not self._twins:
+            return
+        async with self._one:
+            while self._lines:
+                for registry in self._registries:
+                    await registry.add_to_scope(self._lines[0])
+                del self._lines[0]
+            if twins := dict(self._twins):
+                for registry in self._registries:
+                    await registry.keep_twins(twins)
+                for origin, paths in twins.items():
+                    if self._twins[origin] == paths:  # else more have come meanwhile
+                        del self._twins[origin]
