@@ -7,9 +7,12 @@ from collections.abc import Awaitable
 from dataclasses import replace
 
 from nephila.interfaces.frontier import Settled
+from nephila.model.errors import NephilaError
 from nephila.model.exchange import Answer, Fetched, FetchFailed
+from nephila.model.likeness import Likeness
+from nephila.model.listing import ListKind
 from nephila.model.outcome import Deferred, Done, OriginRules, Outcome, Release, Retry, Settlement
-from nephila.model.record import Original, SegmentId, StoredCapture
+from nephila.model.record import Original, RecordRef, SegmentId, StoredCapture
 from nephila.model.task import Lease, PageTask
 from nephila.urls import origin_of
 
@@ -89,12 +92,10 @@ class Concluding(Showing):
         """
         ledger, ref = self._to.ledger, stored.ref
         ledger.appended(ref.segment, ref.offset)
-        if judged.listing is not None and self._to.lists is not None:
-            taken = await self._to.lists.take(lease, task, answer, judged.listing, lambda: self.stopping)
-            if not taken:  # we are to stop, and what it names would take long: it is read anew when the crawl goes on
-                ledger.settled(ref.segment, ref.offset, None)
-                await self._to.frontier.settle(lease.token, [], release)
-                return False
+        if judged.listing is not None and not await self._taken(lease, task, answer, judged.listing, ref):
+            ledger.settled(ref.segment, ref.offset, None)
+            await self._to.frontier.settle(lease.token, [], release)
+            return False
         if judged.digest and judged.original is None and judged.body_kept:
             original = Original(task.url, stored.record_id, stored.at, stored.payload_digest, stored.coding)
             ledger.first_of_its_kind(ref.segment, ref.offset, judged.digest, original)
@@ -109,18 +110,18 @@ class Concluding(Showing):
         settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
         try:
             settled = await self._to.frontier.settle(lease.token, [settlement], release)
+        except NephilaError:
+            raise  # the crawl ends, and what became of the capture is found out when it goes on
         except Exception:
             # It is nobody's: it must not hold up what comes after it, and nothing may refer to it.
             ledger.settled(ref.segment, ref.offset, None)
-            self._to.duplicates.forget(judged.digest, stored.record_id)
-            self._to.near.forget(remembered, task.url)
+            self._refer_no_more(task, judged, stored, remembered)
             raise
         beside = self._beside(lease, ref.segment, rules, settled)
         row = capture_row(lease, task, answer, judged, stored, beside, sizes)
         ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
-        if not settled.accepted and judged.digest:
-            self._to.duplicates.forget(judged.digest, stored.record_id)
-            self._to.near.forget(remembered, task.url)
+        if not settled.accepted:
+            self._refer_no_more(task, judged, stored, remembered)
         if settled.accepted and judged.sifted.refused:
             judged = replace(judged, sifted=replace(judged.sifted, refused=self._conduct.noted(judged.sifted.refused)))
         self._narrator.answer(lease, task, answer, sizes[1], judged, settled, outcome, visit)
@@ -128,6 +129,26 @@ class Concluding(Showing):
             self._learn(lease, task, answer, judged, outcome)
             await self._hand_on(task, answer, judged)
         return settled.accepted
+
+    async def _taken(self, lease: Lease, task: PageTask, answer: Fetched, kind: ListKind, ref: RecordRef) -> bool:
+        """Admit what a list names; False where we are to stop, and that would take long: it is read anew later."""
+        if self._to.lists is None:
+            return True
+        try:
+            return await self._to.lists.take(lease, task, answer, kind, lambda: self.stopping)
+        except NephilaError:
+            raise  # as in `settle_stored`
+        except Exception:
+            self._to.ledger.settled(ref.segment, ref.offset, None)
+            raise
+
+    def _refer_no_more(
+        self, task: PageTask, judged: Judgement, stored: StoredCapture, remembered: Likeness | None
+    ) -> None:
+        """A capture is nobody's: let nothing be taken for a copy of it."""
+        if judged.digest:
+            self._to.duplicates.forget(judged.digest, stored.record_id)
+        self._to.near.forget(remembered, task.url)
 
     def _beside(self, lease: Lease, segment: SegmentId, rules: OriginRules | None, settled: Settled) -> Beside:
         return Beside(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nephila.model.errors import NephilaError
 from nephila.model.events import Event, EventKind
 from nephila.model.exchange import REDIRECTS, Answer, FailureKind, Fetched, FetchFailed, FetchRequest, Truncation
 from nephila.model.outcome import Dead, Dropped, OriginRules, Outcome, Release, RulesKind, Settlement
@@ -90,6 +91,8 @@ class ResourceClause:
         try:
             outcome, links = await self._came(self._notes, task, answer)
             settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
+        except NephilaError:
+            raise  # the crawl ends, and what became of the capture is found out when it goes on
         except Exception:
             self._to.ledger.settled(ref.segment, ref.offset, None)
             raise

@@ -7,13 +7,15 @@ on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from nephila.interfaces.politeness import RobotsRedirect
+from nephila.model.errors import NephilaError
 from nephila.model.exchange import Answer, Fetched, FetchFailed, FetchRequest
 from nephila.model.outcome import OriginRules, Release, RulesKind, RulesLearned, RulesMoved, Settlement
 from nephila.model.record import Capture, StoredCapture
-from nephila.model.task import Lease, Pace, RobotsTask
+from nephila.model.task import Candidate, Lease, Pace, RobotsTask
 from nephila.urls import origin_of
 
 from .listing import robots_row
@@ -79,8 +81,16 @@ class RobotsClause:
         self._to.ledger.appended(ref.segment, ref.offset)
         learned = outcome.rules if isinstance(outcome, RulesLearned) else None
         lists = self._to.lists
-        links = lists.lists.announced(learned, lease.user_agent) if lists is not None and learned is not None else ()
-        settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
+        links: Sequence[Candidate] = ()
+        try:
+            if lists is not None and learned is not None:
+                links = lists.lists.announced(learned, lease.user_agent)
+            settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
+        except NephilaError:
+            raise  # the crawl ends, and what became of the capture is found out when it goes on
+        except Exception:
+            self._to.ledger.settled(ref.segment, ref.offset, None)  # else it would hold up what comes after it
+            raise
         row = robots_row(
             lease,
             task,

@@ -5,8 +5,9 @@ came here; the record is appended before the task is settled; links travel with 
 moment later, and only then is the page completed. Wherever this is cut short, the worst that happens is that one page
 is fetched again, or settled from the archive when the crawl goes on.
 
-The web misbehaving arrives here as values. Whatever is raised is ours: the disk's errors and a lack of memory end the
-crawl, anything else is a bug, caught in this one place, told, and paid for with one lease.
+The web misbehaving arrives here as values. Whatever is raised is ours: what a user can act on (a disk, an engine, too
+little memory) ends the crawl and leaves the lease as a kill would; anything else is a bug, caught in this one place,
+told, and paid for with one lease.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nephila.model.errors import FrontierError, MemoryShortageError, StorageError
+from nephila.model.errors import MemoryShortageError, NephilaError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchRequest
 from nephila.model.outcome import (
     Dead,
@@ -77,7 +78,7 @@ class Pipeline(Concluding):
                 await self._give_back(lease, under_way)
                 if not self.stopping:
                     raise
-            except (StorageError, FrontierError):
+            except NephilaError:
                 raise
             except MemoryError as error:  # nobody's bug: the lease is left as a kill would leave it
                 raise MemoryShortageError from error
@@ -86,7 +87,7 @@ class Pipeline(Concluding):
                 await self._give_up(lease, under_way, error)
             if under_way.visit is not None:
                 under_way.visit.book()
-        except (StorageError, FrontierError, MemoryShortageError) as error:
+        except NephilaError as error:
             self._conduct.fatal(error)
 
     async def _work(self, lease: Lease, under_way: UnderWay) -> None:

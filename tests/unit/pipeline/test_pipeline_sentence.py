@@ -5,14 +5,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from worker import SEGMENT, Worker, address, answer, failure, linking
 
-from nephila.model.errors import FrontierError, StorageError
+from nephila.dedup import LmdbDigestIndex
+from nephila.model.errors import (
+    EngineAwayError,
+    EngineRefusedError,
+    FrontierError,
+    MemoryShortageError,
+    NephilaError,
+    StorageError,
+)
 from nephila.model.events import EventKind
 from nephila.model.exchange import Answer, FailureKind, FetchRequest
+from nephila.model.settings import SitemapSettings
 from nephila.model.task import Candidate, RobotsTask
 
 HOME = "https://a.test/"
@@ -451,6 +461,69 @@ def test_a_bug_while_settling_disowns_the_capture(worker: Worker, monkeypatch: p
     assert worker.archive.captures[1].revisit_of is None
 
 
+def test_a_bug_while_a_list_is_read_or_robots_txt_is_settled_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F3, X3, W3: what was appended and is nobody's is disowned, or nothing after it would ever be confirmed."""
+    worker = Worker(tmp_path, robots=True, sitemaps=SitemapSettings(guess=False))
+    sitemap = b"<urlset><url><loc>https://a.test/1</loc></url></urlset>"
+    worker.script(answer(f"{HOME}s.xml", 200, sitemap, headers={"content-type": "application/xml"}))
+    clause = worker.pipeline._to.lists
+    assert clause is not None
+
+    def broken(*_: object) -> None:
+        raise KeyError("broken")
+
+    async def main() -> None:
+        await worker.admit(f"{HOME}s.xml")
+        with monkeypatch.context() as patch:
+            patch.setattr(clause.lists, "announced", broken)
+            await worker.work(*await worker.claim())
+        assert (worker.ledger.outstanding, worker.ledger.disowned) == (set(), [100])
+        await asyncio.sleep(301)
+        await worker.work(*await worker.claim())  # robots.txt, once more
+        await asyncio.sleep(2)
+        with monkeypatch.context() as patch:
+            patch.setattr(clause, "_admit", broken)
+            await worker.work(*await worker.claim())
+        assert worker.story(f"{HOME}s.xml").state == "dead_letter"
+
+    worker.run(main)
+    assert len(worker.archive.captures) == 3
+    assert worker.ledger.outstanding == set()
+    assert worker.ledger.disowned == [100, 300]
+    assert worker.failures == []
+
+
+def test_a_bug_while_settling_what_has_no_content_costs_one_page_too(
+    worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H5, D2: the index on disk knows no content that is nothing, and is not asked to forget it."""
+    worker.script(answer(HOME, 404))
+    contents = LmdbDigestIndex(tmp_path / "contents", "boot")
+    worker.pipeline._to = replace(worker.pipeline._to, duplicates=contents)
+
+    async def main() -> None:
+        await worker.admit(HOME)
+        (lease,) = await worker.claim()
+        settle, calls = worker.frontier.settle, list[object]()
+
+        async def broken(*arguments: object) -> object:
+            calls.append(arguments)
+            if len(calls) == 1:
+                raise KeyError("broken")
+            return await settle(*arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(worker.frontier, "settle", broken)
+        await worker.work(lease)
+        assert worker.story(HOME).state == "dead_letter"
+
+    worker.run(main)
+    contents.close()
+    assert worker.failures == []
+    assert worker.ledger.disowned == [100]
+
+
 def test_a_full_disk_ends_the_crawl_and_loses_nothing(worker: Worker) -> None:
     """W2, F10: what was settled stays, what was not is fetched again when there is room."""
     worker.script(answer(HOME, 200, linking("/1")), answer("https://a.test/1", 200, linking("/2")))
@@ -490,3 +563,32 @@ def test_a_frontier_that_refuses_ends_the_crawl(worker: Worker, monkeypatch: pyt
 
     worker.run(main)
     assert [str(error) for error in worker.failures] == ["corrupt"]
+
+
+@pytest.mark.parametrize("trouble", [MemoryShortageError(), EngineAwayError("gone"), EngineRefusedError("no")])
+def test_what_a_user_can_mend_costs_no_page(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, trouble: NephilaError
+) -> None:
+    """F3, F10, N4: the page is not given up for it; what lies in the archive waits to be looked at again."""
+    worker.script(answer(HOME, 200, linking("/1")))
+
+    async def main() -> None:
+        await worker.admit(HOME)
+        (lease,) = await worker.claim()
+        settle, calls = worker.frontier.settle, list[object]()
+
+        async def short(*arguments: object) -> object:
+            calls.append(arguments)
+            if len(calls) == 1:
+                raise trouble
+            return await settle(*arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(worker.frontier, "settle", short)
+        await worker.work(lease)
+        assert worker.story(HOME).state == "in_progress"
+
+    worker.run(main)
+    assert worker.failures == [trouble]
+    assert worker.ledger.outstanding == {100}
+    assert worker.ledger.disowned == []
+    assert kinds(worker)["warning"] == 0
