@@ -16,7 +16,7 @@ class Ledger(Protocol):
         """A capture lies in the archive and is not settled yet."""
 
     def first_of_its_kind(self, segment: SegmentId, offset: int, digest: bytes, original: Original) -> None:
-        """That capture has a body which none before it had; others may refer to it when its bytes are durable."""
+        """That capture has a body which none before it had; others may refer to it when it is settled and durable."""
 
     def settled(self, segment: SegmentId, offset: int, row: CaptureRow | None) -> None:
         """It is settled now; `row` goes into the catalogue. None: the settle was refused, the capture is nobody's."""

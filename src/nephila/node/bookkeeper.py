@@ -4,8 +4,8 @@ The order is everything (DESIGN section 4). A capture counts as outstanding from
 until its settle has been answered. Nothing at or past the first outstanding capture of a segment is ever confirmed, so
 whatever lies past the confirmed mark after a crash is looked at again, and what lies before it is known to be settled.
 The catalogue is written last, up to the same mark: what it misses after a crash is found in the archive. The index of
-contents learns of a capture when its bytes are durable: files are synced one after the other, and a power loss in
-between must not leave a revisit without its original.
+contents learns of a capture when it is settled and its bytes are durable: one that is refused is in no index, and files
+are synced one after the other, so that a power loss in between must not leave a revisit without its original.
 """
 
 from __future__ import annotations
@@ -144,8 +144,9 @@ class Bookkeeper:
         refused, self._refused = self._refused, []
         for segment, offset in refused:
             await self._frontier.disown(segment, offset)
-            self._outstanding[segment].discard(offset)
-        written = list(self._originals)
+            if segment in self._outstanding:  # else it is of an earlier run, and handed over
+                self._outstanding[segment].discard(offset)
+        written = [place for place in self._originals if place[1] not in self._outstanding.get(place[0], ())]
         for segment, end in await self._durable():
             self._synced[segment] = end
         for place in written:

@@ -72,6 +72,7 @@ class SpooledBookkeeper(Bookkeeper):
                 async with asyncio.timeout(BEAT_S):
                     await self._work.wait()
         self._work.clear()
+        self._is_nudged = False
 
     async def _durable(self) -> list[tuple[SegmentId, int]]:
         """Sync the spool, hand over what is closed, and tell what has arrived."""

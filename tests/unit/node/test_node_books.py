@@ -208,6 +208,7 @@ def test_what_is_not_durable_is_nobodys_original() -> None:
             keeper.appended(A, offset)
             keeper.first_of_its_kind(A, offset, b"%d" % offset, Original("u", f"record {offset}", 0, "", ""))
         assert desk.done == []
+        keeper.settled(A, 0, row(A, 0, 100))
         keeper.settled(A, 100, None)
         desk.refuses = "sync"
         with pytest.raises(StorageError):
@@ -217,6 +218,38 @@ def test_what_is_not_durable_is_nobodys_original() -> None:
         await keeper.tick()
         remembered = [one for one in desk.done if one[0] == "remember"]
         assert remembered == [("remember", b"0", "record 0")], "what was refused is nobody's"
+
+    run(main)
+
+
+def test_what_is_not_settled_is_nobodys_original() -> None:
+    """D2, F3: it may be refused, or be nobody's after a kill; what refers to it then would refer to nothing listed."""
+
+    async def main(desk: Desk, keeper: Bookkeeper) -> None:
+        for offset in (0, 100):
+            keeper.appended(A, offset)
+            keeper.first_of_its_kind(A, offset, b"%d" % offset, Original("u", f"record {offset}", 0, "", ""))
+        keeper.settled(A, 100, row(A, 100, 200))
+        desk.synced = [(A, 200)]
+        await keeper.tick()
+        assert [one for one in desk.done if one[0] == "remember"] == [("remember", b"100", "record 100")]
+        keeper.settled(A, 0, row(A, 0, 100))
+        await keeper.tick()
+        assert ("remember", b"0", "record 0") in desk.done
+
+    run(main)
+
+
+def test_a_capture_of_an_earlier_run_that_is_refused_breaks_nothing() -> None:
+    """F10: recovery has handed the segment over by the time it is disowned."""
+
+    async def main(desk: Desk, keeper: Bookkeeper) -> None:
+        keeper.appended(A, 0)
+        keeper.settled(A, 0, None)
+        assert keeper.take(A) == []
+        await keeper.adopt(A, 100, [])
+        await keeper.tick()
+        assert ("disown", A, 0) in desk.done
 
     run(main)
 

@@ -88,3 +88,21 @@ def test_no_mark_passes_a_capture_that_is_settled_while_journals_are_written() -
         return spool
 
     assert asyncio.run(main()).frames == [(A, [0], 100), (B, [0], 100)]
+
+
+def test_every_capture_wakes_whoever_syncs_the_spool() -> None:
+    """W2: and not the first alone: what comes later would lie unsynced for as long as the spool is left alone."""
+
+    async def main() -> None:
+        spool = Spool()
+        outbound = Outbound(spool, spool, spool, 1.0)  # type: ignore[arg-type]  # one for all of them
+        keeper = SpooledBookkeeper(outbound, spool, spool, spool, lambda _segment: None)  # type: ignore[arg-type]
+        for offset in (0, 100, 200):
+            waiting = asyncio.create_task(keeper.wait_for_work())
+            await asyncio.sleep(0)
+            keeper.appended(A, offset)
+            for _ in range(5):  # turns of the loop
+                await asyncio.sleep(0)
+            assert waiting.done()
+
+    asyncio.run(main())
