@@ -118,13 +118,13 @@ class Crew:
 
     async def renew(self) -> None:
         """Renew the leases that are held for long; one that is gone may not be sent on any more."""
-        lease_ms = self._m.settings.frontier.lease_s * 1000
-        soon = self._m.frontier.timeline.now() + lease_ms * 2 / 3
+        lease_ms, asked_at = self._m.settings.frontier.lease_s * 1000, self._m.frontier.timeline.now()
+        soon = asked_at + lease_ms * 2 / 3
         held = [token for token, expires_at in self._m.expiries.items() if expires_at < soon]
         if not held:
             return
         kept = await self._m.frontier.renew(held, self._m.settings.frontier.lease_s)
-        ends = int(self._m.frontier.timeline.now() + lease_ms)
+        ends = int(asked_at + lease_ms)  # at least: the answer may have come long after it was done
         for token in held:
             if token in self._m.expiries:
                 self._m.expiries[token] = ends if token in kept else 0

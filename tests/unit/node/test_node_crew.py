@@ -106,3 +106,27 @@ def test_the_first_place_that_an_answer_makes_is_told() -> None:
         return woken
 
     assert asyncio.run(main()) == [True, False]
+
+
+def test_a_lease_is_not_believed_to_last_longer_than_it_does() -> None:
+    """F3, P2: it was renewed when the engine did so, not when its answer came, which may be much later."""
+    lease_s, took_ms = 60, 15_000
+    now = 1_000_000
+    expiries = {1: now + 20_000, 2: now + 20_000, 3: now + 59_000}
+
+    async def renew(tokens: list[int], seconds: float) -> set[int]:
+        nonlocal now
+        assert (tokens, seconds) == ([1, 2], lease_s)
+        now += took_ms
+        return {1}
+
+    machinery: Any = SimpleNamespace(
+        pipeline=SimpleNamespace(departures=Departures(lambda: 0)),
+        bookkeeper=SimpleNamespace(on_room=lambda _: None),
+        shipper=None,
+        settings=SimpleNamespace(frontier=SimpleNamespace(lease_s=lease_s)),
+        frontier=SimpleNamespace(timeline=SimpleNamespace(now=lambda: now), renew=renew),
+        expiries=expiries,
+    )
+    asyncio.run(Crew(machinery, lambda _: None).renew())
+    assert expiries == {1: now - took_ms + lease_s * 1000, 2: 0, 3: 1_059_000}
