@@ -174,15 +174,16 @@ class LmdbDigestIndex:
         self._environment.close()
 
     def _write(self, entries: list[tuple[bytes, Original]]) -> None:
-        try:
-            with self._environment.begin(write=True) as writing:
-                for digest, original in entries:
-                    writing.put(digest, _packed(original), overwrite=False)
-        except lmdb.Error as error:
-            raise self._refused(error) from error
-        with self._lock:
-            for digest, _ in entries:
-                self._recent.pop(digest, None)
+        with self._lock:  # held until it is written: what is forgotten meanwhile must not come back
+            left = [(digest, original) for digest, original in entries if self._recent.get(digest) is original]
+            try:
+                with self._environment.begin(write=True) as writing:
+                    for digest, original in left:
+                        writing.put(digest, _packed(original), overwrite=False)
+            except lmdb.Error as error:
+                raise self._refused(error) from error
+            for digest, _ in left:
+                del self._recent[digest]
 
     def _left_open_by_another_boot(self, boot_id: str) -> bool:
         try:

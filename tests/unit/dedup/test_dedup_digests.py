@@ -7,6 +7,7 @@ import pytest
 from nephila.dedup import LmdbDigestIndex
 from nephila.dedup.digests import FLUSH_ENTRIES
 from nephila.model.errors import StorageError
+from nephila.model.record import Original
 from nephila.testing.contracts.digests import sample_digest, sample_original
 
 
@@ -96,4 +97,28 @@ def test_captures_of_urls_that_are_taken_down_are_forgotten_and_no_others(tmp_pa
         False,
         True,
     ]
+    index.close()
+
+
+def test_what_is_forgotten_while_it_is_being_written_stays_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D2, K2: the one happens in a thread, the other beside it; new captures would refer to what is gone."""
+    index = LmdbDigestIndex(tmp_path, "boot")
+    for number in (1, 2):
+        index.remember(sample_digest(number), sample_original(number))
+    write = index._write
+
+    def forgotten_meanwhile(entries: list[tuple[bytes, Original]]) -> None:
+        index.forget(sample_digest(1), sample_original(1).record_id)
+        index.remember(sample_digest(1), sample_original(3))
+        write(entries)
+
+    monkeypatch.setattr(index, "_write", forgotten_meanwhile)
+    index.flush()
+    monkeypatch.undo()
+    index.close()
+    index = LmdbDigestIndex(tmp_path, "boot")
+    assert index.find(sample_digest(1)) == sample_original(3)
+    assert index.find(sample_digest(2)) == sample_original(2)
     index.close()
