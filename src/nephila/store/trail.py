@@ -143,6 +143,8 @@ class Trail:
     def receipt(self, receipt: Receipt) -> None:
         """Say that a file is to be replaced, before it is. Raises `StorageError`."""
         with self._one_seal:
+            if self._broken:
+                raise _refused(OSError("it was refused before"))
             self._append_or_refuse(receipt=receipt)
 
     def close(self) -> None:
@@ -218,7 +220,12 @@ class Trail:
         except OSError:
             self._file.truncate(self._size)
             raise
-        self._file.sync()
+        try:
+            self._file.sync()
+        except OSError:
+            self._broken = True  # whether the line is there is not known: nothing may be added until somebody looks
+            self._file.truncate(self._size)
+            raise
         self._size += len(data)
         self._line += 1
         self._head = digest

@@ -12,7 +12,7 @@ from nephila.model.errors import StorageError
 from nephila.store.receipt import replace_sealed
 from nephila.store.trail import SEAL_MS, Trail, last_line, lines_of
 from nephila.store.trail_check import TrailCheck, TrailVerdict
-from nephila.store.trail_line import NO_HASH, TrailLine, read_line, spelled
+from nephila.store.trail_line import NO_HASH, Receipt, TrailLine, read_line, spelled
 from nephila.testing.clock import VirtualClock
 from nephila.testing.disk import ForgetfulDisk
 
@@ -292,3 +292,27 @@ def test_a_takedown_that_is_repeated_after_a_crash_writes_a_second_receipt(groun
     replace_sealed(third, ground.disk, ROOT, SEGMENT, "warc/draft", removed=["ab"], why="takedown 2")
     third.close()
     assert "changed between two receipts" in ground.check().breaches[0].what
+
+
+def test_after_a_line_that_could_not_be_synced_nothing_is_added_to_the_chain(ground: Ground) -> None:
+    """K1, K2: nobody can tell whether it is there; a second line in its place would pass for tampering."""
+    trail = ground.trail()
+    trail.grown(SEGMENT, ground.grow(SEGMENT, b"first"))
+    trail.seal(now=True)
+    before = ground.disk.contents(ground.chain())
+    receipt = Receipt(SEGMENT, (5, "a"), (5, "b"), [], "takedown 1")
+    ground.disk.refuses_sync = True
+    with pytest.raises(StorageError):
+        trail.receipt(receipt)
+    ground.disk.refuses_sync = False
+    trail.note({"w1": (1, "a" * 64)})
+    trail.grown(SEGMENT, ground.grow(SEGMENT, b"second"), closed=True)
+    trail.close()
+    with pytest.raises(StorageError):
+        trail.receipt(receipt)
+    assert ground.disk.contents(ground.chain()) == before
+    ground.disk = ground.disk.lose_power()
+    trail = ground.trail()
+    trail.left(SEGMENT, 11)
+    trail.close()
+    assert not ground.check().breaches
