@@ -130,6 +130,10 @@ class LocalArchive:
             except UnsyncedError as error:
                 self._broken = error
                 raise
+            except StorageError:  # a file could not be opened: nothing is lost, and the next sync does it all
+                with self._lock:
+                    self._files.give_back_names(directories)
+                raise
             except OSError as error:
                 self._broken = refused(work[0][0].name if work else self._directory.name, error)
                 raise self._broken from error

@@ -16,6 +16,7 @@ may be called durable any more.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,6 +89,10 @@ class SegmentFiles:
         """Directories whose names are to be synced, those above first; whoever takes them syncs them."""
         taken, self._unsynced = self._unsynced, set()
         return sorted(taken)
+
+    def give_back_names(self, directories: Iterable[Path]) -> None:
+        """They were taken, and could not be synced."""
+        self._unsynced.update(directories)
 
     def append(self, segment: Segment, data: bytes) -> None:
         """Add a capture, all or nothing. Raises `StorageError`."""

@@ -1,6 +1,8 @@
 """The archive in a directory: files, failures, power loss."""
 
+import errno
 import gzip
+import os
 import random
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -293,6 +295,24 @@ def test_a_new_file_needs_its_name_synced(world: ArchiveWorld) -> None:
     stored = archive.append(page_capture(1))
     archive.sync()
     assert world.disk.lose_power().names(world.path(stored.ref.segment).parent) == [stored.ref.segment]
+
+
+def test_a_sync_that_could_not_begin_leaves_the_names_for_the_next(
+    world: ArchiveWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W2: a file that had given way cannot be opened for once; what is promised later has its name, too."""
+    archive = world.open(DOMAIN_HOUR)
+    stored = [archive.append(_of_host(number, f"host{number}.example")) for number in range(MAX_DESCRIPTORS + 1)]
+    with monkeypatch.context() as patch:
+        patch.setattr(world.disk, "open", _no_descriptor)
+        with pytest.raises(StorageError):
+            archive.sync()
+    assert len(archive.sync()) == len(stored)
+    assert world.disk.lose_power().names(DIRECTORY) == sorted(one.ref.segment for one in stored)
+
+
+def _no_descriptor(_path: Path) -> MemoryFile:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def test_syncing_an_idle_archive_touches_no_disk(world: ArchiveWorld) -> None:
