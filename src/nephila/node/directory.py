@@ -35,6 +35,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nephila.config import CONFIG_NAME
+from nephila.engines.disk import LOCAL_DISK
 from nephila.model.errors import CrawlDirectoryError, NephilaError, StorageError, remedy
 from nephila.native import AVAILABLE, native
 
@@ -252,23 +253,44 @@ class CrawlDirectory:
                 return
             draft = self.root / "nephila-crawl.new"
             ours = {self.warc.name, self.takedowns.name, draft.name, LOST_AND_FOUND}
-            if {path.name for path in self.root.iterdir()} - ours:
+            found = {path.name for path in self.root.iterdir()}
+            if found - ours and self.marker.name not in found:
                 raise CrawlDirectoryError(
                     f"{self.root} holds something else than a crawl", hint="choose an empty or a new directory"
                 )
             self.warc.mkdir(exist_ok=True)
-            with draft.open("w", encoding="utf-8") as stream:
-                stream.write(FORMAT)
-                stream.flush()
-                os.fsync(stream.fileno())
-            draft.replace(self.marker)
-            self.is_new = True
+            self.is_new = self._mark(draft)
+            LOCAL_DISK.sync_directory(self.root)
+            for made in self._made:
+                with suppress(PermissionError):  # one in which something may be made, and not be looked
+                    LOCAL_DISK.sync_directory(made.parent)
         except FileExistsError as error:
             raise CrawlDirectoryError(
                 f"{error.filename} is a file, not a directory", hint="choose another --out"
             ) from error
         except OSError as error:
             raise self._refused(error) from error
+
+    def _mark(self, draft: Path) -> bool:
+        """Put the marker there; False where somebody else has.
+
+        The draft is locked meanwhile: a marker that is there may be held, and must never be replaced.
+        """
+        while True:
+            with draft.open("a+b") as stream:
+                fcntl.flock(stream, fcntl.LOCK_EX)
+                if self.marker.exists():
+                    if _is_at(stream.fileno(), draft):
+                        draft.unlink()
+                    return False
+                if not _is_at(stream.fileno(), draft):
+                    continue  # of somebody who has begun, and taken it back
+                stream.truncate(0)
+                stream.write(FORMAT.encode())
+                stream.flush()
+                os.fsync(stream.fileno())
+                draft.replace(self.marker)
+                return True
 
     def _refused(self, error: OSError) -> NephilaError:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
@@ -284,6 +306,14 @@ class CrawlDirectory:
                 f"{self.root} is on a network file system ({kind}), where the frontier's locks cannot be trusted",
                 hint="choose an --out on a local disk",
             )
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is the one that is called so."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _lock(descriptor: int) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +35,51 @@ def test_one_crawl_at_a_time(tmp_path: Path) -> None:
         hold(root)
     assert "Ctrl-C" in told.value.hint
     hold(root)
+
+
+@pytest.mark.parametrize("moment", ["iterdir", "mkdir"])
+def test_of_two_that_begin_in_one_directory_at_once_one_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """F10, P2: the other one saw no marker, and must not put its own in the place of one that is held."""
+    root = tmp_path / "crawl"
+    root.mkdir()
+    first, holding = CrawlDirectory(root), ExitStack()
+    plain = getattr(Path, moment)
+
+    def begun_meanwhile(path: Path, **how: Any) -> Any:
+        if moment == "iterdir" or path.name == "warc":
+            monkeypatch.undo()
+            holding.enter_context(first.held())
+        return plain(path, **how)
+
+    with holding:
+        monkeypatch.setattr(Path, moment, begun_meanwhile)
+        second = CrawlDirectory(root)
+        with pytest.raises(CrawlDirectoryError, match="another crawl is running"), second.held():
+            """Both would ask the same hosts."""
+        assert (first.is_new, second.is_new) == (True, False)
+        first.watch()()
+        assert sorted(path.name for path in root.iterdir()) == ["nephila-crawl", "warc"]
+    hold(root)
+
+
+def test_the_names_of_a_new_directory_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Q4: what lies in it is as durable as its own name, and those above it."""
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    root = tmp_path / "some" / "where"
+    hold(root)
+    assert {str(folder) for folder in (root, root.parent, tmp_path)} <= set(synced)
+    synced.clear()
+    hold(root)
+    assert synced == []
 
 
 @pytest.mark.parametrize("leftover", ["warc", "nephila-crawl.new"])
