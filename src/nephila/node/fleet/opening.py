@@ -53,6 +53,7 @@ from .frontier import FleetFrontier
 from .gate import GatedObjects
 from .identity import WorkerDirectory
 from .outdated import forget_outdated
+from .patience import patiently
 from .queues import LongQueues
 from .regions import regional, unknown_group
 from .registry import Figures, Member, Registry, draw_writer
@@ -117,7 +118,9 @@ async def joined(
                 await _own_contents(directory, servers.catalogue, ground.clock, stack), servers.state, crawl_name
             )
             learned = SharedLearning(servers.state, crawl_name)
-            frontier = FleetFrontier(servers.frontier, untold.tell, visits.border(settings.fleet.group))
+            frontier = FleetFrontier(
+                servers.frontier, partial(patiently, untold.tell), visits.border(settings.fleet.group)
+            )
             fallback = Fallback(registry, frontier)
             # Whoever was here a moment ago, or is elsewhere, may have asked an address just now.
             addresses = address_ledger(settings.politeness, ground.clock.steady_ms())
@@ -224,7 +227,7 @@ async def _own_contents(
 
 async def _look_around(scope: SharedScope, learned: SharedLearning, leases: Sequence[Lease]) -> None:
     """Know what others have let in, and what they have learned of the hosts that were claimed."""
-    await asyncio.gather(scope.follow(), learned.ask(lease.host for lease in leases))
+    await asyncio.gather(patiently(scope.follow), learned.ask(lease.host for lease in leases))
 
 
 def _nothing(_workers: int) -> None:
