@@ -231,6 +231,27 @@ def test_a_second_worker_in_a_directory_is_told_to_take_its_own(tmp_path: Path) 
     assert "--dir DIR, or fleet.directory" in told.value.hint
 
 
+def test_who_a_worker_is_is_durable_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """N3, Q4: a power loss leaves no empty file, for which the worker with all of its spool would be refused."""
+    synced: list[tuple[str, bytes, bool]] = []
+    fsync = os.fsync
+    directory = WorkerDirectory(tmp_path)
+
+    def noted(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        data = path.read_bytes() if path.is_file() else b""
+        synced.append((path.name, data, directory.identity_file.exists()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    known = directory.identity("crawl")
+    assert [(name, known.id.encode() in data, named) for name, data, named in synced] == [
+        ("worker.new", True, False),
+        (tmp_path.name, False, True),
+    ]
+    assert directory.identity("crawl") == known
+
+
 def test_a_worker_s_directory_is_no_crawl_s_and_a_crawl_s_is_no_worker_s(tmp_path: Path) -> None:
     """N3, F10: neither is begun, or looked for, in the other's; what to give instead is told."""
     worker, crawl = tmp_path / "worker", tmp_path / "crawl"

@@ -8,14 +8,15 @@ workers share: made anew at every start, and widened from either side.
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 
-from nephila.engines.disk import LookingDisk
-from nephila.model.errors import CrawlDirectoryError
+from nephila.engines.disk import LOCAL_DISK, LookingDisk
+from nephila.model.errors import CrawlDirectoryError, remedy
 from nephila.model.record import SegmentId
 from nephila.node.directory import WORKER_FILE, CrawlDirectory
 from nephila.store import index_name, writer_of
@@ -49,10 +50,7 @@ class WorkerDirectory(CrawlDirectory):
         try:
             known = msgspec.json.decode(self.identity_file.read_bytes(), type=Identity)
         except FileNotFoundError:
-            known = Identity(secrets.token_hex(8), crawl)
-            draft = self.identity_file.with_suffix(".new")
-            draft.write_bytes(msgspec.json.encode(known))
-            draft.replace(self.identity_file)
+            known = self._drawn(crawl)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise CrawlDirectoryError(
                 f"{self.identity_file} cannot be read: {error}", "mend it, or begin a new directory"
@@ -63,6 +61,23 @@ class WorkerDirectory(CrawlDirectory):
                 "choose another fleet.directory",
             )
         return known
+
+    def _drawn(self, crawl: str) -> Identity:
+        """Somebody new; durable when it returns: what is left in its spool is found by it."""
+        drawn = Identity(secrets.token_hex(8), crawl)
+        draft = self.identity_file.with_suffix(".new")
+        try:
+            with draft.open("wb") as stream:
+                stream.write(msgspec.json.encode(drawn))
+                stream.flush()
+                os.fsync(stream.fileno())
+            draft.replace(self.identity_file)
+            LOCAL_DISK.sync_directory(self.root)
+        except OSError as error:
+            raise CrawlDirectoryError(
+                f"{self.identity_file} cannot be written: {error.strerror or error}", remedy(error)
+            ) from error
+        return drawn
 
     def _check_kind(self) -> None:
         """The other way round: where a crawl lives no worker does."""
