@@ -164,6 +164,45 @@ def test_a_group_asks_its_own_domains_and_nobody_else_does(tmp_path: Path, engin
     assert web.audit().by_kind == {}
 
 
+def test_a_fleet_begins_a_new_cycle_while_workers_run_and_while_none_does(
+    tmp_path: Path, engines: Engines, hold: ExitStack
+) -> None:
+    """F2, N6: by a command, once however often it is said; status tells it, a worker that starts goes on with it."""
+    web = web_of(hold, tmp_path, 60, 0.05, seed=79, hosts=6)
+    regions = 'regions = ["eu=site1.test"]'
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, 0.05, regions))
+    none = run("fleet", "cycle", "--config", fleet.settings, code=1, env=fleet.environ).stderr
+    assert "there is no crawl called" in " ".join(none.split())
+    fleet.seed()
+    ours = {url for url in wanted(web) if urlsplit(url).hostname != "site1.test"}
+
+    def cycle(*more: str) -> tuple[int, bool]:
+        told = json.loads(fleet.say("fleet", "cycle", "--json", *more))
+        return told["cycle"], told["begun"]
+
+    fleet.start("first").end()
+    web.new_cycle()
+    assert [cycle(), cycle()] == [(2, True), (2, False)], "nobody works, and nothing is done yet"
+    assert "what ended before is being queued" in fleet.say("fleet", "status")
+    ended = fleet.start("first").end()
+    assert ended["stopped_by"] == "done"
+    assert ended["pages"] == len(ours)
+    assert f"2: {len(ours)} pages so far" in fleet.say("fleet", "status")
+    stays = fleet.start("stays", "--forever")
+    wait_until(lambda: len(fleet.workers()) == 1, "the worker is not seen")
+    web.new_cycle()
+    assert cycle() == (3, True)
+    wait_until(lambda: f"3: {len(ours)} pages so far" in fleet.say("fleet", "status"), "it is not gone on with")
+    web.new_cycle()
+    wait_until(lambda: cycle() == (4, True), "one that is over is not followed by another")
+    wait_until(lambda: f"4: {len(ours)} pages so far" in fleet.say("fleet", "status"), "it is not gone on with")
+    assert json.loads(fleet.say("fleet", "status", "--json", "--group", "eu"))["frontier"]["cycle"] == 1
+    assert "no region" in refused(fleet, "fleet", "cycle", "--group", "jp")
+    stays.process.terminate()
+    assert stays.process.wait(60) == 130
+    assert web.audit().by_kind == {}
+
+
 def test_workers_are_killed_and_start_again(
     tmp_path: Path, engines: Engines, hold: ExitStack, say: Callable[[str], None]
 ) -> None:

@@ -1,4 +1,4 @@
-"""`nephila fleet`: who works on a crawl, and sending a worker home (N3)."""
+"""`nephila fleet`: who works on a crawl, sending a worker home (N3), and beginning a new cycle (F2)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nephila.interfaces.frontier import FrontierSnapshot
+    from nephila.node.fleet.cycles import CycleBegun
     from nephila.node.fleet.registry import Roll, Standing
 
 group_option = click.option("--group", metavar="GROUP", help="Of the group that has a region of its own.")
 
 
-@click.group("fleet", short_help="Show a fleet's workers, or send one home.")
+@click.group("fleet", short_help="Show a fleet's workers, send one home, or begin a new cycle.")
 def fleet() -> None:
-    """Show a fleet's workers, or send one home."""
+    """Show a fleet's workers, send one home, or begin a new cycle."""
 
 
 @fleet.command("status", short_help="Show who works on the crawl, and what there is to do.")
@@ -81,9 +82,60 @@ def forget(ctx: click.Context, *, name: str, file: Path, group: str | None) -> N
     click.echo(printable(f"{found.member.name} counts as lost; other workers fetch again what it had not uploaded."))
 
 
+@fleet.command("cycle", short_help="Begin a new cycle: everything is fetched once more.")
+@config_option
+@group_option
+@click.option("--unfinished", is_flag=True, help="Also where the last cycle that was begun is not at its end.")
+@json_option
+@click.pass_context
+def cycle(ctx: click.Context, *, file: Path, group: str | None, unfinished: bool, as_json: bool) -> None:
+    """Begin a new cycle of the crawl that FILE describes: everything that has ended is fetched once more.
+
+    Workers may run or not: URLs are queued as workers claim. Said twice, it is the same cycle; one that was begun goes
+    on until nothing of it is left. A region has its own (--group).
+    """
+    from nephila.node.fleet.cycles import begin_cycle  # noqa: PLC0415 - start-up
+
+    done = begin_cycle(_configured(ctx, file, group), unfinished=unfinished)
+    if as_json:
+        known = done.known
+        print_json({"crawl": done.crawl, "cycle": known.cycle, "begun": done.begun, "frontier": known})
+        return
+    for line in cycle_lines(done):
+        click.echo(printable(line))
+
+
 def _configured(ctx: click.Context, file: Path, group: str | None) -> Configured:
     flags = [] if group is None else [Given("fleet.group", group, "--group")]
     return load(file=file, environ=backend_of(ctx).environ, flags=flags)
+
+
+def cycle_lines(done: CycleBegun) -> Iterator[str]:
+    """What `fleet cycle` says."""
+    known = done.known
+    name = f"cycle {known.cycle} of {done.crawl}"
+    if done.begun:
+        yield f"{name.capitalize()} has begun: everything that has ended is fetched once more."
+    else:
+        left = "what ended before is still being queued" if known.sweeping else f"{_queued(known)} are queued"
+        yield f"{name.capitalize()} was begun before and goes on ({left}); --unfinished begins another all the same."
+    if not done.roll.workers:
+        yield "No worker is there to do it: start some."
+    if done.others:
+        flags = ", ".join(f"--group {one}" if one else "no --group" for one in done.others)
+        yield f"Other regions have cycles of their own: {flags}."
+
+
+def _queued(known: FrontierSnapshot) -> str:
+    return many(sum(known.queued.values()) + sum(known.delayed.values()), "URL")
+
+
+def _cycle(known: FrontierSnapshot) -> str:
+    """Which one it is, and how far."""
+    told = str(known.cycle)
+    if known.cycle > 1:
+        told += f": {many(known.pages_in_cycle, 'page')} so far"
+    return told + ("; what ended before is being queued, as workers claim" if known.sweeping else "")
 
 
 def fleet_lines(crawl: str, roll: Roll, known: FrontierSnapshot, silent_ms: float) -> Iterator[tuple[str, str]]:
@@ -93,6 +145,7 @@ def fleet_lines(crawl: str, roll: Roll, known: FrontierSnapshot, silent_ms: floa
     yield "crawl", crawl
     pending = known.states["pending"]
     yield "pages", f"{known.pages:,} stored" + (f"; {many(pending, 'answer')} not yet uploaded" if pending else "")
+    yield "cycle", _cycle(known)
     yield "queue", f"{many(queued, 'URL')}, {waiting:,} more wait for a time"
     if known.spilled:
         yield "spilled", f"{known.spilled:,} of the URLs are kept in the database, in {known.chunks:,} chunks"

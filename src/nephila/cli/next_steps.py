@@ -36,6 +36,8 @@ class Place:
     """The command that goes on."""
     flush: str
     """The command that uploads what waits in the spool."""
+    cycle: str
+    """The command that has everything fetched once more."""
     label: str
     """What its directory is."""
 
@@ -49,7 +51,8 @@ class Place:
 def directory_place(out: str) -> Place:
     """A crawl in its directory."""
     named = _quoted(out)
-    return Place(named, named, f"crawl --out {named}", f"flush {named}", "stored in")
+    again = f"crawl --out {named}"
+    return Place(named, named, again, f"flush {named}", f"{again} --new-cycle", "stored in")
 
 
 def worker_place(file: str, settings: Settings) -> Place:
@@ -59,7 +62,7 @@ def worker_place(file: str, settings: Settings) -> Place:
     named = whole + (f" --group {_quoted(fleet.group)}" if fleet.group else "")
     again = f"worker {named} --dir {_quoted(fleet.directory)}"
     again += f" --name {_quoted(fleet.worker)}" if fleet.worker else ""
-    return Place(named, whole, again, again, "worker in")
+    return Place(named, whole, again, again, f"fleet cycle {named}", "worker in")
 
 
 def next_steps(summary: CrawlSummary, place: Place) -> Iterator[str]:
@@ -76,8 +79,8 @@ def next_steps(summary: CrawlSummary, place: Place) -> Iterator[str]:
         steps.insert(0, ("go on without the limit", place.unlimited(summary.stopped_by)))
     elif summary.remaining or summary.stopped_by is not StoppedBy.DONE:
         steps.insert(0, ("go on", place.again))
-    elif place.label == "stored in":
-        steps.append(("crawl it again", f"{place.again} --new-cycle"))
+    else:
+        steps.append(("crawl it again", place.cycle))
     room = max(len(purpose) for purpose, _ in steps) + 2
     for purpose, command in steps:
         yield f"  {purpose:<{room}}{nephila} {command}"

@@ -106,6 +106,8 @@ class FrontierSnapshot:
     """Of those that are queued or parked, URLs that a fleet keeps outside its engine (F8)."""
     chunks: int = 0
     """In so many parts."""
+    sweeping: bool = False
+    """A new cycle was begun, and what ended before is still being queued for it (F2)."""
 
 
 class Frontier(Protocol):

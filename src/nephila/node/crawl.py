@@ -205,7 +205,8 @@ class Crawl:
             if leases and self._free() > 0:
                 continue
             if not leases and not self._crew and sowing.done() and not self._paused and await self._is_over():
-                await self._m.frontier.end_cycle()
+                if not await self._m.frontier.end_cycle():
+                    continue  # somebody has begun the next one
                 self.stop(StoppedBy.DONE)
                 return
             await self._sleep()

@@ -112,8 +112,8 @@ class NodeFrontier(Frontier, Protocol):
     async def begin_cycle(self) -> bool:
         """Begin a new cycle, unless one that was begun so is still open."""
 
-    async def end_cycle(self) -> None:
-        """Nothing is left to do in this cycle."""
+    async def end_cycle(self) -> bool:
+        """Nothing is left to do in this cycle; False where somebody has begun another one, which there is to do."""
 
     def check_readers(self) -> int:
         """Free what readers that died have left; how many."""

@@ -212,7 +212,8 @@ class StoryTeller:
             often = "once" if story.missing == 1 else f"{story.missing} times in a row"
             lines.append(("missing", f"{often} since {moment(story.missing_since)}: {proof}"))
         if story.due_in_ms is None:
-            lines.append(("due", "in the next cycle (--new-cycle)"))
+            command = "fleet cycle" if self._settings.fleet.crawl else "--new-cycle"
+            lines.append(("due", f"in the next cycle ({command})"))
         else:
             at = moment(self._clock.wall_ms() + story.due_in_ms)
             lines.append(("next visit", f"{at} (in {span(story.due_in_ms / 1000)})"))

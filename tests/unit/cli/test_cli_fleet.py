@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nephila.cli.fleet import fleet_lines
+from nephila.cli.fleet import cycle_lines, fleet_lines
 from nephila.cli.looking import labelled
 from nephila.interfaces.frontier import FrontierSnapshot
+from nephila.model.settings import LimitSettings
+from nephila.node.fleet.cycles import CycleBegun, is_over
 from nephila.node.fleet.registry import Figures, Member, Roll, Standing
 
 KNOWN = FrontierSnapshot(
@@ -44,6 +46,7 @@ def test_fleet_status_tells_what_each_worker_does_and_what_is_known_of_the_silen
     assert said == [
         "crawl    web",
         "pages    215 stored; 276 answers not yet uploaded",
+        "cycle    1",
         "queue    1 URL, 9 more wait for a time",
         "hosts    40: 0 ready, 1 at work",
         "workers  2",
@@ -52,3 +55,38 @@ def test_fleet_status_tells_what_each_worker_does_and_what_is_known_of_the_silen
     ]
     final = replace(KNOWN, states={"pending": 0})
     assert dict(fleet_lines("web", Roll((), ()), final, 1))["pages"] == "215 stored"
+
+
+def test_fleet_status_tells_the_cycle() -> None:
+    """F2: which one, how far, and that what ended before is not all queued yet."""
+    swept = replace(KNOWN, cycle=2, pages_in_cycle=1)
+    nobody = Roll((), ())
+    assert dict(fleet_lines("web", nobody, swept, 1))["cycle"] == "2: 1 page so far"
+    told = dict(fleet_lines("web", nobody, replace(swept, sweeping=True), 1))["cycle"]
+    assert told == "2: 1 page so far; what ended before is being queued, as workers claim"
+
+
+def test_fleet_cycle_tells_whether_it_was_begun_and_who_does_it() -> None:
+    """F2, N6: by this command or before; without workers nothing comes of it; other regions are not meant."""
+    known, nobody = replace(KNOWN, cycle=2, sweeping=True), Roll((), ())
+    begun = list(cycle_lines(CycleBegun("web", True, known, nobody, ("", "eu"))))
+    assert begun == [
+        "Cycle 2 of web has begun: everything that has ended is fetched once more.",
+        "No worker is there to do it: start some.",
+        "Other regions have cycles of their own: no --group, --group eu.",
+    ]
+    workers = Roll((standing("one", 100),), ())
+    (again,) = cycle_lines(CycleBegun("web", False, known, workers))
+    assert again.startswith("Cycle 2 of web was begun before and goes on (what ended before is still being queued)")
+    (again,) = cycle_lines(CycleBegun("web", False, replace(known, sweeping=False), workers))
+    assert "(10 URLs are queued); --unfinished begins another" in again
+
+
+def test_a_cycle_is_over_when_nothing_of_it_can_run_for_a_while() -> None:
+    """F2: as workers judge it; those that never end have no word on it."""
+    idle = replace(KNOWN, hosts_leased=0)
+    assert is_over(idle, LimitSettings())
+    assert is_over(replace(idle, next_in_ms=121_000), LimitSettings(max_wait_s=float("inf")))
+    assert not is_over(replace(idle, next_in_ms=119_000), LimitSettings(max_wait_s=float("inf")))
+    assert not is_over(replace(idle, next_in_ms=0), LimitSettings())
+    assert not is_over(KNOWN, LimitSettings())

@@ -207,6 +207,24 @@ def test_a_new_cycle_queues_nothing_within_its_cooling_time(tmp_path: Path) -> N
     run(main())
 
 
+def test_a_host_that_had_its_pages_goes_on_in_a_new_cycle_while_those_cool(tmp_path: Path) -> None:
+    """S3, S5, F2: what it has beside them need not wait for that."""
+
+    async def main() -> None:
+        cool = replace(PLAIN, settings=replace(SETTINGS, cooldown_s=3600.0), max_pages_per_host=2)
+        async with bench(tmp_path, cool) as one:
+            await one.frontier.admit(pages(3))
+            first = await one.fetch_all()
+            assert len(first) == 2
+            await one.frontier.begin_cycle()
+            await one.claim(0)
+            one.clock.advance(2)
+            (left,) = await one.fetch()
+            assert left not in first
+
+    run(main())
+
+
 # Loss and reboot
 
 

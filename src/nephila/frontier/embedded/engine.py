@@ -170,9 +170,10 @@ class LmdbFrontier:
         """Begin a new cycle, unless one that was begun so is still open: the same command goes on (F10)."""
         return await self._group.run(upkeep.begin_cycle)
 
-    async def end_cycle(self) -> None:
+    async def end_cycle(self) -> bool:
         """Nothing is left to do in this cycle: the next `begin_cycle` begins another."""
         await self._group.run(upkeep.end_cycle)
+        return True  # nobody else begins one
 
     def check_readers(self) -> int:
         """Free the places of readers that died; how many."""
@@ -342,6 +343,7 @@ def snapshot_of(totals: Totals, now: int, next_moment: int | None) -> FrontierSn
         pages=totals.pages,
         pages_in_cycle=totals.pages_in_cycle,
         next_in_ms=None if next_moment is None else max(0, next_moment - now),
+        sweeping=totals.sweep is not None,
         waiting_for={reason: count for reason, count in totals.put_off.items() if count},
         due_again=due,
         parked={reason: count for reason, count in totals.shelved.items() if count},

@@ -153,6 +153,8 @@ def sweep(book: Book, step: int = SWEEP_STEP) -> None:
             fate_of(record).reason = DeferReason.COOLING
             book.delay(url_key, record, book.now + int(rest_s * 1000), DeferReason.COOLING)
             book.put_url(url_key, record)
+            if host.reason == DeferReason.HOST_LIMIT:  # what else it has may go on now
+                wake(book, key, host)
         else:
             wake(book, key, host, (requeue(book, key, host, url_key, record),))
 

@@ -26,14 +26,14 @@ from nephila.urls import Fingerprint
 
 from .asking import grades_of
 from .calling import Caller
-from .claiming import Claiming
 from .clocks import EngineTimeline, RemoteTimeline, VirtualTimeline
+from .cycling import Cycling
 from .foundation import REFRESH_S
 from .library import library
 from .opening import ORDINARILY, Crawl, Opening, found_or_made
 from .presence import Presence
 from .rules import pack_policy, packed
-from .shards import Shards, check_name, crawl_key
+from .shards import Shards, check_name
 from .spilling import Spilled, Spilling
 from .view import RedisFrontierView
 
@@ -42,7 +42,7 @@ REAP_ALL_EVERY = 10
 """Of the calls of `reap`, one in so many looks at the shards of others too: they may be dead."""
 
 
-class RedisFrontier(Claiming):
+class RedisFrontier(Cycling):
     """One worker's handle on a crawl that lives in Valkey. `view` is its reading side."""
 
     _presence: Presence
@@ -119,6 +119,9 @@ class RedisFrontier(Claiming):
                 moves = self._valkey.moves
                 await self._every("rest")  # another primary has another clock: hosts rest one full delay
             await self.look()
+            cycles = {one.cycle for one in self._counters.values()}
+            if len(cycles) > 1:
+                await self._bring_cycle(max(cycles))  # whoever began it died on the way
 
     async def close(self) -> None:
         """Leave; what was answered is the engine's."""
@@ -190,24 +193,6 @@ class RedisFrontier(Claiming):
         return cleared + (await self.spilling.clear_strangers(self._mine) if strangers else 0)
 
     # Opening, recovering, operating
-
-    async def begin_cycle(self) -> bool:
-        """Begin a new cycle, unless one that was begun so is still open: the same command goes on (F10)."""
-        key = crawl_key(self._shards.crawl, "crawl")
-        cycle, is_open = await self._valkey.do(key, "HMGET", key, "cycle", "open")
-        if is_open == b"1":
-            await self._every("begin_cycle", int(cycle))  # whoever began it may not have come to all shards
-            return False
-        await self._valkey.do(key, "HSET", key, "cycle", int(cycle) + 1, "open", "1")
-        await self._every("begin_cycle", int(cycle) + 1)
-        self._quiet.clear()
-        await self._touched(range(self._shards.count))
-        return True
-
-    async def end_cycle(self) -> None:
-        """Nothing is left to do in this cycle: the next `begin_cycle` begins another."""
-        key = crawl_key(self._shards.crawl, "crawl")
-        await self._valkey.do(key, "HSET", key, "open", "0")
 
     def check_readers(self) -> int:
         """Readers leave nothing behind here."""

@@ -245,20 +245,22 @@ class ShardCounters:
     leased: int = 0
     refused: int = 0
     covered: bool = False
+    sweeping: bool = False
 
 
 def counters_told(told: Told) -> ShardCounters:
     """The counters of a shard."""
-    now, wall_ms, cycle, next_at, raw, ready, waiting, leased, refused, covered = told
+    now, wall_ms, cycle, next_at, raw, ready, waiting, leased, refused, covered, sweeps = told
     counts = {name.decode(): int(value) for name, value in zip(raw[::2], raw[1::2], strict=True)}
-    return ShardCounters(now, wall_ms, cycle, next_at, counts, ready, waiting, leased, refused, bool(covered))
+    marks = bool(covered), bool(sweeps)
+    return ShardCounters(now, wall_ms, cycle, next_at, counts, ready, waiting, leased, refused, *marks)
 
 
 def snapshot_of(counters: Iterable[ShardCounters], now: int) -> FrontierSnapshot:
     """The counters of all shards as the interface's record."""
     total: Counter[str] = Counter()
     ready = waiting = leased = refused = 0
-    cycle, moments = 1, []
+    cycle, sweeping, moments = 1, False, []
     for one in counters:
         total.update(one.counts)
         ready, waiting, leased, refused = (
@@ -267,7 +269,7 @@ def snapshot_of(counters: Iterable[ShardCounters], now: int) -> FrontierSnapshot
             leased + one.leased,
             refused + one.refused,
         )
-        cycle = max(cycle, one.cycle)
+        cycle, sweeping = max(cycle, one.cycle), sweeping or one.sweeping
         if one.next_at >= 0:
             moments.append(one.next_at)
     moment = min(moments, default=None)
@@ -298,6 +300,7 @@ def snapshot_of(counters: Iterable[ShardCounters], now: int) -> FrontierSnapshot
         pages=total["pages"],
         pages_in_cycle=total[f"pages:{cycle}"],
         next_in_ms=None if moment is None else max(0, moment - now),
+        sweeping=sweeping,
         waiting_for=off,
         due_again={order.level_of_lane(lane).name.lower(): total[f"q{lane}"] for lane in range(4, order.LANES)},
         parked=parked,

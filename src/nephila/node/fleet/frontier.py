@@ -113,9 +113,9 @@ class FleetFrontier:
         """Begin a new cycle, unless one is open."""
         return await self._inner.begin_cycle()
 
-    async def end_cycle(self) -> None:
-        """Nothing is left to do in this cycle."""
-        await self._inner.end_cycle()
+    async def end_cycle(self) -> bool:
+        """Nothing is left to do in this cycle; False where another was begun."""
+        return await self._inner.end_cycle()
 
     def check_readers(self) -> int:
         """As the interface."""

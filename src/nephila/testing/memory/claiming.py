@@ -57,6 +57,8 @@ class Claiming(Settling):
                 url.state, url.cycle, url.retries, url.hops = State.DELAYED, self.cycle, 0, 0
                 url.reason = DeferReason.COOLING
                 self.delay(url, self.now + int(rest_s * 1000), DeferReason.COOLING)
+                if host.reason == DeferReason.HOST_LIMIT:  # what else it has may go on now
+                    self.wake(host)
             else:
                 self.wake(host, self.requeue(host, url))
 

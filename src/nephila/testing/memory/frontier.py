@@ -85,10 +85,11 @@ class MemoryFrontier(Telling):
             self.pages_in_cycle = 0
             return True
 
-    async def end_cycle(self) -> None:
+    async def end_cycle(self) -> bool:
         """Nothing is left to do in this cycle."""
         with self.act():
             self.cycle_open = False
+            return True
 
     async def lose(self, segment: SegmentId, valid_end: int) -> int:
         """Queue again the pages whose bytes are gone."""

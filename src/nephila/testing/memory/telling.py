@@ -170,6 +170,7 @@ class Telling(Claiming):
             pages=self.pages,
             pages_in_cycle=self.pages_in_cycle,
             next_in_ms=None if moment is None else max(0, moment - self.now),
+            sweeping=self.sweeping,
             waiting_for=dict(waiting_for),
             due_again={order.level_of_lane(lane).name.lower(): lanes[lane] for lane in range(4, order.LANES)},
             parked=dict(Counter(str(url.shelf[0]) for url in urls if url.shelf)),

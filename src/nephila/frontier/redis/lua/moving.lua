@@ -37,7 +37,7 @@ function Move.whole(keys, args)
   Shard.open(keys[1], args[1])
   local count = redis.call('HMGET', X.P .. 'count', 'draws', 'reserved', 'pages', 'pages:' .. X.cycle)
   return {
-    X.now, X.cycle, X.mean, X.draws, X.tokens, X.covered and 1 or 0, (X.sweep and X.sweep ~= '') and 1 or 0, X.last,
+    X.now, X.cycle, X.mean, X.draws, X.tokens, X.covered and 1 or 0, Shard.sweeps() and 1 or 0, X.last,
     tonumber(count[1] or 0), tonumber(count[2] or 0), tonumber(count[3] or 0), tonumber(count[4] or 0),
     redis.call('HLEN', X.P .. 'lease'),
   }

@@ -15,7 +15,7 @@ end
 
 -- A new cycle has begun: queue what ended in an earlier one, a step at a time.
 function Claim.sweep()
-  if not X.sweep or X.sweep == '' then
+  if not Shard.sweeps() then
     return
   end
   local waiting, at = redis.call('LINDEX', X.P .. 'sweeping', 0), nil
@@ -57,6 +57,9 @@ function Claim.sweep()
           record.cycle, record.retries, record.hops, record.reason = X.cycle, 0, 0, 'cooling'
           Urls.delay(host, record, X.now + math.floor(rest_s * 1000), 'cooling')
           Urls.save(host, record)
+          if host.reason == 'host_limit' then -- what else it has may go on now
+            Hosts.wake(host)
+          end
         else
           Hosts.wake(host, { Queue.requeue(host, record) })
         end

@@ -30,6 +30,11 @@ function Shard.header(raw)
   return raw:byte(1) == 123 and cjson.decode(raw) or cmsgpack.unpack(raw)
 end
 
+-- Whether a new cycle was begun, and not everything that ended before was looked at for it.
+function Shard.sweeps()
+  return X.sweep and X.sweep ~= ''
+end
+
 -- Begin: `clock` is empty (the engine's own time counts), or "now,wall_ms,rebooted_at,slept_ms,anchor".
 function Shard.open(name, clock)
   local P = name .. ':'

@@ -2,7 +2,7 @@
 
 -- When something can be claimed next on the timeline; 0 when now, -1 when nothing waits for a time.
 function Tell.next_moment()
-  if redis.call('ZCARD', Later.now('since')) > 0 or (X.sweep and X.sweep ~= '') or Shelves.covers_no_more() then
+  if redis.call('ZCARD', Later.now('since')) > 0 or Shard.sweeps() or Shelves.covers_no_more() then
     return 0
   end
   local soonest = -1
@@ -22,7 +22,7 @@ function Tell.snapshot(keys, args)
   return {
     X.now, X.wall_ms, X.cycle, Tell.next_moment(), redis.call('HGETALL', X.P .. 'count'),
     redis.call('ZCARD', X.P .. 'since'), redis.call('ZCARD', X.P .. 'wait'), redis.call('HLEN', X.P .. 'lease'),
-    redis.call('HLEN', X.P .. 'refused'), X.covered and 1 or 0,
+    redis.call('HLEN', X.P .. 'refused'), X.covered and 1 or 0, Shard.sweeps() and 1 or 0,
   }
 end
 

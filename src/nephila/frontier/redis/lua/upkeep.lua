@@ -4,7 +4,12 @@
 function Upkeep.open(keys, args)
   local P = keys[1] .. ':'
   redis.call('HSET', P .. 'meta', 'version', args[1], 'rules', args[2])
-  redis.call('HSETNX', P .. 'meta', 'cycle', args[3])
+  local cycle = redis.call('HGET', P .. 'meta', 'cycle')
+  if not cycle then
+    redis.call('HSET', P .. 'meta', 'cycle', args[3])
+  elseif tonumber(args[3]) > tonumber(cycle) then -- whoever began it did not come to this shard
+    redis.call('HSET', P .. 'meta', 'cycle', args[3], 'sweep', 'begin')
+  end
   return { 'OK', redis.call('HGET', P .. 'meta', 'anchor') or '' }
 end
 
