@@ -130,3 +130,24 @@ def test_a_password_that_nobody_asked_for_and_regions_that_cannot_be_read_are_to
     wrong = replace(settings, fleet=replace(settings.fleet, regions=("eu",)))
     with pytest.raises(UsageError, match="is not GROUP=NAME"):
         check_engines(wrong, given, read_only=True)
+
+
+def test_a_crawl_that_was_made_otherwise_is_told_also_of_a_region(
+    settings: Settings, database: Postgres, object_server: Seaweed, valkey: ValkeySingle
+) -> None:
+    """N1, N6: shards and compactness are for good at its beginning; with those that it has all is well."""
+    begun = replace(settings.fleet, crawl="made", shards=3, regions=("eu=de",))
+    made = replace(settings, fleet=begun)
+    for name, shards in (("made", "3"), ("made-eu", "5")):
+        valkey.server.ask("HSET", f"nephila:{{{name}}}:crawl", "format", "3", "shards", shards, "compact", "0")
+    given = environ(database, object_server)
+
+    def found(settings: Settings) -> list[str]:
+        return failed(check_engines(settings, given, read_only=True))
+
+    (region,) = found(made)
+    assert region == "frontier crawl made-eu: the crawl made-eu was made with fleet.shards = 5, and the settings say 3"
+    here = replace(made, fleet=replace(begun, regions=()))
+    assert found(here) == []
+    (told,) = found(replace(here, fleet=replace(here.fleet, compact=True)))
+    assert told.endswith("was made with fleet.compact = false, and the settings say true")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nephila.engines.valkey import Valkey
 from nephila.interfaces.chunks import ChunkStore
-from nephila.model.errors import FrontierError
+from nephila.model.errors import FrontierError, UsageError
 
 from .library import library
 from .shards import DEFAULT_SHARDS, MOST_SHARDS, crawl_key
@@ -37,6 +37,8 @@ class Opening:
     """Only to see what is there: nothing is made or changed, and there must be a crawl."""
     patience_s: float = 30.0
     """How long an engine is waited for at the start, and by a reader; a verb waits as long as it takes."""
+    strict: bool = False
+    """A crawl that was made with other shards, or more or less compact, is refused: somebody has decided on those."""
     chunks: ChunkStore | None = None
     """Where the far ends of long queues are kept; without it they stay in the engine. Whoever opened it closes it."""
 
@@ -90,6 +92,24 @@ async def found_or_made(valkey: Valkey, name: str, options: Opening) -> Crawl:
         )
     if known["clock"] != wanted["clock"]:
         raise FrontierError(f"the crawl {name} was made for another clock ({known['clock'].decode()})")
+    if options.strict and (told := other_making(name, known["shards"], known["compact"], options)):
+        raise told
     if not options.looking:
         await valkey.do(key, "HSET", key, "functions", library().name)  # for workers that are not ours
     return Crawl(int(known["shards"]), known["compact"] == b"1", int(known["secret"], 16), virtual, int(known["cycle"]))
+
+
+def other_making(name: str, shards: bytes, compact: bytes, options: Opening) -> UsageError | None:
+    """What to say where a crawl that is there was made otherwise than is wanted."""
+    was, wanted = (int(shards), compact == b"1"), (options.shards, options.compact)
+    for setting, has, says in zip(("fleet.shards", "fleet.compact"), was, wanted, strict=True):
+        if has != says:
+            return UsageError(
+                f"the crawl {name} was made with {setting} = {_toml(has)}, and the settings say {_toml(says)}",
+                f"write {_toml(has)} there: a crawl keeps it for good; docs/moving.md tells how to make another of it",
+            )
+    return None
+
+
+def _toml(value: object) -> str:
+    return str(value).lower()

@@ -21,7 +21,10 @@ from nephila.engines.postgres import Patience, PostgresDatabase, Session
 from nephila.engines.postgres_address import PostgresAddress
 from nephila.engines.valkey import PROMPT_S
 from nephila.engines.valkey_facts import read_facts
+from nephila.engines.valkey_servers import ValkeyServers
 from nephila.engines.valkey_state import ValkeyState
+from nephila.frontier.redis.opening import Opening, other_making
+from nephila.frontier.redis.shards import crawl_key
 from nephila.interfaces.objects import ObjectBody
 from nephila.model.errors import NephilaError, ObjectExistsError
 from nephila.model.settings import Settings
@@ -33,7 +36,7 @@ from nephila.store.s3 import CredentialChain, S3ObjectStore
 
 from .access import check_fleet, valkey_servers
 from .findings import DatabaseFacts, Finding, bad, doubtful, good, judge_database, judge_nodes
-from .regions import Regions
+from .regions import Regions, regional
 
 PATIENCE_S = 5.0
 LEAST_FREE_BYTES = 1_000_000_000
@@ -71,7 +74,11 @@ async def _frontier(
     nodes = await read_facts(access)
     for finding in judge_nodes(nodes, settings.fleet.wait_replicas):
         yield finding
-    if read_only or not all(node.takes_writes for node in nodes):
+    if not all(node.takes_writes for node in nodes):
+        return
+    async for finding in _made(settings, access):
+        yield finding
+    if read_only:
         return
     key = f"nephila:{{{crawl}}}:check:{secrets.token_hex(4)}"
     try:
@@ -89,6 +96,27 @@ async def _frontier(
             yield good("frontier", "rights", "keys and scripts under nephila:* may be written and run")
         else:
             yield bad("frontier", "rights", "what was written is not read back", "see that one server answers there")
+
+
+async def _made(settings: Settings, access: ValkeyServers) -> AsyncIterator[Finding]:
+    """Whether the crawl, and those of its regions, are what the settings say, where they were begun."""
+    wanted = Opening(shards=settings.fleet.shards, compact=settings.fleet.compact)
+    try:
+        state = await ValkeyState.open(access, refused_s=PROMPT_S)
+        try:
+            for group in ("", *sorted(Regions(settings.fleet.regions).groups)):
+                crawl = regional(settings, group).fleet.crawl
+                shards, compact = await state.call("HMGET", crawl_key(crawl, "crawl"), "shards", "compact")
+                if shards is None:
+                    continue
+                if (other := other_making(crawl, shards, compact or b"0", wanted)) is not None:
+                    yield bad("frontier", f"crawl {crawl}", str(other), other.hint)
+                else:
+                    yield good("frontier", f"crawl {crawl}", f"is there, with {int(shards)} shards")
+        finally:
+            await state.close()
+    except NephilaError as error:
+        yield bad("frontier", "crawl", str(error), error.hint)
 
 
 def _catalogue(settings: Settings, crawl: str, environ: Mapping[str, str], *, read_only: bool) -> Iterator[Finding]:

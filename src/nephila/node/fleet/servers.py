@@ -73,6 +73,7 @@ async def open_frontier(
             joining=True,
             visiting=visiting,
             looking=looking,
+            strict=True,
             chunks=chunks,
         ),
     )

@@ -1,0 +1,77 @@
+"""What a fleet's crawl was made with is for good: settings that say otherwise are refused by every command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from valkey_servers import ValkeySingle
+
+from nephila.cli.main import run
+
+FLEET = """
+[fleet]
+crawl = "{crawl}"
+servers = ["redis://{server}"]
+directory = "{folder}/worker"
+{fleet}
+[catalogue]
+url = "postgresql://nobody@127.0.0.1:1/none"
+[archive]
+url = "s3://none/none"
+[s3]
+endpoint = "http://127.0.0.1:1"
+"""
+
+
+@pytest.fixture(scope="module")
+def valkey() -> Iterator[ValkeySingle]:
+    with ValkeySingle() as server:
+        yield server
+
+
+def fleet(folder: Path, valkey: ValkeySingle, crawl: str, settings: str) -> str:
+    file = folder / "fleet.toml"
+    file.write_text(FLEET.format(crawl=crawl, server=valkey.server.name, folder=folder, fleet=settings))
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("seed", "example.test"),
+        ("worker",),
+        ("status",),
+        ("fleet", "status"),
+        ("fleet", "cycle"),
+        ("dead",),
+        ("block", "example.test", "--reason", "they asked"),
+        ("policy", "example.test", "--delay", "5"),
+        ("traps",),
+        ("report",),
+        ("purge", "example.test", "--reason", "they asked"),
+        ("retain",),
+        ("serve", "--port", "0"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_with_other_shards_is_refused(
+    valkey: ValkeySingle, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    """N1: with what the crawl has, and before anything is changed."""
+    crawl = f"made-{'-'.join(command[:2]).replace('.', '').replace('--', '')}"
+    assert run(["seed", "one.test", "--config", fleet(tmp_path, valkey, crawl, "shards = 3")]) == 0
+    before = valkey.server.ask("HGETALL", f"nephila:{{{crawl}:0}}:meta")
+    assert before
+    capsys.readouterr()
+    for settings, words in (
+        ("shards = 4", "was made with fleet.shards = 3, and the settings say 4"),
+        ("", "was made with fleet.shards = 3, and the settings say 256"),
+        ("shards = 3\ncompact = true", "was made with fleet.compact = false, and the settings say true"),
+    ):
+        assert run([*command, "--config", fleet(tmp_path, valkey, crawl, settings)]) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert words in told
+        assert "a crawl keeps it for good" in told
+    assert valkey.server.ask("HGETALL", f"nephila:{{{crawl}:0}}:meta") == before
