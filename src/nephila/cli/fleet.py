@@ -105,6 +105,29 @@ def cycle(ctx: click.Context, *, file: Path, group: str | None, unfinished: bool
         click.echo(printable(line))
 
 
+@fleet.command("moved", short_help="Tell the crawl that its catalogue or archive has moved.")
+@config_option
+@json_option
+@click.pass_context
+def moved(ctx: click.Context, *, file: Path, as_json: bool) -> None:
+    """Tell the crawl that its catalogue and its archive are where FILE says from now on.
+
+    Workers whose settings say otherwise than the crawl are refused. Nothing is copied: move the tables and the bucket
+    first, with all workers drained. Holds for all regions.
+    """
+    from nephila.node.fleet.agreeing import move_places  # noqa: PLC0415 - start-up
+
+    changed = move_places(_configured(ctx, file, None).settings)
+    if as_json:
+        names = ("crawl", "what", "before", "now")
+        print_json({"changed": [dict(zip(names, one, strict=True)) for one in changed]})
+        return
+    for crawl, what, before, now in changed:
+        click.echo(printable(f"The {what} of {crawl} is kept at {now} from now on (before: {before})."))
+    if not changed:
+        click.echo("Nothing has changed: the crawl has it as the settings do.")
+
+
 def _configured(ctx: click.Context, file: Path, group: str | None) -> Configured:
     flags = [] if group is None else [Given("fleet.group", group, "--group")]
     return load(file=file, environ=backend_of(ctx).environ, flags=flags)

@@ -151,3 +151,6 @@ def test_a_crawl_that_was_made_otherwise_is_told_also_of_a_region(
     assert found(here) == []
     (told,) = found(replace(here, fleet=replace(here.fleet, compact=True)))
     assert told.endswith("was made with fleet.compact = false, and the settings say true")
+    valkey.server.ask("HSET", "nephila:{made}:fleet:places", "archive", "http://elsewhere:8333")
+    (told,) = found(here)
+    assert "the archive of the crawl made is kept at http://elsewhere:8333, and these settings say http://" in told

@@ -17,7 +17,7 @@ servers = ["redis://{server}"]
 directory = "{folder}/worker"
 {fleet}
 [catalogue]
-url = "postgresql://nobody@127.0.0.1:1/none"
+url = "postgresql://nobody@127.0.0.1:1/{database}"
 [archive]
 url = "s3://none/none"
 [s3]
@@ -31,9 +31,10 @@ def valkey() -> Iterator[ValkeySingle]:
         yield server
 
 
-def fleet(folder: Path, valkey: ValkeySingle, crawl: str, settings: str) -> str:
-    file = folder / "fleet.toml"
-    file.write_text(FLEET.format(crawl=crawl, server=valkey.server.name, folder=folder, fleet=settings))
+def fleet(folder: Path, valkey: ValkeySingle, crawl: str, settings: str = "", database: str = "none") -> str:
+    file = folder / f"{database}.toml"
+    given = {"crawl": crawl, "server": valkey.server.name, "folder": folder, "fleet": settings, "database": database}
+    file.write_text(FLEET.format(**given))
     return str(file)
 
 
@@ -75,3 +76,26 @@ def test_a_command_with_other_shards_is_refused(
         assert words in told
         assert "a crawl keeps it for good" in told
     assert valkey.server.ask("HGETALL", f"nephila:{{{crawl}:0}}:meta") == before
+
+
+def test_a_worker_with_another_database_is_refused_until_the_crawl_is_told_that_it_has_moved(
+    valkey: ValkeySingle, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N3, W3: before the database is asked anything; who only looks is not; said twice it is the same."""
+    here = fleet(tmp_path, valkey, "moves", "shards = 2")
+    there = fleet(tmp_path, valkey, "moves", "shards = 2", "other")
+    assert run(["seed", "one.test", "--config", here]) == 0
+    for command in (("worker",), ("seed", "two.test"), ("purge", "one.test", "--reason", "they asked"), ("retain",)):
+        capsys.readouterr()
+        assert run([*command, "--config", there]) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert "the catalogue of the crawl moves is kept at none at 127.0.0.1:1 (crawl_moves), and these" in told
+        assert "nephila fleet moved" in told
+    assert run(["fleet", "status", "--config", there]) == 0
+    capsys.readouterr()
+    assert run(["fleet", "moved", "--config", there]) == 0
+    assert "is kept at other at 127.0.0.1:1 (crawl_moves) from now on (before: none at" in capsys.readouterr().out
+    assert run(["fleet", "moved", "--config", there]) == 0
+    assert "Nothing has changed" in capsys.readouterr().out
+    assert run(["seed", "two.test", "--config", there]) == 0
+    assert run(["seed", "two.test", "--config", here]) == 2

@@ -22,7 +22,8 @@ from nephila.engines.valkey_state import ValkeyState
 from nephila.model.errors import EngineAwayError, EngineRefusedError, UsageError
 from nephila.model.settings import ArchiveSettings, CatalogueSettings, FleetSettings, S3Settings, Settings
 from nephila.node.clock import SystemClock
-from nephila.node.fleet.opening import introduce, member_of
+from nephila.node.fleet.agreeing import agree, move_places
+from nephila.node.fleet.opening import introduce
 from nephila.node.fleet.registry import Figures, Member, Orders, Registry, check_crawl_name, draw_writer
 from nephila.node.fleet.servers import open_servers
 
@@ -283,36 +284,63 @@ def test_a_call_for_quiet_is_answered_by_each_worker_and_numbers_only_grow(valke
     with_state(valkey, act)
 
 
-def test_a_worker_that_keeps_things_elsewhere_than_the_others_warns(valkey: ValkeySingle) -> None:
-    """N3, W2, W3: another database, another store, a group without a region; its own former self is no other."""
+def test_who_keeps_things_elsewhere_than_the_crawl_is_refused_until_it_has_moved(valkey: ValkeySingle) -> None:
+    """N3, W2, W3: another database, other tables, another store, whoever else is there; no secret is written down."""
     first = Settings(
-        fleet=FleetSettings(crawl="elsewhere", worker="first"),
-        catalogue=CatalogueSettings(url="postgresql://me@db:5432/crawls"),
+        fleet=FleetSettings(crawl="elsewhere", worker="first", servers=tuple(valkey.names)),
+        catalogue=CatalogueSettings(url="postgresql://me@db/crawls"),
         archive=ArchiveSettings(url="s3://b/elsewhere"),
         s3=S3Settings(endpoint="http://store:8333"),
     )
-    second = replace(
+    same = replace(
         first,
-        fleet=replace(first.fleet, regions=("eu=de",), group="ue"),
-        catalogue=replace(first.catalogue, url="postgresql://you@other:5432/crawls"),
-        s3=replace(first.s3, endpoint="http://other:8333"),
+        catalogue=replace(first.catalogue, url="postgres://you@db:5432/crawls"),
+        s3=replace(first.s3, endpoint="http://store:8333/"),
     )
+    database = replace(first, catalogue=replace(first.catalogue, url="postgresql://me@other:5432/crawls"))
+    tables = replace(first, catalogue=replace(first.catalogue, name="others"))
+    store = replace(first, s3=replace(first.s3, endpoint="http://other:8333"))
 
     async def act(state: ValkeyState) -> None:
-        registry, told, clock = Registry(state, "elsewhere"), list[tuple[str, str]](), SystemClock()
-
-        async def join(worker_id: str, settings: Settings) -> list[tuple[str, str]]:
-            told.clear()
-            member = member_of(worker_id, settings, clock)
-            await introduce(registry, member, settings, lambda reason, detail: told.append((reason, detail)))
-            return list(told)
-
-        assert await join("a" * 8, first) == []
-        await registry.beat(member_of("a" * 8, first, clock), Figures(), [11])
-        assert await join("b" * 8, first) == []
-        assert [reason for reason, _ in await join("b" * 8, second)] == ["group", "differs", "differs"]
-        assert "first keeps the catalogue of this crawl at db:5432/crawls, this worker at other:5432" in told[1][1]
-        assert "the archive of this crawl at http://store:8333, this worker at http://other:8333" in told[2][1]
-        assert [reason for reason, _ in await join("a" * 8, second)] == ["group"]
+        registry = Registry(state, "elsewhere")
+        assert await registry.places() == {}
+        with pytest.raises(UsageError, match="nobody has worked on the crawl elsewhere"):
+            await asyncio.to_thread(move_places, database)
+        await agree(registry, first)
+        await agree(registry, same)
+        at = r"crawl elsewhere is kept at crawls at db:5432 \(crawl_elsewhere\), and these settings say "
+        for other, words in (
+            (database, at + r"crawls at other:5432 \(crawl_elsewhere\)"),
+            (tables, at + r"crawls at db:5432 \(crawl_others\)"),
+            (
+                store,
+                "the archive of the crawl elsewhere is kept at http://store:8333, and these settings say http://other",
+            ),
+        ):
+            with pytest.raises(UsageError, match=words) as told:
+                await agree(registry, other)
+            assert "fleet moved" in told.value.hint
+        assert "me" not in str(await registry.places()).replace("elsewhere", "")
+        await registry.beat(ONE, Figures(), [11])
+        with pytest.raises(UsageError, match="orb-1 of the crawl elsewhere would go on"):
+            await asyncio.to_thread(move_places, database)
+        await registry.leave(ONE.id, [11])
+        (changed,) = await asyncio.to_thread(move_places, database)
+        assert changed[:2] == ("elsewhere", "catalogue")
+        assert await asyncio.to_thread(move_places, database) == []
+        await agree(registry, database)
+        with pytest.raises(UsageError, match="is kept at crawls at other"):
+            await agree(registry, first)
 
     with_state(valkey, act)
+
+
+def test_a_worker_of_a_group_without_a_region_is_told_what_it_asks() -> None:
+    """N6: where others have one, its name may be a slip."""
+    told: list[tuple[str, str]] = []
+    fleet = FleetSettings(crawl="web", regions=("eu=de",), group="ue")
+    introduce(Settings(fleet=fleet), lambda reason, detail: told.append((reason, detail)))
+    assert [reason for reason, _ in told] == ["group"]
+    assert "asks what is nobody's" in told[0][1]
+    introduce(Settings(fleet=replace(fleet, group="eu")), lambda reason, detail: told.append((reason, detail)))
+    assert len(told) == 1

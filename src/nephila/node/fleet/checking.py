@@ -35,8 +35,10 @@ from nephila.store.postgres.migrating import known_migrations, schema_of
 from nephila.store.s3 import CredentialChain, S3ObjectStore
 
 from .access import check_fleet, valkey_servers
+from .agreeing import elsewhere, places_of
 from .findings import DatabaseFacts, Finding, bad, doubtful, good, judge_database, judge_nodes
 from .regions import Regions, regional
+from .registry import Registry
 
 PATIENCE_S = 5.0
 LEAST_FREE_BYTES = 1_000_000_000
@@ -109,7 +111,10 @@ async def _made(settings: Settings, access: ValkeyServers) -> AsyncIterator[Find
                 shards, compact = await state.call("HMGET", crawl_key(crawl, "crawl"), "shards", "compact")
                 if shards is None:
                     continue
-                if (other := other_making(crawl, shards, compact or b"0", wanted)) is not None:
+                places = await Registry(state, crawl).places()
+                other = other_making(crawl, shards, compact or b"0", wanted)
+                other = other or elsewhere(crawl, places_of(regional(settings, group)), places)
+                if other is not None:
                     yield bad("frontier", f"crawl {crawl}", str(other), other.hint)
                 else:
                     yield good("frontier", f"crawl {crawl}", f"is there, with {int(shards)} shards")

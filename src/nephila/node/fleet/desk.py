@@ -35,9 +35,9 @@ from nephila.store import ArchivePlace
 from nephila.store.postgres import PostgresCatalogue
 
 from .access import check_fleet
+from .agreeing import agree
 from .broadcasting import Broadcast, StreamTail
 from .identity import WorkerDirectory
-from .opening import agree
 from .operated import OperatedFleetFrontier
 from .purging import check_region
 from .regions import regional

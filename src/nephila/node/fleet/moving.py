@@ -24,7 +24,7 @@ from nephila.node.engines import policy_of
 from nephila.node.moving import Moved, asked_for, check_file, check_normal_form, with_rules_due, with_scope
 
 from .access import check_fleet, valkey_servers
-from .opening import agree
+from .agreeing import agree
 from .registry import Registry
 from .servers import chunks_of
 

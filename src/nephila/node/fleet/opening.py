@@ -15,9 +15,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from nephila import VERSION
 from nephila.config import Configured
@@ -28,7 +26,7 @@ from nephila.interfaces.catalogue import Catalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
 from nephila.interfaces.objects import ObjectStore
-from nephila.model.errors import EngineAwayError, NephilaError, UsageError
+from nephila.model.errors import EngineAwayError, NephilaError
 from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
 from nephila.model.task import Lease
@@ -42,7 +40,7 @@ from nephila.node.wiring import assemble
 from nephila.observe import Fanout
 from nephila.politeness import address_ledger
 from nephila.render import BorrowedBrowsers, BrowserLender, SharedShelf
-from nephila.store import ArchivePlace, check_layout
+from nephila.store import ArchivePlace
 
 from .access import check_fleet
 from .arrived import ArrivedCatalogue
@@ -98,7 +96,7 @@ async def joined(
             servers = await open_servers(settings, ground.clock, identity.id, stack, tell)
             registry = Registry(servers.state, crawl_name)
             member = member_of(identity.id, settings, ground.clock)
-            await introduce(registry, member, settings, tell)
+            introduce(settings, tell)
             objects = GatedObjects(
                 ground.objects or object_store(settings, ground.clock),
                 _place(settings),
@@ -234,45 +232,16 @@ def _nothing(_workers: int) -> None:
     """Addresses have no limits."""
 
 
-async def agree(registry: Registry, settings: Settings) -> None:
-    """The form of URLs, and where the archive is, are the same for all workers and for ever; its layout need not be."""
-    check_layout(settings.archive)
-    urls = settings.urls
-    told = f"{urls!r} {settings.archive.url.rstrip('/')}"
-    if not await registry.same_terms(sha256(told.encode()).hexdigest()):
-        raise UsageError(
-            f"urls.* or archive.url differ from those that the crawl {settings.fleet.crawl} was begun with",
-            "leave them as they were, or begin a crawl of another name (fleet.crawl)",
-        )
-
-
-async def introduce(registry: Registry, member: Member, settings: Settings, tell: Tell) -> None:
-    """Agree with the others on what must be the same, and warn of what should be.
-
-    One server may have several names, so another name of a database or a store is told and not refused.
-    """
-    await agree(registry, settings)
+def introduce(settings: Settings, tell: Tell) -> None:
+    """Warn of what may be a slip."""
     if stray := unknown_group(settings):
         tell("group", f"{stray}; so this worker asks what is nobody's")
-    roll, silent_ms = await registry.roll(), settings.fleet.silent_s * 1000
-    others = [one.member for one in roll.workers if one.silent_ms < silent_ms and one.member.id != member.id]
-    for what, setting, own, theirs in (
-        ("catalogue", "catalogue.url", member.catalogue, {one.catalogue: one.name for one in others}),
-        ("archive", "s3.endpoint", member.store, {one.store: one.name for one in others}),
-    ):
-        for place, name in theirs.items():
-            if place and place != own:
-                told = f"{name} keeps the {what} of this crawl at {place}, this worker at {own} ({setting})"
-                tell("differs", f"{told}; unless both are the same place, each lacks what the other stores")
 
 
 def member_of(worker_id: str, settings: Settings, clock: Clock) -> Member:
     """What a worker with these settings says of itself."""
     name = settings.fleet.worker or f"{socket.gethostname()}-{worker_id[:4]}"
-    database = urlsplit(settings.catalogue.url)
-    catalogue = database.netloc.rpartition("@")[2] + database.path
-    store = settings.s3.endpoint.rstrip("/") or f"Amazon's {settings.s3.region}".rstrip()
-    return Member(worker_id, name, settings.fleet.group, os.getpid(), VERSION, clock.wall_ms(), catalogue, store)
+    return Member(worker_id, name, settings.fleet.group, os.getpid(), VERSION, clock.wall_ms())
 
 
 async def _register(

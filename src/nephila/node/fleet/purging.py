@@ -24,7 +24,7 @@ from nephila.store.postgres import PostgresCatalogue
 from nephila.urls import host_of
 
 from .access import check_fleet
-from .opening import agree
+from .agreeing import agree
 from .operated import OperatedFleetFrontier
 from .regions import Regions, regional
 from .registry import Registry

@@ -142,6 +142,11 @@ return 1
 
 _SAME = "redis.call('SETNX', KEYS[1], ARGV[1]); return redis.call('GET', KEYS[1])"
 
+_PLACES = """
+for i = 1, #ARGV, 2 do redis.call('HSETNX', KEYS[1], ARGV[i], ARGV[i + 1]) end
+return redis.call('HGETALL', KEYS[1])
+"""
+
 
 class Member(msgspec.Struct, frozen=True):
     """What a worker says of itself."""
@@ -152,10 +157,6 @@ class Member(msgspec.Struct, frozen=True):
     pid: int = 0
     version: str = ""
     since_ms: int = 0
-    catalogue: str = ""
-    """Where it keeps the catalogue: host, port and database."""
-    store: str = ""
-    """Where it keeps the archive: its endpoint."""
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -233,6 +234,7 @@ class Registry:
         self._scope = f"{tag}:scope"
         self._terms = f"{tag}:terms"
         self._twins = f"{tag}:twins"
+        self._places = f"{tag}:places"
 
     async def beat(
         self, member: Member, figures: Figures, writers: Iterable[int], silent_s: float = 30.0, quiet: int = 0
@@ -309,6 +311,16 @@ class Registry:
     async def same_terms(self, terms: str) -> bool:
         """Whether these are the terms that the crawl was begun with; the first who asks decides."""
         return bool(await self._state.run(_SAME, [self._terms], [terms]) == terms.encode())
+
+    async def places(self, own: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Where things are kept, by what they are. `own`: what is not known yet is there."""
+        given = [part for pair in (own or {}).items() for part in pair]
+        found = _pairs(await self._state.run(_PLACES, [self._places], given))
+        return {what.decode(): place.decode() for what, place in found.items()}
+
+    async def move(self, places: Mapping[str, str]) -> None:
+        """From now on they are kept there."""
+        await self._state.call("HSET", self._places, *(part for pair in places.items() for part in pair))
 
     async def keep_twins(self, twins: Mapping[str, str]) -> None:
         """Seeds that named no scheme: by their https origin the paths to try over http, should it not answer (S1).

@@ -47,7 +47,7 @@ from nephila.store.postgres import PostgresCatalogue
 from nephila.store.stored_chain import StoredChain
 
 from .access import check_fleet
-from .opening import agree
+from .agreeing import agree
 from .regions import regional
 from .registry import Registry
 from .servers import open_frontier

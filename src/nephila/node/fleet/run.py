@@ -31,9 +31,10 @@ from nephila.node.stopping import obey_signals
 from nephila.seeds import SeedReport, SeedSource
 
 from .access import check_fleet, valkey_servers
+from .agreeing import agree
 from .crawl import FleetCrawl
 from .frontier import FleetFrontier
-from .opening import agree, joined
+from .opening import joined
 from .regions import regional
 from .registry import Registry, Roll, Standing
 from .servers import open_frontier, open_servers

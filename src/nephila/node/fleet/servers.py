@@ -24,6 +24,8 @@ from nephila.node.telling import telling
 from nephila.store.postgres import PostgresCatalogue, PostgresChunks
 
 from .access import check_fleet, valkey_servers
+from .agreeing import agree
+from .registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,13 @@ def chunks_of(settings: Settings) -> PostgresChunks:
 
 
 async def open_servers(settings: Settings, clock: Clock, worker: str, stack: AsyncExitStack, tell: Tell) -> Servers:
-    """Open all engines for a worker of this id; closed by `stack`. `tell` hears of servers that are away."""
+    """Open all engines for a worker of this id; closed by `stack`. `tell` hears of servers that are away.
+
+    Raises `UsageError` for a worker that is not at one with the crawl, before it makes tables elsewhere.
+    """
     crawl = check_fleet(settings)
     state, frontier = await open_frontier(settings, clock, worker, stack, waiting=partial(tell, "frontier_away"))
+    await agree(Registry(state, crawl), settings)
     catalogue = await asyncio.to_thread(_catalogue, settings, crawl, identity_of(frontier.secret), tell)
     stack.callback(catalogue.close)
     return Servers(state, frontier, catalogue)
