@@ -8,6 +8,7 @@ takes its refusals with it; those of a list at once, for they are admitted whate
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from nephila.interfaces.aliases import Aliases, HostAliases
 from nephila.interfaces.sieve import Sifted
@@ -33,9 +34,12 @@ FOLLOWED_RELS = frozenset(
 ALIAS = "alias"
 """The reason of a link that is admitted under another name."""
 
-ALIASES_TOLD = 1_000
-"""Aliases of one host that are told one by one: a site that puts a session into every link has no end of them, and the
-rule that catches them is listed anyway."""
+BEYOND = "links_per_page"
+"""The reason of a link that might go on, of a page that has more of them than do (X1)."""
+
+TOLD_OF_A_HOST = {ALIAS: 1_000, BEYOND: 10_000}
+"""What is told one by one of one host, at most, for reasons that know no end: a site that puts a session into every
+link has no end of aliases, and the rule that catches them is listed anyway; of links, a page may have 20,000."""
 
 REFUSALS_REMEMBERED = 100_000
 """Refused URLs that are not told of again: some ten megabytes."""
@@ -75,7 +79,7 @@ class ScopeSieve:
         self._save_scope = save_scope
         self._priority = priority
         self._aliases = aliases
-        self._aliases_told: dict[str, int] = {}
+        self._told: dict[tuple[str, str], int] = {}
         self._refused_lately: set[bytes] = set()
         self._known: dict[str, Judged] = {}
         self._version = scope.version
@@ -109,7 +113,8 @@ class ScopeSieve:
             if len(chosen) < len(wanted):
                 by_link = dict(zip(wanted, candidates, strict=True))
                 candidates = [by_link[link] for link in chosen]
-                sifted.malformed["links_per_page"] = len(wanted) - len(chosen)
+                sifted.malformed[BEYOND] = len(wanted) - len(chosen)
+                sifted.refused.extend(self._beyond(by_link.values(), candidates))
         return Sifted(candidates, sifted.refused, sifted.malformed)
 
     def sift_listed(self, urls: Sequence[str], depth: int, *, seeds: bool = False) -> Sifted:
@@ -311,21 +316,35 @@ class ScopeSieve:
                 self._refused_lately.clear()
             self._refused_lately.add(fingerprint)
             new.append(refusal)
-            if refusal.reason == ALIAS:
-                if host not in self._aliases_told and len(self._aliases_told) >= REFUSALS_REMEMBERED:
-                    self._aliases_told.clear()
-                self._aliases_told[host] = self._aliases_told.get(host, 0) + 1
+            if refusal.reason in TOLD_OF_A_HOST:
+                kind = refusal.reason, host
+                if kind not in self._told and len(self._told) >= REFUSALS_REMEMBERED:
+                    self._told.clear()
+                self._told[kind] = self._told.get(kind, 0) + 1
         return new
 
-    def _untold(self, aliases: Iterable[Refusal]) -> Iterator[Refusal]:
-        """Those aliases of a page that are to be told of."""
-        told: dict[str, int] = {}
-        for alias in aliases:
-            host = alias.address.host
-            before = told.get(host) or self._aliases_told.get(host, 0)
-            if before < ALIASES_TOLD and alias.address.fingerprint not in self._refused_lately:
-                told[host] = before + 1
-                yield alias
+    def _beyond(self, candidates: Iterable[Candidate], chosen: Sequence[Candidate]) -> Iterator[Refusal]:
+        """What might have gone on, of a page with too many links: told with how many there were."""
+        seen = {candidate.address.fingerprint for candidate in chosen}
+        left: list[Address] = []
+        for candidate in candidates:
+            address = candidate.address
+            if address.fingerprint not in seen:
+                seen.add(address.fingerprint)
+                left.append(address)
+        detail = f"{len(seen):,} links of the page may be followed, {len(seen) - len(left):,} were taken"
+        told = self._untold(Refusal(address, BEYOND, detail) for address in left)
+        return islice(told, TOLD_OF_A_HOST[BEYOND])
+
+    def _untold(self, refused: Iterable[Refusal]) -> Iterator[Refusal]:
+        """Those refusals of a page that are to be told of, where they are not without end."""
+        told: dict[tuple[str, str], int] = {}
+        for refusal in refused:
+            kind = refusal.reason, refusal.address.host
+            before = told.get(kind) or self._told.get(kind, 0)
+            if before < TOLD_OF_A_HOST[refusal.reason] and refusal.address.fingerprint not in self._refused_lately:
+                told[kind] = before + 1
+                yield refusal
 
 
 def _leads_to_document(rel: str) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nephila.frontier.score import bonus_of
+from nephila.frontier.sieve import BEYOND, TOLD_OF_A_HOST
 from nephila.interfaces.catalogue import EXTERNAL, CaptureRow, ErrorRow
 from nephila.interfaces.recrawl import Outlook
 from nephila.model.events import Event, EventKind
@@ -220,17 +221,18 @@ def _sifted(desk: Desk, task: PageTask, urls: Sequence[str]) -> tuple[list[Candi
     candidates: dict[bytes, Candidate] = {}
     refused: list[Refusal] = []
     malformed = 0
-    depth = task.depth + 1
-    for url in urls[: desk.settings.scope.links_per_page]:
+    depth, most = task.depth + 1, desk.settings.scope.links_per_page
+    beyond = BEYOND, f"{len(urls):,} links were given of the page, {most:,} are taken"
+    for place, url in enumerate(urls[: most + TOLD_OF_A_HOST[BEYOND]]):
         address = desk.identifier.identify(url)
         if not isinstance(address, Address):
             malformed += 1
             continue
-        verdict = desk.scope.judge(address, depth)
+        verdict = desk.scope.judge(address, depth) or (None if place < most else beyond)
         if verdict is None:
             bonus = bonus_of(desk.settings.priority, address.url)
             candidates[address.fingerprint] = Candidate(address, depth, bonus=bonus)
-        else:
+        elif address.fingerprint not in candidates:
             refused.append(Refusal(address, *verdict))
     return list(candidates.values()), refused, malformed
 

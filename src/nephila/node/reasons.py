@@ -20,6 +20,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "depth": "too many hops from a seed",
         "repeated_segments": "its path repeats itself, as endless ones do",
         "nofollow": "the page or the link asks not to follow it",
+        "links_per_page": "the page that it was found on has more links than are taken from one (scope.links_per_page)",
         "near_duplicate": "it was found on a page that says nearly what another one says",
         "robots": "robots.txt forbids it",
         "blocked": "a person blocked it",

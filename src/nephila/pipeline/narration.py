@@ -184,8 +184,10 @@ class Narrator:
     def _tell_refusals(self, task: PageTask, judged: Judgement) -> None:
         if not judged.sifted.refused:
             return
-        at = self._clock.wall_ms()
+        at, counted = self._clock.wall_ms(), judged.sifted.malformed
         for refusal in judged.sifted.refused:
+            if refusal.reason in counted:
+                continue  # the page's own event has told how many: not one for each
             self._events.emit(
                 Event(
                     kind=EventKind.EXCLUDED_BY_RULE,

@@ -280,6 +280,26 @@ def test_workers_outside_lease_report_and_fail(api: InProcess, finished: Simulat
     assert api.ask("GET", f"{API}/status").json()["active_workers"] == 1
 
 
+def test_links_that_a_worker_outside_found_beyond_those_that_are_taken_are_explained(out: Path) -> None:
+    """C1, T8, X1: counted as refused, and `why` names the page."""
+    with controlled(out) as api:
+        pages = [page.url for page in open_view(out).pages(status=200, limit=1000)]
+        api.ask("POST", f"{API}/recrawl", {"urls": pages})
+        task = api.ask("POST", f"{API}/tasks/lease", {"worker_id": "go-1", "batch_size": 1}).json()["tasks"][0]
+        found = [f"{origin_of(task['url'])}/found-outside-{number}" for number in range(502)]
+        result = {
+            "http_status": 200,
+            "content_hash": "ab" * 32,
+            "storage_path": "x",
+            "extracted_urls": [*found, found[0]],
+        }
+        told = api.ask("POST", f"{API}/tasks/{task['task_id']}/result", result).json()
+        assert (told["new_urls_enqueued"], told["refused"]) == (500, 2)
+        why = api.ask("GET", f"{API}/why?url={quote(found[501])}").json()["data"]
+    assert (why["state"], why["reason"], why["via"]) == ("refused", "links_per_page", task["url"])
+    assert why["detail"] == "503 links were given of the page, 500 are taken"
+
+
 @pytest.mark.parametrize("place", ["s3://bucket/page-1", "../catalogue.sqlite"])
 def test_what_a_worker_outside_keeps_is_taken_down_by_name(out: Path, place: str) -> None:
     """C1, K2: it lies in no file of ours, whatever it is called: its row goes, and the record says where it is kept."""

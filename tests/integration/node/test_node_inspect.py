@@ -121,6 +121,28 @@ def test_why_of_a_url_that_was_never_met_blames_no_page(looked: Looked) -> None:
     assert "at most 500 of each: scope.links_per_page" in verdict
 
 
+def test_why_names_the_page_that_has_more_links_than_are_taken(tmp_path: Path) -> None:
+    """T8, X1: with how many; the event log has one line of each page, not of each link."""
+    few = replace(SETTINGS, scope=replace(SETTINGS.scope, links_per_page=2))
+    web = SimulatedWeb(WebSpec.plain(3, hosts=1, pages=30, page_bytes=300, links_per_page=9))
+    crawled = simulate(web, tmp_path / "crawl", few)
+    write_stored(crawled.out, few)
+    view = open_view(crawled.out)
+    told = [event for event in crawled.recorder.events if event.kind is EventKind.EXCLUDED_BY_RULE]
+    assert told
+    assert {dict(event.counts)["links_per_page"] > 0 for event in told} == {True}
+    assert len({event.url for event in told}) == len(told)
+    stories = [view.why(url) for url in web.truth().urls()]
+    left = [story for story in stories if story.data["state"] == "refused"]
+    assert left, "no page was left out: the web has too few links"
+    for story in left:
+        lines = dict(story.lines)
+        assert story.data["reason"] == "links_per_page"
+        assert lines["found"].removeprefix("on ") in {event.url for event in told}
+        assert "more links than are taken from one (scope.links_per_page)" in lines["because"]
+        assert "links of the page may be followed, 2 were taken" in lines["because"]
+
+
 def test_why_tells_which_line_of_robots_txt_forbids(looked: Looked) -> None:
     """T8, P1: dropped, with the rule."""
     event = looked.first(EventKind.ROBOTS_DISALLOW)

@@ -156,6 +156,37 @@ def test_the_links_of_a_page_are_limited() -> None:
     assert len(Bench(ScopeSettings(links_per_page=7)).sieve.sift(page(*links), 0).candidates) == 7
 
 
+def test_what_is_beyond_the_limit_is_told_with_how_many_there_were() -> None:
+    """T8, X1: each URL once, and none that another link of the page takes along."""
+    sieve = Bench(ScopeSettings(links_per_page=3)).sieve
+    many = [link(f"https://a.test/{number}") for number in (0, 1, 2, 3, 4, 4, 0)]
+    sifted = sieve.sift(page(*many, link("https://a.test/4#part"), link("https://b.test/")), 0)
+    assert urls(sifted.candidates) == [f"https://a.test/{number}" for number in (0, 1, 2)]
+    told = "5 links of the page may be followed, 3 were taken"
+    assert [(one.address.url, one.reason, one.detail) for one in sifted.refused] == [
+        ("https://b.test/", "scope", "domain"),
+        ("https://a.test/3", "links_per_page", told),
+        ("https://a.test/4", "links_per_page", told),
+    ]
+    assert sieve.noted(sifted.refused) == sifted.refused
+    assert sieve.sift(page(*many), 0).refused == [], "a menu is told of once"
+
+
+def test_endless_lists_of_links_are_told_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """T8, X1: they must not drive out what else was refused, nor be written down for every page."""
+    monkeypatch.setitem(module.TOLD_OF_A_HOST, module.BEYOND, 30)
+    sieve = Bench(ScopeSettings(links_per_page=3)).sieve
+    told = []
+    for number in range(5):
+        sifted = sieve.sift(page(*(link(f"https://a.test/{number}/{n}") for n in range(23))), 0)
+        assert sifted.malformed == {"links_per_page": 20}
+        told.append(len(sieve.noted(sifted.refused)))
+    assert told == [20, 10, 0, 0, 0]
+    whole = Bench(ScopeSettings(links_per_page=3, mode="all")).sieve
+    hosts = page(*(link(f"https://h{n}.test/") for n in range(50)))
+    assert len(whole.sift(hosts, 0).refused) == 30, "nor those of one page to many hosts"
+
+
 # Redirects
 
 
@@ -242,7 +273,7 @@ def test_an_alias_is_admitted_under_its_other_name_and_told() -> None:
 
 def test_endless_aliases_of_a_host_are_told_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """D4, T8: they must not drive out what else was refused."""
-    monkeypatch.setattr(module, "ALIASES_TOLD", 3)
+    monkeypatch.setitem(module.TOLD_OF_A_HOST, module.ALIAS, 3)
     numbers = range(10)
     sieve = aliased({f"https://a.test/x?s={n}": Aliased("https://a.test/x", "s") for n in numbers})
     whole = sieve.sift(page(*(link(f"https://a.test/x?s={n}") for n in numbers)), 1)
