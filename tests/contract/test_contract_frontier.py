@@ -68,9 +68,12 @@ class LmdbHarness:
         self._crawls += 1
         self._open(options)
 
-    async def reopen(self) -> None:
+    async def go_on(self, options: Options) -> None:
         await self.frontier.close()
-        self._open(self._options)
+        self._open(options)
+
+    async def reopen(self) -> None:
+        await self.go_on(self._options)
 
     async def begin_cycle(self) -> None:
         await self.frontier.begin_cycle()
@@ -85,9 +88,11 @@ class MemoryHarness:
         self._open(Options())
 
     def _open(self, options: Options) -> None:
+        self.frontier = MemoryFrontier(self.clock, self._rules(options))
+
+    def _rules(self, options: Options) -> Rules:
         policy = policy_for(options, robots=self.robots)
-        rules = Rules(**{field.name: getattr(policy, field.name) for field in fields(Rules)})
-        self.frontier = MemoryFrontier(self.clock, rules)
+        return Rules(**{field.name: getattr(policy, field.name) for field in fields(Rules)})
 
     @property
     def view(self) -> MemoryFrontier:
@@ -99,6 +104,9 @@ class MemoryHarness:
 
     async def configure(self, options: Options) -> None:
         self._open(options)
+
+    async def go_on(self, options: Options) -> None:
+        await self.frontier.reopen(self._rules(options))
 
     async def reopen(self) -> None:
         await self.frontier.reopen()

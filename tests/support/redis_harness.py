@@ -118,6 +118,10 @@ class RedisHarness:
     def operating(self) -> RedisFrontier:
         return self.frontier
 
+    async def go_on(self, options: Options) -> None:
+        self._options = options
+        await self.reopen()
+
     async def reopen(self) -> None:
         await self.frontier.close()
         await self._open()

@@ -56,7 +56,7 @@ _HOURS = re.compile(r"\s*(\d{1,2})\s*-\s*(\d{1,2})\s*")
     "--recrawl-every",
     "recrawl_s",
     metavar="SECONDS",
-    help="A fixed interval between visits, such as 6h; a visit that is planned already stays where it is.",
+    help="A fixed interval between visits, such as 6h; visits that are planned already are moved to it.",
 )
 @click.option("--user-agent", metavar="TEXT", help="What we call ourselves there.")
 @click.option("--hours", metavar="HOURS", help="Hours of the day, UTC, in which it may be asked: 22-6,12-14.")

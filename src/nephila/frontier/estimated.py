@@ -32,7 +32,7 @@ from nephila.interfaces.recrawl import History, RecrawlPolicy, Visit
 from nephila.model.policy import Tier
 from nephila.model.settings import RecrawlSettings
 
-from .change import Belief
+from .change import Belief, belief_of
 from .schedule import HIGH_TIER_FACTOR, LOW_TIER_FACTOR, SimpleRecrawl
 
 
@@ -53,10 +53,19 @@ class EstimatedRecrawl(SimpleRecrawl):
     def _following_s(self, history: History, visit: Visit, belief: Belief, *, changed: bool) -> int:
         if visit.listing:
             return super()._following_s(history, visit, belief, changed=changed)
+        return self._paying_s(belief.rate, visit)
+
+    def _anew_s(self, history: History, visit: Visit) -> int:
+        kept = history.shape > 0 and history.period_s > 0
+        belief = belief_of(history) if kept else None
+        return self._high_s if belief is None else self._paying_s(belief.rate, visit)
+
+    def _paying_s(self, rate: float, visit: Visit) -> int:
+        """The interval that pays for a page, within bounds."""
         price_s = self._prices[visit.tier]
         if visit.tier is Tier.NEWS and visit.home:
             price_s = min(price_s, self._settings.news_home_s)
-        return self._bounded(interval_for(belief.rate, price_s), visit)
+        return self._bounded(interval_for(rate, price_s), visit)
 
 
 def recrawl_of(settings: RecrawlSettings) -> RecrawlPolicy | None:

@@ -26,6 +26,10 @@ Sitemaps and feeds (X3) go by the same rules within bounds of their own: a feed 
 How often the page changes is estimated on the way (`change`), for those who ask and for the day when the policy is
 another one; this one goes by the last visit alone.
 
+What was planned is revised when the rules change (`revised`): a person who shortens an interval does not mean that it
+holds from the next visit on, which may be a month away. Whether a URL is a list, and what its site has said of it, is
+not kept with its history: where the first interval is the site's word it stays, and a list may be asked once too early.
+
 A policy of the domain may fix the interval. It holds for pages that are there: missing ones are asked for more and more
 rarely all the same, beginning with the fixed interval.
 
@@ -37,7 +41,7 @@ from __future__ import annotations
 
 from math import ceil, floor
 
-from nephila.interfaces.recrawl import History, Planned, Visit
+from nephila.interfaces.recrawl import History, Planned, Terms, Visit
 from nephila.model.listing import ListKind
 from nephila.model.policy import Tier
 from nephila.model.settings import RecrawlSettings
@@ -81,6 +85,15 @@ class SimpleRecrawl:
         self._pages = self._low_s, self._high_s
         self._feeds = _bounds(settings.feed_min_s, settings.feed_max_s)
         self._sitemaps = _bounds(settings.sitemap_min_s, settings.sitemap_max_s)
+        self.terms = Terms(
+            settings.policy != "simple",
+            settings.price_s,
+            settings.first_s,
+            settings.news_home_s,
+            self._low_s,
+            self._high_s,
+            self._gone_high_s,
+        )
 
     def plan(self, history: History, visit: Visit) -> Planned:
         """The plan after a visit."""
@@ -102,6 +115,26 @@ class SimpleRecrawl:
         visits, changes = history.visits + 1, history.changes + changed
         said = self._said(history, visit)
         return Planned(History(interval_s, visits, changes, visit.at_s, 0, 0, *packed(belief), said), interval_s)
+
+    def revised(self, history: History, *, home: bool, tier: Tier, fixed_s: float | None) -> int:
+        """The interval of a page that was planned under other terms. `Policy.revised` in Lua is its twin."""
+        chosen_s = history.interval_s
+        if chosen_s <= 0:
+            return 0
+        if history.gone:
+            return min(max(chosen_s, self._low_s), self._gone_high_s)
+        if fixed_s is not None:
+            return _fixed_s(fixed_s)
+        visit = Visit(0, 200, False, home, tier)
+        if history.visits > 1:
+            return min(chosen_s, self._anew_s(history, visit))
+        told = chosen_s == history.period_s  # by its site, or by what it is: see `_period_s`
+        return min(chosen_s, self._high_s if told else self._first_s(visit))
+
+    def _anew_s(self, history: History, visit: Visit) -> int:
+        """The interval of a page that was there before, by what is known of it."""
+        del history, visit
+        return self._high_s
 
     def _interval_s(self, history: History, visit: Visit, belief: Belief, *, changed: bool, back: bool) -> int:
         if visit.fixed_s is not None:

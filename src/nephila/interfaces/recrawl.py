@@ -72,8 +72,31 @@ class Outlook(NamedTuple):
     """How often it changes, in changes a day, estimated; None before there were two visits to compare."""
 
 
+@quick
+class Terms(NamedTuple):
+    """What plans depend on: whoever keeps plans keeps these, and learns by them when plans are to be revised."""
+
+    estimated: bool
+    """Whether intervals follow from estimated rates of change, at a price; else from the last interval."""
+    price_s: float
+    first_s: float
+    news_home_s: float
+    min_s: int
+    max_s: int
+    gone_max_s: int
+
+
 class RecrawlPolicy(Protocol):
     """Decides how long to wait until the next visit."""
 
+    terms: Terms
+
     def plan(self, history: History, visit: Visit) -> Planned:
         """The plan after a visit."""
+
+    def revised(self, history: History, *, home: bool, tier: Tier, fixed_s: float | None) -> int:
+        """The interval that a page is to have which was planned under other terms; 0 where nothing was planned.
+
+        A fixed one holds at once, shorter or longer. Otherwise visits only come nearer: what is to come later is
+        planned so at the next visit, with all that is known then.
+        """

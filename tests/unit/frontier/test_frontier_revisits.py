@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from frontier_bench import DAY_S, PLAIN, SEGMENT, SETTINGS, Bench, bench, run, urls
+import pytest
+from frontier_bench import DAY_S, HOUR_S, PLAIN, SEGMENT, SETTINGS, Bench, bench, run, urls
 
+from nephila.frontier.embedded import replanning
 from nephila.frontier.schedule import SimpleRecrawl
 from nephila.model.outcome import Retry
+from nephila.model.policy import DomainPolicy
 from nephila.model.settings import RecrawlSettings
 from nephila.model.task import Level, PageTask
 from nephila.testing.contracts.frontier import candidates
@@ -51,6 +54,60 @@ def test_a_page_is_fetched_again_when_it_is_due_and_not_before(tmp_path: Path) -
             due_in_ms = one.story(A).due_in_ms
             assert due_in_ms is not None
             assert 7 * DAY_S * 1000 <= due_in_ms < 8 * DAY_S * 1000
+
+    run(main())
+
+
+def test_what_is_planned_is_revised_in_steps_that_outlive_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R2, R4, F4: no claim looks at the whole frontier, and none is forgotten where a crawl is stopped."""
+    monkeypatch.setattr(replanning, "REPLAN_STEP", 7)
+
+    async def main() -> None:
+        async with bench(tmp_path, PLANNED) as one:
+            pages = [f"https://{host}.test/{number}" for host in "abcde" for number in range(8)]
+            await one.admit(*pages)
+            assert sum([len(await one.fetch()) for _ in range(8)]) == len(pages)
+            assert one.frontier.snapshot().next_in_ms != 0
+            await one.reopen(replace(PLANNED, recrawl=SimpleRecrawl(RecrawlSettings(max_s=DAY_S))))
+
+            def moved() -> int:
+                return sum(one.story(page).interval_s == DAY_S for page in pages)
+
+            counts = []
+            while one.frontier.snapshot().next_in_ms == 0:
+                before = moved()
+                assert await one.claim() == []
+                counts.append(moved() - before)
+                await one.reopen()
+            assert sum(counts) == len(pages)
+            assert max(counts) <= 7
+            assert len(counts) >= len(pages) / 7
+            await one.frontier.set_policy("b.test", DomainPolicy(recrawl_s=HOUR_S))
+            await one.frontier.set_policy("c.test", DomainPolicy(recrawl_s=2 * HOUR_S))
+            while one.frontier.snapshot().next_in_ms == 0:
+                assert await one.claim() == []
+            intervals = {page: one.story(page).interval_s for page in pages}
+            expected = {"b": HOUR_S, "c": 2 * HOUR_S}
+            assert intervals == {page: expected.get(page[8], DAY_S) for page in pages}
+
+    run(main())
+
+
+def test_policies_of_many_domains_at_once_are_one_look_at_everything(tmp_path: Path) -> None:
+    """R4: what waits to be looked at is kept small."""
+
+    async def main() -> None:
+        async with bench(tmp_path, PLANNED) as one:
+            await one.admit(*(f"https://d{number}.test/" for number in range(80)))
+            assert len(await one.fetch(hosts=80)) == 80
+            for number in range(80):
+                await one.frontier.set_policy(f"d{number}.test", DomainPolicy(recrawl_s=HOUR_S + number))
+            while one.frontier.snapshot().next_in_ms == 0:
+                assert await one.claim() == []
+            intervals = [one.story(f"https://d{number}.test/").interval_s for number in range(80)]
+            assert intervals == [HOUR_S + number for number in range(80)]
 
     run(main())
 

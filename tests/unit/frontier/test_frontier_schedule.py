@@ -275,3 +275,20 @@ def test_where_a_redirect_leads_is_remembered_where_bytes_count(status: int, rem
     plan = policy.plan(plan.history, Visit(START + DAY, status, changed=False, said=7))
     assert bool(plan.history.said) is remembered
     assert SimpleRecrawl(STANDARD).plan(History(), Visit(START, status, changed=True, said=7)).history.said == 7
+
+
+@pytest.mark.parametrize("kind", [SimpleRecrawl, EstimatedRecrawl])
+def test_what_a_site_said_of_a_first_interval_stays_when_the_rules_change(kind: type[SimpleRecrawl]) -> None:
+    """R2, X3: it is no ordinary first interval; within the new bounds."""
+    told = kind(STANDARD).plan(History(), Visit(START, 200, True, expected_s=20 * DAY)).history
+    ordinary = kind(STANDARD).plan(History(), Visit(START, 200, True)).history
+
+    def revised(history: History, **others: float) -> int:
+        rules = kind(replace(STANDARD, **others))
+        return rules.revised(history, home=False, tier=Tier.NORMAL, fixed_s=None)
+
+    assert revised(told, first_s=DAY) == 20 * DAY
+    assert revised(told, first_s=DAY, max_s=10 * DAY) == 10 * DAY
+    assert revised(ordinary, first_s=DAY) == DAY
+    assert revised(ordinary, first_s=10 * DAY) == WEEK
+    assert revised(History()) == 0, "nothing was planned"

@@ -27,6 +27,7 @@ from .origins import put_robots, rules_of
 from .promoting import ahead_of, empty_coverage_shelves, promote, refresh_classes, rest_after_reboot
 from .queueing import Work, work_of
 from .records import DomainState, HostState, LeaseRecord, OriginNote, RobotsEntry
+from .replanning import replan
 from .sharing import entitled, familiar
 from .tables import HOST_KEY_BYTES, lengthen
 from .upkeep import sweep
@@ -49,6 +50,7 @@ RECOUNTS_PER_PICK = 16
 
 def claim(book: Book, hosts: int, lease_ms: int, promotions: int = PROMOTIONS_PER_CLAIM) -> list[Lease]:
     """Lease up to `hosts` hosts, best first by the comparator of `order`."""
+    replan(book)
     sweep(book)
     empty_coverage_shelves(book)
     promote(book, promotions)

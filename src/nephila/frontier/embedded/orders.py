@@ -9,9 +9,10 @@ from __future__ import annotations
 from nephila.model.outcome import DeferReason
 from nephila.model.policy import Block, DomainPolicy
 
-from .book import Book
+from .book import ORDINARY, Book
 from .coding import pack
 from .records import Place
+from .replanning import look_again
 from .shelving import refill, take_on_hosts
 from .tables import DOMAIN_KEY_BYTES, block_key
 from .waking import wake
@@ -21,7 +22,9 @@ _LIFTED = frozenset({DeferReason.PAUSED, DeferReason.BLOCKED, DeferReason.HOURS,
 
 def set_policy(book: Book, domain: str, policy: DomainPolicy | None) -> None:
     """Let a policy hold for a domain; None takes it back."""
-    state = book.domain(book.tables.domain_key(domain), domain)
+    key = book.tables.domain_key(domain)
+    state = book.domain(key, domain)
+    before, now = book.policy_of(state), policy or ORDINARY
     book.totals.policies += (policy is not None) - state.policed
     state.policed = policy is not None
     if policy is None:
@@ -31,6 +34,8 @@ def set_policy(book: Book, domain: str, policy: DomainPolicy | None) -> None:
     book.totals.orders += 1
     book.forget_policies()
     _reconsider(book, domain)
+    if (before.recrawl_s, before.tier) != (now.recrawl_s, now.tier):
+        look_again(book, key[:DOMAIN_KEY_BYTES])
 
 
 def block(book: Book, entry: Block) -> None:

@@ -281,6 +281,8 @@ class Totals(msgspec.Struct):
     """A cycle was begun by hand and has not come to its end."""
     sweep: bytes | None = None
     """Where the sweep of a new cycle has come to; None when there is none."""
+    replanning: list[tuple[bytes, bytes]] = msgspec.field(default_factory=list)
+    """Domains (or all, by an empty key) whose planned visits are looked at again, and where that has come to."""
     policies: int = 0
     """Domains that there is a policy for."""
     orders: int = 0

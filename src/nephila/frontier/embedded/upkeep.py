@@ -14,6 +14,7 @@ from .coding import pack, read_lease, read_url
 from .endings import fate_of
 from .marks import PARKED
 from .records import LeaseRecord, UrlRecord
+from .replanning import check_terms
 from .returning import cooling_s, end_state, requeue
 from .shelving import covers_no_more
 from .tables import HOST_KEY_BYTES, URL, pending_key
@@ -168,7 +169,8 @@ def record_at(book: Book, url_key: bytes) -> UrlRecord:
 
 
 def unpark(book: Book) -> int:
-    """Let parked hosts be judged again: a limit may have been raised since."""
+    """Let parked hosts be judged again: a limit may have been raised since. So may what visits are planned by."""
+    check_terms(book)
     over_budget = DeferReason.BUDGET.encode()
     with book.txn.cursor(db=book.db["parked"]) as cursor:
         keys = [key for key, reason in cursor if reason != over_budget]
@@ -179,7 +181,8 @@ def unpark(book: Book) -> int:
 
 def next_moment(book: Book) -> int | None:
     """When something can be claimed next on the timeline; 0 when now, None when nothing waits for a time."""
-    if book.totals.hosts_ready or book.totals.sweep is not None or covers_no_more(book):
+    totals = book.totals
+    if totals.hosts_ready or totals.sweep is not None or totals.replanning or covers_no_more(book):
         return 0
     moments: list[int] = []
     for name in ("waiting", "due"):

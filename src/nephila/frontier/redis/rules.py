@@ -9,6 +9,7 @@ from xxhash import xxh3_64_hexdigest
 
 from nephila.frontier import order, traps
 from nephila.frontier.policy import Policy
+from nephila.interfaces.recrawl import RecrawlPolicy
 from nephila.model.policy import DomainPolicy
 
 _FLIP = 0x1CAD_21F7_2C81_017C ^ 0xDB97_9083_E96D_D4DE
@@ -67,7 +68,14 @@ def rules_of(policy: Policy, shard: int, shards: int, *, compact: bool) -> dict[
         "pause_share": polite.pause_share,
         "pause_ms": int(polite.pause_s * 1000),
         "demote_after": polite.demote_after,
+        **({} if policy.recrawl is None else _recrawl(policy.recrawl)),
     }  # fmt: skip
+
+
+def _recrawl(recrawl: RecrawlPolicy) -> dict[str, Any]:
+    """What visits are planned by, and a name for it."""
+    terms = recrawl.terms._asdict()
+    return {"recrawl": terms, "terms": xxh3_64_hexdigest(msgspec.json.encode(terms))}
 
 
 def packed(policy: Policy, shard: int, shards: int, *, compact: bool) -> tuple[str, bytes]:

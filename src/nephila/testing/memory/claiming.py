@@ -30,6 +30,7 @@ class Claiming(Settling):
 
     def claim_best(self, hosts: int, lease_ms: int) -> list[Lease]:
         """Lease up to `hosts` hosts, best first."""
+        self._replan()
         self._sweep()
         self._empty_coverage_shelves()
         self._promote()
@@ -42,6 +43,23 @@ class Claiming(Settling):
         return leases
 
     # What comes back before anything is chosen
+
+    def _replan(self) -> None:
+        """What visits are planned by has changed: they are moved to where they would be by now."""
+        recrawl, domains = self.rules_of_crawl.recrawl, self.replanning
+        self.replanning = set()
+        if recrawl is None:
+            return
+        for url in every_url(self.hosts):
+            host = self.hosts[url.host]
+            if host.domain.name not in domains or url.state is not State.DONE or not url.due_at:
+                continue
+            policy, home = self.policy_of(host.domain), url.tail in {b"s/", b"h/"}
+            revised_s = recrawl.revised(url.history, home=home, tier=policy.tier, fixed_s=policy.recrawl_s)
+            if revised_s != url.history.interval_s:
+                moment = url.due_at + (revised_s - url.history.interval_s) * 1000
+                self.delay(url, max(moment, self.now), DeferReason.DUE)
+                url.history = url.history._replace(interval_s=revised_s)
 
     def _sweep(self) -> None:
         """A new cycle has begun: queue what ended in an earlier one."""

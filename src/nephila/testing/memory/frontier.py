@@ -12,7 +12,7 @@ from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
 from nephila.model.task import Candidate, Lease, Refusal, Token
 
-from .nouns import Domain, Host, Standing, Url, every_url
+from .nouns import Domain, Host, Rules, Standing, Url, every_url
 from .telling import Telling
 
 _LIFTED = frozenset({DeferReason.PAUSED, DeferReason.BLOCKED, DeferReason.HOURS, DeferReason.ERRORS})
@@ -67,8 +67,15 @@ class MemoryFrontier(Telling):
         with self.act():
             return self._reap(list(self.leases))
 
-    async def reopen(self) -> None:
-        """As if the process, or the machine, had started anew: the timeline goes on, limits are judged again."""
+    async def reopen(self, rules: Rules | None = None) -> None:
+        """As if the process, or the machine, had started anew: the timeline goes on, limits are judged again.
+
+        With other `rules`, they hold from now on.
+        """
+        before, now = self.rules_of_crawl, rules or self.rules_of_crawl
+        if before.recrawl is not None and now.recrawl is not None and before.recrawl.terms != now.recrawl.terms:
+            self.replanning = set(self.domains)
+        self.rules_of_crawl = now
         self.timeline = Timeline(self.clock, self.anchor)
         with self.act():
             for host in self.hosts.values():
@@ -120,6 +127,9 @@ class MemoryFrontier(Telling):
         """Let a policy hold for a registrable domain from the next claim on; None takes it back (R4)."""
         with self.act():
             self.domains.setdefault(domain, Domain(domain))
+            before, now = self.policies.get(domain) or DomainPolicy(), policy or DomainPolicy()
+            if (before.recrawl_s, before.tier) != (now.recrawl_s, now.tier):
+                self.replanning.add(domain)
             if policy is None:
                 self.policies.pop(domain, None)
             else:

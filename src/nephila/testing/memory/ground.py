@@ -52,6 +52,8 @@ class Ground:
         self.cycle = 1
         self.cycle_open = False
         self.sweeping = False
+        self.replanning: set[str] = set()
+        """Domains whose planned visits are looked at again."""
         self.covered = False
         self.next_token = 1
         self.turns = 0

@@ -186,7 +186,8 @@ class Telling(Claiming):
 
     def _next_moment(self, urls: list[Url], free: list[Host]) -> int | None:
         """When something can be claimed next; 0 when now, None when nothing waits for a time."""
-        if self.sweeping or self.covers_no_more or any(host.standing is Standing.READY for host in free):
+        begun = self.sweeping or self.replanning or self.covers_no_more
+        if begun or any(host.standing is Standing.READY for host in free):
             return 0
         moments = [host.next_at for host in free if host.standing is Standing.WAITING]
         return min(moments + [url.due_at for url in urls if url.due_at], default=None)

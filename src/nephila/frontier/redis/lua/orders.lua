@@ -24,6 +24,8 @@ function Orders.set_policy(keys, args)
   Shard.open(keys[1], args[1])
   local domain = args[2]
   Shard.domain(domain)
+  local before = Shard.policy(domain)
+  X.policy[domain] = nil
   if args[3] == '' then
     redis.call('HDEL', X.P .. 'policies', domain)
   else
@@ -31,7 +33,15 @@ function Orders.set_policy(keys, args)
   end
   X.policies = redis.call('HLEN', X.P .. 'policies')
   Shard.set('policies', X.policies)
-  local hosts = hosts_of(domain)
+  local hosts, now = hosts_of(domain), Shard.policy(domain)
+  if before.recrawl_s ~= now.recrawl_s or before.tier ~= now.tier then
+    for _, host in ipairs(hosts) do
+      redis.call('RPUSH', X.P .. 'replanning', host.name .. '\0' .. '0')
+    end
+    if X.replan == '' then
+      Shard.set('replan', 'last')
+    end
+  end
   for _, host in ipairs(hosts) do
     if host.standing == Hosts.PARKED and host.token == 0 and LIFTED[host.reason] then
       Hosts.rest(host)

@@ -126,6 +126,42 @@ function Policy.freshness(history, now_s)
   return 1 - ((unchanged + 0.5) / (compared + 1)) ^ (elapsed / interval)
 end
 
+-- Plans
+
+local PRICES = { high = 1 / 16, news = 1 / 16, low = 4 }
+local FIRST = { high = 0.25, low = 2 }
+
+local function within(terms, interval)
+  return math.max(terms.min_s, math.min(Arith.round(interval), terms.max_s))
+end
+
+local function paying(terms, rate, tier, home)
+  local price = terms.price_s * (PRICES[tier] or 1)
+  if tier == 'news' and home then
+    price = math.min(price, terms.news_home_s)
+  end
+  return within(terms, price / 2 * (1 + math.sqrt(1 + 4 / (rate * price))))
+end
+
+-- The interval of a page that was planned under other terms; 0 where nothing was planned. Twin of `SimpleRecrawl.revised`.
+function Policy.revised(terms, history, tier, fixed_s, home)
+  local chosen, visits, period, shape = history[1], history[2], history[7] or 0, (history[8] or 0) / 100
+  if chosen <= 0 then
+    return 0
+  elseif history[5] ~= 0 then
+    return math.min(math.max(chosen, terms.min_s), terms.gone_max_s)
+  elseif fixed_s then
+    return math.max(1, Arith.round(fixed_s))
+  elseif visits > 1 then
+    local known = terms.estimated and shape > 0 and period > 0
+    return math.min(chosen, known and paying(terms, shape / (shape * period), tier, home) or terms.max_s)
+  elseif chosen == period then -- its site's word
+    return math.min(chosen, terms.max_s)
+  end
+  local first = tier == 'news' and home and terms.news_home_s or terms.first_s * (FIRST[tier] or 1)
+  return math.min(chosen, within(terms, first))
+end
+
 -- Rank
 
 local function entry_of(cash)

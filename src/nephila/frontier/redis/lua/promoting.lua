@@ -13,23 +13,89 @@ local function lacks_for_sweep()
   return #X.ungraded > 0
 end
 
+-- Move the next visit of a URL to where it is by the present rules.
+local function revise(host, record, terms)
+  if record.state ~= Urls.DONE or record.due_at == 0 then
+    return
+  end
+  local policy, history = Shard.policy(host.domain), record.history
+  local home = record.tail == 's/' or record.tail == 'h/'
+  local revised = Policy.revised(terms, history, policy.tier, policy.recrawl_s, home)
+  if revised ~= history[1] then
+    local moment = record.due_at + (revised - history[1]) * 1000
+    Urls.end_delay(host, record)
+    Urls.delay(host, record, math.max(moment, X.now), 'due')
+    history[1] = revised
+    Urls.save(host, record)
+  end
+end
+
+-- The next hosts of a walk over all of them: `stage` is where it has come to. Answers where it is then.
+local function next_hosts(list, stage)
+  local found = redis.call('HSCAN', X.P .. 'hosts', stage == 'begin' and '0' or stage, 'COUNT', SWEEP_STEP)
+  local names = {}
+  for position = 1, #found[2], 2 do
+    table.insert(names, found[2][position])
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    redis.call('RPUSH', X.P .. list, name .. '\0' .. '0')
+  end
+  return found[1] == '0' and 'last' or found[1]
+end
+
+-- Some of the records of the first host of a walk, in order; it goes on behind them.
+local function next_records(list, waiting)
+  local name, at = waiting:match('^(.*)%z(%d+)$')
+  local found, fingerprints = redis.call('HSCAN', X.P .. 'r:' .. name, at, 'COUNT', SWEEP_STEP), {}
+  for position = 1, #found[2], 2 do
+    table.insert(fingerprints, found[2][position])
+  end
+  table.sort(fingerprints)
+  if found[1] == '0' then
+    redis.call('LPOP', X.P .. list)
+  else
+    redis.call('LSET', X.P .. list, 0, name .. '\0' .. found[1])
+  end
+  return Shard.host(name), fingerprints
+end
+
+-- What visits are planned by has changed: they are looked at again, a step at a time (R2, R4).
+function Claim.replan()
+  if X.replan == '' then
+    return
+  end
+  local terms, looked_at = X.rules.recrawl, 0
+  local waiting = redis.call('LINDEX', X.P .. 'replanning', 0)
+  if not terms then
+    redis.call('DEL', X.P .. 'replanning')
+    waiting, X.replan = false, 'last'
+  elseif not waiting and X.replan ~= 'last' then
+    X.replan = next_hosts('replanning', X.replan)
+    waiting = redis.call('LINDEX', X.P .. 'replanning', 0)
+  end
+  while waiting and looked_at < SWEEP_STEP do
+    local host, fingerprints = next_records('replanning', waiting)
+    looked_at = looked_at + math.max(1, #fingerprints)
+    for _, fingerprint in ipairs(fingerprints) do
+      revise(host, Urls.record(host, fingerprint), terms)
+    end
+    waiting = redis.call('LINDEX', X.P .. 'replanning', 0)
+  end
+  if X.replan == 'last' and not waiting then
+    X.replan = ''
+  end
+  Shard.set('replan', X.replan)
+end
+
 -- A new cycle has begun: queue what ended in an earlier one, a step at a time.
 function Claim.sweep()
   if not Shard.sweeps() then
     return
   end
-  local waiting, at = redis.call('LINDEX', X.P .. 'sweeping', 0), nil
+  local waiting = redis.call('LINDEX', X.P .. 'sweeping', 0)
   if not waiting then
-    local found = redis.call('HSCAN', X.P .. 'hosts', X.sweep == 'begin' and '0' or X.sweep, 'COUNT', SWEEP_STEP)
-    local names = {}
-    for position = 1, #found[2], 2 do
-      table.insert(names, found[2][position])
-    end
-    table.sort(names)
-    for _, name in ipairs(names) do
-      redis.call('RPUSH', X.P .. 'sweeping', name .. '\0' .. '0')
-    end
-    X.sweep = found[1] == '0' and 'last' or found[1]
+    X.sweep = next_hosts('sweeping', X.sweep)
     waiting = redis.call('LINDEX', X.P .. 'sweeping', 0)
   end
   if lacks_for_sweep() then
@@ -38,14 +104,7 @@ function Claim.sweep()
   end
   local looked_at = 0
   while waiting and looked_at < SWEEP_STEP do
-    local name
-    name, at = waiting:match('^(.*)%z(%d+)$')
-    local found = redis.call('HSCAN', X.P .. 'r:' .. name, at, 'COUNT', SWEEP_STEP)
-    local host, fingerprints = Shard.host(name), {}
-    for position = 1, #found[2], 2 do
-      table.insert(fingerprints, found[2][position])
-    end
-    table.sort(fingerprints)
+    local host, fingerprints = next_records('sweeping', waiting)
     looked_at = looked_at + math.max(1, #fingerprints)
     for _, fingerprint in ipairs(fingerprints) do
       local record = Urls.record(host, fingerprint)
@@ -64,11 +123,6 @@ function Claim.sweep()
           Hosts.wake(host, { Queue.requeue(host, record) })
         end
       end
-    end
-    if found[1] == '0' then
-      redis.call('LPOP', X.P .. 'sweeping')
-    else
-      redis.call('LSET', X.P .. 'sweeping', 0, name .. '\0' .. found[1])
     end
     waiting = redis.call('LINDEX', X.P .. 'sweeping', 0)
   end

@@ -2,7 +2,7 @@
 --
 -- All keys begin with the shard's own name (`nephila:{crawl:shard}:`), so they lie in one slot of a cluster:
 --
---   meta           hash: rules, version, cycle, sweep, mean rank, draws, tokens, clock
+--   meta           hash: rules, version, cycle, sweep, replan, mean rank, draws, tokens, clock
 --   count          hash: counters
 --   hosts, domains hash: name -> packed record
 --   known          hash: buckets of the URLs of a host, and what is noted of each (known.lua)
@@ -17,6 +17,7 @@
 --   origins, rules hash: what is known of an origin, and the text of its rules
 --   orphans:SEGMENT set: captures that belong to nobody; orphaned: set of such segments
 --   refused, policies, blocks, over, covering, dead, claims
+--   sweeping, replanning  list: hosts that the sweep of a new cycle, or the look at planned visits, comes to next
 --   flagged        sorted set (all of one score): hosts with patterns that are slowed or quarantined
 --
 -- What must stay true: nothing is written before everything that could be refused was looked at, because an error in
@@ -40,7 +41,7 @@ function Shard.open(name, clock)
   local P = name .. ':'
   local got = redis.call(
     'HMGET', P .. 'meta', 'version', 'cycle', 'sweep', 'mean', 'draws', 'tokens', 'last', 'rebooted_at', 'covered',
-    'policies', 'blocks'
+    'policies', 'blocks', 'replan'
   )
   X = {
     P = P, hosts = {}, domains = {}, counts = {}, scores = {}, policy = {}, meta = {}, buckets = {},
@@ -49,7 +50,7 @@ function Shard.open(name, clock)
     cycle = tonumber(got[2] or 1), sweep = got[3] or false, mean = tonumber(got[4] or Policy.FIRST_MEAN),
     draws = tonumber(got[5] or 0), tokens = tonumber(got[6] or 0), last = tonumber(got[7] or 0),
     rebooted_at = tonumber(got[8] or 0), slept_ms = 0, covered = got[9] == '1',
-    policies = tonumber(got[10] or 0), blocks = tonumber(got[11] or 0), writes = true,
+    policies = tonumber(got[10] or 0), blocks = tonumber(got[11] or 0), replan = got[12] or '', writes = true,
   }
   local version = got[1]
   if not version then

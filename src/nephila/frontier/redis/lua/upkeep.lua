@@ -3,6 +3,13 @@
 -- ARGV: version, rules, cycle. A shard that is opened by several at once is the same afterwards.
 function Upkeep.open(keys, args)
   local P = keys[1] .. ':'
+  local before = redis.call('HMGET', P .. 'meta', 'version', 'rules')
+  if before[2] and before[1] ~= args[1] then
+    local terms, now = cjson.decode(before[2]).terms, cjson.decode(args[2]).terms
+    if terms and now and terms ~= now then
+      redis.call('HSET', P .. 'meta', 'replan', 'begin') -- what visits are planned by has changed
+    end
+  end
   redis.call('HSET', P .. 'meta', 'version', args[1], 'rules', args[2])
   local cycle = redis.call('HGET', P .. 'meta', 'cycle')
   if not cycle then

@@ -53,6 +53,9 @@ class PolicyHarness(Harness, Protocol):
     async def configure(self, options: Options) -> None:
         """Begin anew, empty, with these settings."""
 
+    async def go_on(self, options: Options) -> None:
+        """Close, and open the same crawl with these settings."""
+
     @property
     def operating(self) -> Operating:
         """The engine under test, for whoever operates it."""

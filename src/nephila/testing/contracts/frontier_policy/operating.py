@@ -8,7 +8,7 @@ from nephila.model.rendering import RenderMode
 from nephila.model.settings import PolitenessSettings, RecrawlSettings
 from nephila.testing.contracts.frontier import SEGMENT, addresses, candidates
 
-from .case import HOUR_S, Options, PolicyCase
+from .case import DAY_S, HOUR_S, Options, PolicyCase
 
 
 class OperatingChecks(PolicyCase):
@@ -78,6 +78,51 @@ class OperatingChecks(PolicyCase):
         assert await self.claim_pages() == []
         self.tick(2)
         assert len(await self.claim_pages()) == 1
+
+    async def check_an_interval_holds_for_visits_that_are_planned(self) -> None:
+        """R4, R2: a shorter one brings them nearer, a longer one moves them away, counted from the visit both times."""
+        await self.harness.configure(Options(recrawl=RecrawlSettings()))
+        await self.frontier.admit(candidates("https://a.test/1", "https://a.test/2", "https://b.test/1"))
+        for _ in range(3):
+            await self.serve()
+            self.tick(2)
+        await self.frontier.confirm(SEGMENT, self.end_of_segment)
+        assert await self.claim_pages() == []
+        self.tick(HOUR_S)
+        await self.operating.set_policy("a.test", DomainPolicy(recrawl_s=2 * HOUR_S))
+        assert await self.claim_pages() == []
+        self.tick(HOUR_S - 60)
+        assert await self.claim_pages() == []
+        await self.operating.set_policy("a.test", DomainPolicy(recrawl_s=9 * DAY_S))
+        self.tick(8 * DAY_S)
+        assert self.urls(await self.claim_pages()) == ["https://b.test/1"], "what was planned for others stays"
+        self.tick(DAY_S)
+        first = await self.serve()
+        self.tick()
+        assert sorted([*first, *await self.serve()]) == ["https://a.test/1", "https://a.test/2"]
+
+    async def check_what_is_overdue_by_an_interval_is_due_at_once(self) -> None:
+        """R4, R2: and the plan that people are shown is the one that holds."""
+        await self.harness.configure(Options(recrawl=RecrawlSettings()))
+        (address,) = addresses("https://a.test/1")
+        await self.frontier.admit(candidates(address.url))
+        await self.serve()
+        await self.frontier.confirm(SEGMENT, self.end_of_segment)
+        self.tick(DAY_S)
+        await self.operating.set_policy("a.test", DomainPolicy(recrawl_s=HOUR_S))
+        assert self.frontier.snapshot().next_in_ms == 0, "a claim has something to do"
+        assert await self.serve() == [address.url]
+        await self.frontier.confirm(SEGMENT, self.end_of_segment)
+        await self.operating.set_policy("a.test", DomainPolicy(recrawl_s=DAY_S))
+        assert await self.claim_pages() == []
+        story = self.harness.view.story(address.host, address.fingerprint)
+        assert story is not None
+        assert story.interval_s == DAY_S
+        assert story.due_in_ms is not None
+        assert story.due_in_ms // 1000 == DAY_S
+        await self.operating.set_policy("a.test", None)
+        self.tick(DAY_S)
+        assert await self.serve() == [address.url], "what is taken back holds until the next visit"
 
     # Blocks
 

@@ -41,6 +41,43 @@ class ReturningChecks(PolicyCase):
         self.tick(8 * DAY_S)
         assert await self.serve() == ["https://a.test/1"]
 
+    async def check_visits_that_are_planned_come_nearer_under_shorter_intervals(self) -> None:
+        """R2: settings that are given when a crawl goes on hold for what was planned under others, in every state."""
+        await self.harness.configure(Options(recrawl=RecrawlSettings()))
+        known, once, missing = "https://a.test/1", "https://b.test/1", "https://c.test/1"
+        await self.frontier.admit(candidates(known))
+        for changed in (True, False, False):
+            assert await self.serve(self.page(changed=changed)) == [known]
+            await self.frontier.confirm(SEGMENT, self.end_of_segment)
+            self.tick(30 * DAY_S)
+        assert await self.serve(self.page(changed=False)) == [known]
+        await self.frontier.admit(candidates(once, missing))
+        for lease in await self.claim_pages():
+            status = 404 if lease.tasks[0].url == missing else 200
+            await self.frontier.settle(lease.token, [Settlement(lease.tasks[0], self.page(status=status))], release())
+        await self.frontier.confirm(SEGMENT, self.end_of_segment)
+
+        def intervals() -> list[int]:
+            stories = [self.harness.view.story(one.host, one.fingerprint) for one in addresses(known, once, missing)]
+            return [0 if story is None else story.interval_s for story in stories]
+
+        first = intervals()
+        assert min(first) >= 7 * DAY_S
+        await self.harness.go_on(
+            Options(recrawl=RecrawlSettings(max_s=60 * DAY_S, first_s=8 * DAY_S, price_s=2 * DAY_S))
+        )
+        assert await self.claim_pages() == []
+        assert intervals() == first, "what is to come later does so from the next visit on"
+        await self.harness.go_on(Options(recrawl=RecrawlSettings(first_s=DAY_S, price_s=HOUR_S, gone_max_s=2 * DAY_S)))
+        assert await self.claim_pages() == []
+        assert intervals()[1:] == [DAY_S, 2 * DAY_S]
+        assert DAY_S < intervals()[0] < first[0] / 2
+        await self.harness.go_on(Options(recrawl=RecrawlSettings(first_s=DAY_S, max_s=DAY_S)))
+        assert await self.claim_pages() == []
+        assert intervals() == [DAY_S, DAY_S, 2 * DAY_S]
+        self.tick(DAY_S + 1)
+        assert sorted(await self.serve()) == [known, once]
+
     async def check_settling_tells_when_a_page_is_visited_next(self) -> None:
         """R2, W3: what was planned, in UTC, and how often the page changes once there are visits to compare."""
         await self.harness.configure(Options(recrawl=RecrawlSettings()))
