@@ -1,8 +1,8 @@
 """A listener: what a crawl tells of itself, as it happens. `python follow_events.py https://example.org site`.
 
 A listener is any object with `emit`, `flush` and `close` (`nephila.interfaces.events.EventSink`). It is called on the
-crawl's own loop for every event, so it must be quick and must not raise; the same events stand in the crawl directory,
-one JSON object a line.
+crawl's own loop for every event, so it must be quick; what it raises stops the crawl cleanly and comes out of `run`.
+The same events stand in the crawl directory, one JSON object a line.
 """
 # ruff: noqa: T201 - an example shows what it finds
 

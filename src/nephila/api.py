@@ -21,13 +21,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
-from typing import ClassVar, Self, cast
+from typing import ClassVar, Self, TypeVar, cast
 from weakref import WeakSet
 
 from nephila.config import Configured, Declared, Given, declarations, given_by_flag, load, read_stored
 from nephila.config.values import expected
 from nephila.interfaces.events import EventSink
 from nephila.model.errors import UsageError
+from nephila.model.events import Event
 from nephila.model.page import Link
 from nephila.model.summary import CrawlSnapshot, CrawlSummary
 from nephila.node.clock import SystemClock
@@ -36,14 +37,24 @@ from nephila.node.ground import Ground
 from nephila.node.opening import opened
 from nephila.node.scopefile import check_scope
 from nephila.node.sowing import check_sown
+from nephila.observe import LoggingSink
 from nephila.parse import decide_charset, decode
 from nephila.pipeline import CrawledPage
 from nephila.plugins.child import refuse_while_preparing
 from nephila.plugins.points import Point, points_of
 from nephila.seeds import ArgumentSeeds, Seed, SeedSource
 
+_One = TypeVar("_One")
+
 PAGES_AHEAD = 64
 """Pages that may wait for their reader before the crawl waits for him."""
+_ELSEWHERE = {
+    "forever": "max_wait=float('inf') keeps a crawl from ending by itself",
+    "politeness_ms": "delay is the same in seconds",
+    "seeds": "seeds come first, as in nephila.crawl(*urls); of a list, nephila.seeds has TextSeeds(FileLines(path))",
+    "domains": "domains come first, as seeds do; of a CSV, nephila.seeds has DomainSeeds(FileLines(path))",
+}
+"""Flags of the command that are no settings, and what stands for them here."""
 _TURNS = 2
 """Of the loop, until an iterator that was thrown away is closed: it makes a task for that, which then runs."""
 
@@ -201,10 +212,14 @@ class PageStream:
             await asyncio.wait(left)
 
     async def _run(self) -> CrawlSummary:
-        await self._others_left()
-        opening = opened(self.out, self._configured, self._ground(), listeners=self._listeners, deliver=self._pages.put)
+        heard = [_Listener(one, self.stop) for one in self._listeners]
         try:
-            async with opening as self._crawl:
+            await self._others_left()
+            ground = self._ground()
+            listeners: list[EventSink] = [LoggingSink(ground.clock.wall_ms()), *heard]
+            async with opened(
+                self.out, self._configured, ground, listeners=listeners, deliver=self._pages.put
+            ) as self._crawl:
                 if self._paused:
                     self._crawl.pause()
                 if self._stopped:
@@ -212,10 +227,44 @@ class PageStream:
                 summary = await self._crawl.run(self._seeds, new_cycle=self._new_cycle)
                 if self._crawl.is_untouched:
                     check_sown(self._crawl.seed_report, summary, given=bool(self._seeds))
-                return summary
+            for listener in heard:
+                listener.complain()
+            return summary
         finally:
             if not self._pages.full():  # whoever waits for a page is told; nobody waits while the queue is full
                 self._pages.put_nowait(None)
+
+
+class _Listener:
+    """A listener of the program. It is no part of the crawl: one that raises is told no more, and the crawl stops."""
+
+    def __init__(self, own: EventSink, stop: Callable[[], None]) -> None:
+        self._own = own
+        self._stop = stop
+        self._error: Exception | None = None
+
+    def emit(self, event: Event) -> None:
+        self._call(lambda: self._own.emit(event))
+
+    def flush(self) -> None:
+        self._call(self._own.flush)
+
+    def close(self) -> None:
+        self._call(self._own.close)
+
+    def complain(self) -> None:
+        """Raise what it raised, now that everything is settled and closed."""
+        if self._error is not None:
+            raise self._error
+
+    def _call(self, doing: Callable[[], None]) -> None:
+        if self._error is not None:
+            return
+        try:
+            doing()
+        except Exception as error:  # noqa: BLE001 - raised in `complain`
+            self._error = error
+            self._stop()
 
 
 def crawl(
@@ -233,10 +282,16 @@ def crawl(
     `options` are the flags of `nephila crawl` with underscores (``max_pages=100``, ``delay=0.5``, ``scope="host"``) or
     settings as ``group__name`` (``fetch__timeout_s=5``). Without `out` the crawl lives in a new temporary directory.
     `plugins` are objects as `nephila.interfaces.plugins` describes them, beside those that a setting switches on.
+    `listeners` hear every event; what one of them raises stops the crawl cleanly, and is raised at its end. Warnings
+    (a plugin fails, a store is away) also go to the logger ``nephila``.
     A list may be given as one (``exclude=["/a/", "/b/"]``); a text is one item of it, as with a flag given once.
     Raises `UsageError` for an option that does not exist or does not fit, and for what is no seed or no plugin.
     """
     refuse_while_preparing()
+    plugins = _several("plugins", plugins)
+    listeners = _several("listeners", listeners)
+    for listener in listeners:
+        _check_listener(listener)
     supplies = any(Point.SEEDS in points_of(plugin) for plugin in plugins)
     texts = [seed for seed in seeds if isinstance(seed, str)]
     sources: list[SeedSource] = [_source(seed) for seed in seeds if not isinstance(seed, str)]
@@ -256,6 +311,25 @@ def crawl(
             raise UsageError("there are no seeds", hint="give a URL")
         check_scope(directory, configured.settings)
     return PageStream(sources, directory, configured, listeners, grounded, new_cycle=new_cycle)
+
+
+def _several(name: str, given: Sequence[_One]) -> tuple[_One, ...]:
+    """What was given as a list; a generator is read once, since it can be."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise UsageError(f"{name} is a list of objects, and not {type(given).__name__}", hint=f"as in {name}=[one]")
+    return tuple(given)
+
+
+def _check_listener(given: object) -> None:
+    """One that lacks a method would be missed in the middle of a crawl."""
+    if isinstance(given, type):
+        raise UsageError(f"the listener {given.__name__} is a class", hint="give an object of it")
+    lacking = [name for name in ("emit", "flush", "close") if not callable(getattr(given, name, None))]
+    if lacking:
+        raise UsageError(
+            f"{type(given).__name__} is no listener: it has no {' and no '.join(lacking)}",
+            hint="a listener has the methods emit(event), flush() and close(); see examples/follow_events.py",
+        )
 
 
 def _directory(given: object) -> Path:
@@ -311,6 +385,7 @@ def _given(name: str, value: object) -> Given:
     if declared is None:
         near = difflib.get_close_matches(name, [*by_flag, *by_key], 1)
         hint = f"did you mean {near[0]}?" if near else "see docs/settings.md for all of them"
+        hint = _ELSEWHERE.get(name, hint)
         raise UsageError(f"there is no option {name!r}", hint=hint)
     match value:
         case bool() if declared.type is bool:

@@ -7,7 +7,8 @@ to memory or to the page cache only. What they show is masked (K4).
 from .events import JsonlEventSink
 from .fanout import Fanout
 from .log import LogSink
+from .logger import LoggingSink
 from .reader import LoggedEvent, read_events
 from .tally import Tally
 
-__all__ = ["Fanout", "JsonlEventSink", "LogSink", "LoggedEvent", "Tally", "read_events"]
+__all__ = ["Fanout", "JsonlEventSink", "LogSink", "LoggedEvent", "LoggingSink", "Tally", "read_events"]

@@ -37,9 +37,8 @@ class Library:
 
     def crawl(self, *seeds: Any, **options: Any) -> PageStream:
         options = {"scope": "all", "allow_address": ["127.0.0.0/8"], "frontier__sync": False, **options}
-        return nephila.crawl(
-            *seeds, out=self.out, ground=self.ground, listeners=[self.recorder], frontier__map_bytes=1 << 28, **options
-        )
+        options.setdefault("listeners", [self.recorder])
+        return nephila.crawl(*seeds, out=self.out, ground=self.ground, frontier__map_bytes=1 << 28, **options)
 
     def ground(self) -> Ground:
         network = SimulatedNetwork(WEB, self.clock, self.auditor)
@@ -336,6 +335,35 @@ def test_an_option_that_does_not_fit_is_told_at_once(library: Library, options: 
     assert not library.out.exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"listeners": [5]}, "int is no listener: it has no emit and no flush and no close"),
+        ({"listeners": [Recorder]}, "the listener Recorder is a class"),
+        ({"listeners": Recorder()}, "listeners is a list of objects, and not Recorder"),
+        ({"plugins": Recorder()}, "plugins is a list of objects, and not Recorder"),
+        ({"plugins": "favourites"}, "plugins is a list of objects, and not str"),
+    ],
+)
+def test_what_is_no_listener_and_no_list_of_plugins_is_told_at_once(
+    library: Library, options: dict[str, Any], told: str
+) -> None:
+    """E2: and not in the middle of a crawl."""
+    with pytest.raises(UsageError, match=told) as raised:
+        library.crawl(*WEB.seeds(), **options)
+    assert raised.value.hint
+    assert not library.out.exists()
+
+
+@pytest.mark.parametrize("name", ["forever", "politeness_ms", "seeds", "domains"])
+def test_a_flag_that_is_no_setting_is_answered_with_what_stands_for_it(library: Library, name: str) -> None:
+    """E2: what the command has and the library writes otherwise."""
+    with pytest.raises(UsageError) as told:
+        library.crawl(*WEB.seeds(), **{name: True})
+    assert "did you mean" not in told.value.hint
+    assert "settings.md" not in told.value.hint
+
+
 def test_an_option_that_does_not_exist_is_answered_with_the_nearest(library: Library) -> None:
     """E2: as the command answers a slip of the pen."""
     with pytest.raises(UsageError) as told:
@@ -466,3 +494,93 @@ def test_listeners_hear_what_the_command_writes_down(library: Library) -> None:
     figures = dict(beat.counts)
     assert figures["fetched"] == 50
     assert figures.keys() == {"fetched", "enqueued", "errors", "unique_domains", "frontier_size"}
+
+
+class Choking(Recorder):
+    """Raises at one event."""
+
+    def __init__(self, at: EventKind, said: str = "mine") -> None:
+        super().__init__()
+        self._at = at
+        self._said = said
+
+    def emit(self, event: Any) -> None:
+        super().emit(event)
+        if event.kind is self._at:
+            raise ValueError(self._said)
+
+
+@pytest.mark.parametrize("at", [EventKind.CRAWL_START, EventKind.FETCH_OK, EventKind.CRAWL_END])
+def test_a_listener_that_raises_stops_the_crawl_cleanly_and_is_told(library: Library, at: EventKind) -> None:
+    """E2: no page that was stored is kept from the reader, nothing is lost, and the next crawl goes on."""
+    choking = Choking(at)
+    got: list[str] = []
+
+    async def read() -> None:
+        async for page in library.crawl(*WEB.seeds(), max_pages=60, listeners=[choking, library.recorder]):
+            got.append(page.url)  # noqa: PERF401 - what came before it raised counts
+
+    async def main() -> None:
+        with pytest.raises(ValueError, match="mine"):
+            await read()
+        assert len(got) == library.stored()
+        assert [event.kind for event in choking.events].count(at) == 1
+        assert library.recorder.events[-1].kind is EventKind.CRAWL_END
+        summary = await library.crawl(*WEB.seeds(), max_pages=0).run()
+        assert summary.total_pages == PAGES
+
+    library.run(main)
+
+
+def test_what_fails_before_the_crawl_begins_reaches_its_reader(library: Library) -> None:
+    """E2: an error, not a loop that waits for ever."""
+
+    def no_ground() -> Ground:
+        raise OSError("no ground")
+
+    async def main() -> None:
+        stream = nephila.crawl(*WEB.seeds(), out=library.out, ground=no_ground)
+        with pytest.raises(OSError, match="no ground"):
+            async with asyncio.timeout(60):
+                await stream.run()
+
+    began_ms = library.clock.steady_ms()
+    library.run(main)
+    assert library.clock.steady_ms() - began_ms < 60_000
+
+
+class Failing:
+    """A filter that fails at once."""
+
+    async def filter_links(self, page: object, links: object) -> object:
+        raise ValueError("no\x1b[31m\nsecond line?token=geheim")
+
+
+def test_warnings_go_to_the_logger_of_the_program(library: Library, caplog: pytest.LogCaptureFixture) -> None:
+    """E1, E2: a plugin that fails is no secret; on one harmless line."""
+
+    async def main() -> None:
+        await library.crawl(*WEB.seeds(), max_pages=8, plugins=iter([Failing()])).run()
+
+    library.run(main)
+    told = [(one.name, one.levelname) for one in caplog.records]
+    assert set(told) == {("nephila", "WARNING")}
+    assert "the plugin Failing failed" in caplog.records[0].getMessage()
+    assert all(one.getMessage().isprintable() for one in caplog.records)
+
+
+def test_the_logger_shows_more_where_that_is_wanted(library: Library, caplog: pytest.LogCaptureFixture) -> None:
+    """E2, C4: INFO as -v, DEBUG as -vv."""
+    caplog.set_level("INFO", "nephila")
+
+    async def main() -> None:
+        await library.crawl(*WEB.seeds(), max_pages=3).run()
+
+    library.run(main)
+    shown = " ".join(one.getMessage() for one in caplog.records)
+    assert "crawl_start" in shown
+    assert "robots_fetched" in shown
+    assert "fetch_ok" not in shown
+    caplog.set_level("DEBUG", "nephila")
+    library.run(lambda: library.crawl(max_pages=8).run())
+    assert "fetch_ok" in " ".join(one.getMessage() for one in caplog.records)
