@@ -3,7 +3,7 @@
 Pure and synchronous: a `Scope` is asked about every link, eighty a page, before anything else is done with it. The
 rules, in this order; the first that speaks decides:
 
-1. ``depth``: more hops from a seed than `max_depth` (0: no limit). A limit, so nothing overrides it.
+1. ``depth``: more hops from a seed than `max_depth` (0: the seeds alone). A limit, so nothing overrides it.
 2. An *include* pattern that matches lets the URL in, whatever the rules below would say.
 3. ``scope``: the mode. ``all`` follows everything; ``domain``, ``host`` and ``prefix`` stay on the registrable domains,
    host names or paths of the seeds; ``list`` stays on the domains of the settings, or on those of the seeds where the
@@ -112,6 +112,9 @@ class ScopeSeeds:
 
 _NO_SEEDS = ScopeSeeds()
 
+ANY_DEPTH = 1 << 30
+"""For scopes that are asked about no depth; a crawl has `limits.max_depth`."""
+
 
 class Scope:
     """Judges links. Not shared between threads or processes: each has its own, and they exchange `ScopeSeeds`."""
@@ -119,7 +122,7 @@ class Scope:
     def __init__(
         self,
         settings: ScopeSettings,
-        max_depth: int = 0,
+        max_depth: int = ANY_DEPTH,
         seeds: ScopeSeeds = _NO_SEEDS,
         repeated_segments: int = 3,
         *,
@@ -130,7 +133,7 @@ class Scope:
         UsageError for a bad pattern, an unknown mode or a domain that is none.
         """
         self.repeats = repeated_segments
-        self._max_depth = max_depth if max_depth > 0 else 1 << 30
+        self._max_depth = max_depth
         self._include = tuple(pattern.search for pattern in _compiled(settings.include, "include"))
         self._exclude = _compiled(settings.exclude, "exclude")
         self._segments = frozenset(BUILTIN_EXCLUDES) if settings.builtin_excludes else frozenset()

@@ -140,6 +140,16 @@ def test_a_narrower_scope_needs_the_seeds_again(library: Library, tmp_path: Path
     assert library.stored() == whole.stored() > 6
 
 
+def test_without_a_hop_the_seeds_alone_are_fetched(library: Library) -> None:
+    """S3: a list of URLs is a crawl, too; neither links nor sitemaps add to it."""
+
+    async def main() -> None:
+        pages = [page.url async for page in library.crawl(*WEB.seeds(), max_depth=0)]
+        assert sorted(pages) == sorted(WEB.seeds())
+
+    library.run(main)
+
+
 def test_what_earlier_runs_have_used_of_a_limit_counts_in_what_is_shown(library: Library) -> None:
     """S3, C4: as it counts for the end of the crawl; what is left to go is told by the pace of this run."""
 

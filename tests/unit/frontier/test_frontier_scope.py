@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nephila.frontier.scope import MAX_SEED_HOPS, Scope, ScopeSeeds
+from nephila.frontier.scope import ANY_DEPTH, MAX_SEED_HOPS, Scope, ScopeSeeds
 from nephila.model.errors import CrawlDirectoryError, UsageError
 from nephila.model.settings import ScopeSettings
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits, registrable_domain
@@ -23,7 +23,7 @@ def address(url: str) -> Address:
     return found
 
 
-def scope_of(*seeds: str, max_depth: int = 0, **changes: object) -> Scope:
+def scope_of(*seeds: str, max_depth: int = ANY_DEPTH, **changes: object) -> Scope:
     scope = Scope(ScopeSettings(**changes), max_depth)  # type: ignore[arg-type] # changes are fields of the settings
     for seed in seeds:
         scope.add_seed(address(seed))
@@ -319,9 +319,11 @@ class TestDepth:
         assert scope.judge(address("https://a.org/"), 15) is None
         assert scope.judge(address("https://a.org/"), 16) == ("depth", "16 hops from a seed, at most 15")
 
-    def test_zero_is_no_limit(self) -> None:
-        """S3: 0 means no limit."""
-        assert reason(scope_of(mode="all", max_depth=0), "https://a.org/", depth=250) is None
+    def test_zero_is_the_seeds_alone(self) -> None:
+        """S3: as in a domain's policy; nobody who asks for no hop wants all of them."""
+        scope = scope_of(mode="all", max_depth=0)
+        assert reason(scope, "https://a.org/", depth=0) is None
+        assert scope.judge(address("https://a.org/"), 1) == ("depth", "1 hops from a seed, at most 0")
 
     @quick
     @given(st.sampled_from(MODES), st.lists(urls, max_size=20), st.integers(0, 3))
@@ -351,7 +353,7 @@ class TestSeeds:
         """S2, F10: what was saved judges as before."""
         scope = scope_of(*seeds, mode=mode)
         saved = scope.seeds().to_bytes()
-        resumed = Scope(ScopeSettings(mode=mode), 0, ScopeSeeds.from_bytes(saved))
+        resumed = Scope(ScopeSettings(mode=mode), ANY_DEPTH, ScopeSeeds.from_bytes(saved))
         learned = scope_of(mode=mode)
         learned.learn(ScopeSeeds.from_bytes(saved))
         for link in map(address, links):

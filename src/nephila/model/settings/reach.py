@@ -31,9 +31,9 @@ class ScopeSettings:
 
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
-    """Where a crawl ends (S3). 0 means no limit."""
+    """Where a crawl ends (S3). 0 means no limit, but of the depth: there it means the seeds alone, as in policies."""
 
-    max_depth: int = setting(15, "hops from a seed", flag="max-depth", low=0, high=250)
+    max_depth: int = setting(15, "hops from a seed; 0 fetches the seeds alone", flag="max-depth", low=0, high=250)
     max_pages: int = setting(0, "pages in all", flag="max-pages", low=0)
     max_pages_per_host: int = setting(100_000, "pages of one host in a cycle", flag="max-pages-per-host", low=0)
     max_domains: int = setting(0, "registrable domains in all", flag="max-domains", low=0)
