@@ -164,3 +164,6 @@ def _refused_seeds(seeds: SeedReport, width: int) -> Iterator[str]:
     for refused in seeds.examples[:SHOWN_SEEDS]:
         text = f"{refused.text} ({refused.origin}): {refused.detail}"
         yield from wrapped("    ", printable(text), width)
+    unseen = sum(seeds.refused.values()) - len(seeds.examples[:SHOWN_SEEDS])
+    if unseen and seeds.examples:
+        yield from wrapped("    ", f"and {count(unseen)} more, each an event seed_refused with its line", width)

@@ -18,6 +18,8 @@ class EventKind(StrEnum):
     ROBOTS_FETCHED = "robots_fetched"
     ROBOTS_DISALLOW = "robots_disallow"
     EXCLUDED_BY_RULE = "excluded_by_rule"
+    SEED_REFUSED = "seed_refused"
+    """What somebody gave as a seed is none, or was excluded (S1); `detail` has its text, where it stood, and why."""
     COOLDOWN_SKIP = "cooldown_skip"
     DUPLICATE = "duplicate"
     REDIRECT = "redirect"

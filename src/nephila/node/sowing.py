@@ -10,6 +10,7 @@ from nephila.frontier.scope import Scope
 from nephila.interfaces.frontier import Admission, Frontier
 from nephila.interfaces.listings import Listings
 from nephila.model.errors import UsageError
+from nephila.model.events import Event, EventKind
 from nephila.model.exchange import FailureKind
 from nephila.model.listing import ListNote
 from nephila.model.policy import Block
@@ -60,6 +61,12 @@ def check_sown(report: SeedReport | None, summary: CrawlSummary, *, given: bool)
         )
 
 
+def refusal_event(refused: SeedRefused, at: int) -> Event:
+    """What the event log says of a seed that was not taken."""
+    where = f" ({refused.origin})" if refused.origin else ""
+    return Event(EventKind.SEED_REFUSED, at, reason=refused.reason, detail=f"{refused.text}{where}: {refused.detail}")
+
+
 class Refusals:
     """Every refusal, in order."""
 
@@ -91,8 +98,11 @@ class Sower:
         listings: Listings | None = None,
         threaded: bool = True,
         keep_twin: Callable[[str, str], None] | None = None,
+        tell_refused: Callable[[SeedRefused], None] | None = None,
     ) -> None:
         """`listings` remembers which seeds are lists of seeds; `keep_twin` is told of bare ones, for others.
+
+        `tell_refused` hears of each that `sow` refuses.
 
         `threaded`: sources may block, so they are read in a thread; not under virtual time.
         """
@@ -104,10 +114,11 @@ class Sower:
         self._bare: dict[int, str] = {}
         self._listings = listings
         self._keep_twin = keep_twin
+        self._tell_refused = tell_refused
 
     async def sow(self, sources: Sequence[SeedSource], wake: Callable[[], object]) -> SeedReport:
         """Read all sources to their end; `wake` is called after each batch."""
-        tally = SeedTally()
+        tally = SeedTally(self._tell_refused)
         async for seeds in seed_batches(sources, threaded=self._threaded):
             candidates = self._judge(seeds, tally)
             if candidates:

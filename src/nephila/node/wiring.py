@@ -75,7 +75,7 @@ from .reading import list_kind_of, list_reader, page_reader, wanted_types
 from .recovery import Recovery
 from .rendering import Screens, rendering_of, visited_by
 from .scopefile import FollowingSieve, ScopeFollower
-from .sowing import Sower
+from .sowing import Sower, refusal_event
 from .takedown import roll_when_asked
 from .takedown.fitting import roll_files, takedowns_of
 
@@ -219,6 +219,7 @@ def assemble(
         listings=listings,
         threaded=ground.threaded,
         keep_twin=seat.keep_twin,
+        tell_refused=lambda refused: events.emit(refusal_event(refused, clock.wall_ms())),
     )
     allowance = PageAllowance(replace(settings.limits, max_pages=0) if joining else settings.limits)
     expiries: dict[Token, int] = {}

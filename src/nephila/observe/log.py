@@ -23,6 +23,7 @@ NOTABLE = frozenset(
         EventKind.ERROR,
         EventKind.ROBOTS_FETCHED,
         EventKind.ROBOTS_DISALLOW,
+        EventKind.SEED_REFUSED,
         EventKind.REDIRECT,
         EventKind.RETRY,
         EventKind.DEAD_LETTER,

@@ -1,7 +1,7 @@
 """Events for Python's `logging`, under the name ``nephila``: how a crawl in somebody's program tells of trouble (E2).
 
-Warnings are warnings, which Python writes to standard error unless the program says otherwise; what ``-v`` shows of the
-command is logged as INFO, all else as DEBUG, in the same lines.
+Warnings about the crawl as a whole are warnings, which Python writes to standard error unless the program says
+otherwise; what ``-v`` shows of the command is logged as INFO, all else as DEBUG, in the same lines.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LoggingSink:
 
     def emit(self, event: Event) -> None:
         """Log the event, if anybody listens."""
-        if event.kind is EventKind.WARNING:
+        if event.kind is EventKind.WARNING and not event.url:
             LOGGER.warning("%s", printable(mask_text(event.detail)))
             return
         level = logging.INFO if event.kind in NOTABLE else logging.DEBUG

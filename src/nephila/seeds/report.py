@@ -1,14 +1,14 @@
 """What became of the seeds, for the answer to whoever gave them (S1): added, already known, refused and why.
 
 `SeedTally` gathers while seeds are read and admitted; `SeedReport` is the frozen end of it. Of the refused ones a few
-examples of each reason are kept, shortened and with secrets masked, however many there are.
+examples of each reason are kept, shortened and with secrets masked, however many there are; all are told as they come.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from nephila.interfaces.frontier import Admission
@@ -48,7 +48,9 @@ class SeedReport:
 class SeedTally:
     """Counts while seeds are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[SeedRefused], None] | None = None) -> None:
+        """`tell` hears of every refused seed, fit to be shown."""
+        self._tell = tell
         self._added = 0
         self._known = 0
         self._refused: Counter[str] = Counter()
@@ -62,10 +64,11 @@ class SeedTally:
     def refuse(self, refused: SeedRefused) -> None:
         """Take a seed that was refused, by its spelling or by a rule of the scope."""
         self._refused[refused.reason] += 1
+        shown = replace(refused, text=_presentable(refused.text), detail=_presentable(refused.detail))
         if self._refused[refused.reason] <= _EXAMPLES_PER_REASON:
-            self._examples.append(
-                replace(refused, text=_presentable(refused.text), detail=_presentable(refused.detail))
-            )
+            self._examples.append(shown)
+        if self._tell is not None:
+            self._tell(shown)
 
     def report(self) -> SeedReport:
         """The figures up to now, the most frequent reasons first."""

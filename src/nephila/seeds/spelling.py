@@ -56,6 +56,7 @@ _BARE = re.compile(
 _LABEL = re.compile(r"[A-Za-z0-9_\x80-\U0010ffff-]{1,63}")
 _USUAL_TOP = re.compile(r"[a-z]{2,63}|xn--[a-z0-9-]{1,59}", re.IGNORECASE)
 _USUAL_DOMAIN = re.compile(rf"(?:[a-z0-9_-]{{1,63}}\.)+(?:{_USUAL_TOP.pattern})", re.IGNORECASE | re.ASCII)
+_QUOTES = "\"'`\u201c\u201e\u00ab"
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\x85\u2028\u2029]")
 
 _WITHOUT_SLASHES = frozenset(
@@ -146,6 +147,8 @@ def _explain(text: str) -> Unreadable:  # noqa: PLR0911 - one return for each ki
         return _malformed("it looks like a path; seeds are URLs or domains, and files of seeds are given with --seeds")
     if text[0] == "<":
         return _malformed("it looks like markup; write one URL or domain a line")
+    if text[0] in _QUOTES:
+        return _malformed("it stands in quotation marks; write it without them")
     if (match := _SCHEME.fullmatch(text)) is not None:
         return _explain_scheme(match["scheme"], match["slashes"] is not None, match["rest"])
     if "@" in text.partition("/")[0]:

@@ -93,6 +93,9 @@ def test_refused_seeds_are_named_with_their_line_and_the_reason() -> None:
     assert "    bad0 (file l.txt:0): it is bad" in said
     assert "bad4" in said
     assert "bad5" not in said
+    assert "    and 4 more, each an event seed_refused with its line" in said
+    few = SeedReport(1, 0, {"malformed": 2}, tuple(refused[:2]))
+    assert "more" not in click.unstyle("\n".join(summary_lines(SUMMARY, few, 80)))
 
 
 def test_warnings_about_the_crawl_are_shown_and_those_about_a_url_are_not() -> None:

@@ -17,7 +17,7 @@ from nephila.model.settings import ScopeSettings
 from nephila.model.task import Candidate, Level
 from nephila.node.seedreader import BATCH
 from nephila.node.sowing import Sower
-from nephila.seeds import ArgumentSeeds, Seed
+from nephila.seeds import ArgumentSeeds, Seed, SeedRefused
 from nephila.testing.loop import run_virtual
 from nephila.urls import Identifier, NormalRules, UrlLimits
 
@@ -46,7 +46,15 @@ class Field:
         self.scope = Scope(ScopeSettings(**scope))
         identifier = Identifier(7, NormalRules(), UrlLimits())
         self.woken = 0
-        self.sower = Sower(self.frontier, identifier, self.scope, self.save, threaded=threaded)  # type: ignore[arg-type]
+        self.refused: list[SeedRefused] = []
+        self.sower = Sower(
+            self.frontier,  # type: ignore[arg-type]
+            identifier,
+            self.scope,
+            self.save,
+            threaded=threaded,
+            tell_refused=self.refused.append,
+        )
 
     def save(self) -> None:
         if self.scope.unsaved():
@@ -70,6 +78,17 @@ def test_each_answer_says_what_was_added_known_and_refused() -> None:
     assert len(report.examples) == 2
     assert {candidate.level for candidate in field.frontier.met.values()} == {Level.HIGH}
     assert {candidate.depth for candidate in field.frontier.met.values()} == {0}
+
+
+def test_every_refused_seed_is_told() -> None:
+    """S1: whoever gives a list of thousands can find those that were not taken; passwords are nobody's business."""
+    field = Field(exclude=("private",))
+    wrong = [f"ftp://c{number}.test/" for number in range(10)]
+    report = field.sow(ArgumentSeeds([*wrong, "me:secret@a test", "https://a.test/private/"]))
+    assert len(report.examples) == 5
+    assert [one.text for one in field.refused[:10]] == wrong
+    assert {one.reason for one in field.refused} == {"scheme", "malformed", "excluded"}
+    assert "secret" not in field.refused[10].text
 
 
 def test_the_scope_is_saved_before_the_seeds_are_admitted() -> None:

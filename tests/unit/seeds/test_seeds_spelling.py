@@ -80,6 +80,7 @@ def test_a_port_that_names_the_scheme_decides_it() -> None:
         ("*.example.org", "--scope domain"),
         ("example.org:http/", "port"),
         ("foo", "http://foo"),
+        ('"http://example.org/"', "quotation marks"),
         ("3.14", "neither"),
         ("1.2.3.999", "neither"),
         ("a..b.org", "neither"),
