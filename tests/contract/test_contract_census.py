@@ -112,6 +112,9 @@ def test_every_domain_is_walked_to_and_its_hosts_are_added_up(play: Play) -> Non
         assert engine.census.hosts("site3.test", 2) == listed[:2]
         assert engine.census.hosts("site3.test", 10, after=listed[1].host) == listed[2:]
         assert engine.census.hosts("site3.tes", 10) == []
+        for other in range(100):  # wherever it stands in the order
+            after = engine.census.hosts("site3.test", 10, after=f"elsewhere{other}.test")
+            assert after == listed[len(listed) - len(after) :]
 
     play(story)
 

@@ -57,7 +57,9 @@ class LmdbCensus:
     def hosts(self, domain: str, limit: int, after: str = "") -> list[HostFigures]:
         """Hosts of a domain in the order of their keys, after the one of that name."""
         prefix = self._tables.domain_key(domain)
-        start = self._tables.host_key(after) + b"\xff" if after else prefix + bytes(6) + b"\xff"
+        start = prefix + bytes(6) + b"\xff"
+        if after:  # somebody may name what is no host of this domain: then it is a place in the order, and no more
+            start = max(start, self._tables.host_key(after) + b"\xff")
         with self._tables.look() as txn:
             return [self._host(txn, key, host) for key, host in self._hosts_of(txn, prefix, limit, start)]
 
