@@ -7,6 +7,7 @@ Looking things up costs nothing more: those methods are the engine's own.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -31,14 +32,14 @@ class NotedTransaction:
         self._put, self._delete, self._pop = txn.put, txn.delete, txn.pop
         self.get: Callable[..., bytes | None] = txn.get
         self.id: Callable[[], int] = txn.id
-        self.written: Written = {web: {}}
+        self.written: Written = defaultdict(dict)
 
     def put(self, key: bytes, value: bytes, *, overwrite: bool = True, db: Database | None = None) -> bool:
         """Write a value; False where there is one and it is not to be overwritten."""
         table = self._web if db is None else db
         if not self._put(key, value, True, overwrite, False, table):
             return False
-        self._notes(table)[key] = value
+        self.written[table][key] = value
         return True
 
     def delete(self, key: bytes, *, db: Database | None = None) -> bool:
@@ -46,7 +47,7 @@ class NotedTransaction:
         table = self._web if db is None else db
         if not self._delete(key, b"", table):
             return False
-        self._notes(table)[key] = None
+        self.written[table][key] = None
         return True
 
     def pop(self, key: bytes, *, db: Database | None = None) -> bytes | None:
@@ -54,18 +55,12 @@ class NotedTransaction:
         table = self._web if db is None else db
         value = self._pop(key, table)
         if value is not None:
-            self._notes(table)[key] = None
+            self.written[table][key] = None
         return value
 
     def cursor(self, db: Database) -> NotedCursor:
         """A cursor whose writes are noted, too."""
-        return NotedCursor(self._txn.cursor(db), self._notes(db))
-
-    def _notes(self, table: Database) -> dict[bytes, bytes | None]:
-        notes = self.written.get(table)
-        if notes is None:
-            notes = self.written[table] = {}
-        return notes
+        return NotedCursor(self._txn.cursor(db), self.written[db])
 
 
 class NotedCursor:
