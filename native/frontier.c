@@ -1,8 +1,12 @@
 /* Admission's inner loops (see `nephila.frontier.embedded.admission`): the links of a page are given their keys, and
  * those that the store knows are told from those that are new; `queueing.c` packs these. The twins in Python are in
  * `embedded/links.py`; what the bytes mean is told in `embedded/queueing.py`.
+ *
+ * Candidates that come packed (packed.c) are read as they lie: nouns are made of those that are new, or need a closer
+ * look. Most links of a page are neither.
  */
 #include "candidates.h"
+#include "packed.h"
 
 /* The key of a host: remembered, or found by calling. A borrowed reference that the cache holds. */
 static PyObject *host_key(PyObject *cache, PyObject *find, PyObject *host) {
@@ -66,16 +70,56 @@ static void sort_keys(Sortable *keys, Py_ssize_t count) {
         }
 }
 
+/* What is read of a link, whether it is packed or a noun; all of it is borrowed. */
+typedef struct {
+    PyObject *host, *depth, *level;
+    PyObject *key;    /* the spelling that URLs are told apart by; NULL where it is packed: */
+    const char *text;
+    Py_ssize_t size;
+    const char *fingerprint;
+} Met;
+
+static void read_packed(const Candidates *candidates, Py_ssize_t at, Met *met) {
+    const packed_candidate *one = &candidates->candidates[at];
+    *met = (Met){.host = one->host, .depth = candidates->depth, .level = Py_None,
+                 .fingerprint = (const char *)one->fingerprint};
+    if (one->address) {
+        met->host = PyTuple_GET_ITEM(one->address, 1);
+        met->key = PyTuple_GET_ITEM(one->address, 2);
+    } else {
+        met->text = candidates->links->bytes + candidates->links->links[one->link].url;
+        met->size = one->key_size;
+    }
+}
+
+/* A link of a list, or of packed candidates; -1 with an exception. */
+static int read_link(PyObject *links, Py_ssize_t at, Met *met) {
+    Candidate read;
+    if (nephila_is_candidates(links)) {
+        read_packed((const Candidates *)links, at, met);
+        return 0;
+    }
+    if (read_candidate(PyList_GET_ITEM(links, at), &read) < 0)
+        return -1;
+    *met = (Met){read.host, read.depth, read.level, read.key, NULL, 0, PyBytes_AS_STRING(read.fingerprint)};
+    return 0;
+}
+
+/* The same as a noun. */
+static PyObject *noun_of(PyObject *links, Py_ssize_t at) {
+    return nephila_is_candidates(links) ? nephila_candidate((Candidates *)links, at) : Py_NewRef(PyList_GET_ITEM(links, at));
+}
+
 /* Makes the keys of all candidates, in the order of the page, and notes their hosts. */
-static int make_keys(PyObject *candidates, PyObject *cache, PyObject *find, PyObject *hosts, PyObject *keys) {
+static int make_keys(PyObject *links, PyObject *cache, PyObject *find, PyObject *hosts, PyObject *keys) {
     PyObject *last_host = NULL, *last_key = NULL;
-    for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(candidates); at++) {
-        Candidate read;
-        if (read_candidate(PySequence_Fast_GET_ITEM(candidates, at), &read) < 0)
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(keys); at++) {
+        Met met;
+        if (read_link(links, at, &met) < 0)
             return -1;
-        if (read.host != last_host) {
-            last_key = host_key(cache, find, read.host);
-            last_host = read.host;
+        if (met.host != last_host) {
+            last_key = host_key(cache, find, met.host);
+            last_host = met.host;
             if (last_key == NULL || PyDict_SetItem(hosts, last_host, last_key) < 0)
                 return -1;
         }
@@ -85,7 +129,7 @@ static int make_keys(PyObject *candidates, PyObject *cache, PyObject *find, PyOb
         char *bytes = PyBytes_AS_STRING(key);
         memcpy(bytes, PyBytes_AS_STRING(last_key), HOST_KEY);
         bytes[HOST_KEY] = URL_MARK;
-        memcpy(bytes + HOST_KEY + 1, PyBytes_AS_STRING(read.fingerprint), 8);
+        memcpy(bytes + HOST_KEY + 1, met.fingerprint, 8);
         PyList_SET_ITEM(keys, at, key);
     }
     return 0;
@@ -120,16 +164,15 @@ static PyObject *link_keys(PyObject *self, PyObject *const *arguments, Py_ssize_
         PyErr_SetString(PyExc_TypeError, "link_keys(candidates, host_keys, find_host_key, nearer)");
         return NULL;
     }
-    PyObject *candidates = PySequence_Fast(arguments[0], "candidates must be a sequence");
-    if (candidates == NULL)
+    PyObject *links = nephila_is_candidates(arguments[0]) ? Py_NewRef(arguments[0]) : PySequence_List(arguments[0]);
+    if (links == NULL)
         return NULL;
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(candidates), unique = 0;
-    PyObject *hosts = PyDict_New(), *keys = PyList_New(count), *links = PySequence_List(candidates), *ordered = NULL;
+    Py_ssize_t count = PySequence_Size(links), unique = 0;
+    PyObject *hosts = PyDict_New(), *keys = PyList_New(count), *ordered = NULL;
     Sortable *sorted = PyMem_Malloc((size_t)(count ? count : 1) * sizeof *sorted);
     if (sorted == NULL)
         PyErr_NoMemory();
-    if (sorted != NULL && hosts != NULL && keys != NULL && links != NULL && PyList_GET_SIZE(links) == count &&
-        make_keys(candidates, arguments[1], arguments[2], hosts, keys) == 0) {
+    if (sorted != NULL && hosts != NULL && keys != NULL && make_keys(links, arguments[1], arguments[2], hosts, keys) == 0) {
         for (Py_ssize_t at = 0; at < count; at++)
             sorted[at] = sortable(PyList_GET_ITEM(keys, at), (uint32_t)at);
         sort_keys(sorted, count);
@@ -139,8 +182,11 @@ static PyObject *link_keys(PyObject *self, PyObject *const *arguments, Py_ssize_
         for (Py_ssize_t at = 0, put = 0; ordered != NULL && at < count; at++)
             if (at == 0 || !same_url(&sorted[at], &sorted[at - 1]))
                 PyList_SET_ITEM(ordered, put++, Py_NewRef(PyList_GET_ITEM(keys, sorted[at].at)));
-        if (ordered != NULL && unique < count && join_links(sorted, keys, links, arguments[3]) < 0)
-            Py_CLEAR(ordered);
+        if (ordered != NULL && unique < count) {
+            Py_SETREF(links, PySequence_List(links));
+            if (links == NULL || join_links(sorted, keys, links, arguments[3]) < 0)
+                Py_CLEAR(ordered);
+        }
     }
     PyObject *result = ordered == NULL ? NULL : Py_BuildValue("((OO)OO)", keys, links, ordered, hosts);
     PyMem_Free(sorted);
@@ -148,7 +194,6 @@ static PyObject *link_keys(PyObject *self, PyObject *const *arguments, Py_ssize_
     Py_XDECREF(links);
     Py_XDECREF(keys);
     Py_XDECREF(hosts);
-    Py_DECREF(candidates);
     return result;
 }
 
@@ -164,7 +209,10 @@ static int same_kind(const Candidate *one, PyObject *kind) {
 }
 
 /* Puts a new URL with the others of its host: new[host] = [urls by key, their kind or None]. */
-static int add_new(PyObject *new, PyObject *key, PyObject *candidate, const Candidate *read) {
+static int add_new(PyObject *new, PyObject *key, PyObject *candidate) {
+    Candidate made, *read = &made;
+    if (read_candidate(candidate, read) < 0)
+        return -1;
     PyObject *group = PyDict_GetItemWithError(new, read->host);
     if (group == NULL) {
         if (PyErr_Occurred())
@@ -192,15 +240,15 @@ static int add_new(PyObject *new, PyObject *key, PyObject *candidate, const Cand
 }
 
 /* The rank that a known URL has after a link; -1 with an exception. `known` is a table of entries by rank, or None. */
-static long risen(PyObject *known, unsigned char rank, PyObject *spelling, uint32_t salt) {
+static long risen(PyObject *known, unsigned char rank, const Met *met, uint32_t salt) {
     if (known == Py_None)
         return rank;
     if (rank >= PyTuple_GET_SIZE(known)) {
         PyErr_SetString(PyExc_ValueError, "there is no such rank");
         return -1;
     }
-    Py_ssize_t length;
-    const char *text = PyUnicode_AsUTF8AndSize(spelling, &length);
+    Py_ssize_t length = met->size;
+    const char *text = met->text ? met->text : PyUnicode_AsUTF8AndSize(met->key, &length);
     long long entry = text == NULL ? -1 : PyLong_AsLongLong(PyTuple_GET_ITEM(known, rank));
     if (text == NULL || (entry == -1 && PyErr_Occurred()))
         return -1;
@@ -208,12 +256,12 @@ static long risen(PyObject *known, unsigned char rank, PyObject *spelling, uint3
 }
 
 /* What a second meeting with a URL brings: nothing, a byte in `writes`, or a case for `again`. */
-static int meet_again(PyObject *candidate, const Candidate *read, PyObject *key, PyObject *raw, PyObject *known,
+static int meet_again(PyObject *links, Py_ssize_t at, const Met *met, PyObject *key, PyObject *raw, PyObject *known,
                       uint32_t salt, int later_cycle, PyObject *writes, PyObject *again) {
     const unsigned char *bytes = (const unsigned char *)PyBytes_AS_STRING(raw);
     Py_ssize_t size = PyBytes_GET_SIZE(raw), rank_at = bytes[0] == QUEUED ? PLACE_END : RANK_AT;
     int special = 0;
-    long level = read->level == Py_None ? -1 : PyLong_AsLong(read->level);
+    long level = met->level == Py_None ? -1 : PyLong_AsLong(met->level);
     if (level == -1 && PyErr_Occurred())
         return -1;
     if (bytes[0] == PARKED) {
@@ -225,11 +273,11 @@ static int meet_again(PyObject *candidate, const Candidate *read, PyObject *key,
         return -1;
     }
     if (!special) {
-        long raised = risen(known, bytes[rank_at], read->key, salt);
+        long raised = risen(known, bytes[rank_at], met, salt);
         if (raised < 0)
             return -1;
         if (bytes[0] == QUEUED) {
-            long depth = PyLong_AsLong(read->depth);
+            long depth = PyLong_AsLong(met->depth);
             if (depth == -1 && PyErr_Occurred())
                 return -1;
             special = raised / RANKS_PER_MOVE != bytes[rank_at] / RANKS_PER_MOVE || level >= 0 ||
@@ -251,9 +299,10 @@ static int meet_again(PyObject *candidate, const Candidate *read, PyObject *key,
             return failed ? -1 : 0;
         }
     }
-    PyObject *case_ = PyTuple_Pack(3, key, raw, candidate);
+    PyObject *candidate = noun_of(links, at), *case_ = candidate == NULL ? NULL : PyTuple_Pack(3, key, raw, candidate);
     int failed = case_ == NULL || PyList_Append(again, case_) < 0;
     Py_XDECREF(case_);
+    Py_XDECREF(candidate);
     return failed ? -1 : 0;
 }
 
@@ -299,7 +348,8 @@ static PyObject *sort_links(PyObject *self, PyObject *const *arguments, Py_ssize
     PyObject *keys, *links;
     if (count != 8 || !PyTuple_Check(arguments[0]) || PyTuple_GET_SIZE(arguments[0]) != 2 ||
         !PyList_Check(keys = PyTuple_GET_ITEM(arguments[0], 0)) ||
-        !PyList_Check(links = PyTuple_GET_ITEM(arguments[0], 1)) || PyList_GET_SIZE(keys) != PyList_GET_SIZE(links) ||
+        !(PyList_Check(links = PyTuple_GET_ITEM(arguments[0], 1)) || nephila_is_candidates(links)) ||
+        PyList_GET_SIZE(keys) != PySequence_Size(links) ||
         !PyList_Check(arguments[1]) || !PyList_Check(arguments[7]) ||
         (arguments[3] != Py_None && !PyTuple_Check(arguments[3])) ||
         (arguments[4] != Py_None && !PyTuple_Check(arguments[4]))) {
@@ -313,18 +363,20 @@ static PyObject *sort_links(PyObject *self, PyObject *const *arguments, Py_ssize
     PyObject *new = PyDict_New(), *again = PyList_New(0), *result = NULL;
     int failed = new == NULL || again == NULL;
     for (Py_ssize_t at = 0; !failed && at < PyList_GET_SIZE(keys); at++) {
-        Candidate read;
-        PyObject *key = PyList_GET_ITEM(keys, at), *candidate = PyList_GET_ITEM(links, at), *raw;
+        Met met;
+        PyObject *key = PyList_GET_ITEM(keys, at), *raw;
         if (!PyBytes_Check(key) || PyBytes_GET_SIZE(key) != URL_KEY) {
             PyErr_SetString(PyExc_TypeError, "the keys of URLs are bytes");
             failed = 1;
-        } else if (read_candidate(candidate, &read) < 0) {
+        } else if (read_link(links, at, &met) < 0) {
             failed = 1;
         } else if ((raw = find_key(arguments[1], key)) == NULL) {
-            failed = add_new(new, key, candidate, &read) < 0;
+            PyObject *candidate = noun_of(links, at);
+            failed = candidate == NULL || add_new(new, key, candidate) < 0;
+            Py_XDECREF(candidate);
         } else {
             int is_inside = source.len >= DOMAIN_KEY && memcmp(source.buf, PyBytes_AS_STRING(key), DOMAIN_KEY) == 0;
-            failed = meet_again(candidate, &read, key, raw, arguments[is_inside ? 3 : 4], salt, later_cycle,
+            failed = meet_again(links, at, &met, key, raw, arguments[is_inside ? 3 : 4], salt, later_cycle,
                                 arguments[7], again) < 0;
         }
     }

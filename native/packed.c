@@ -144,6 +144,10 @@ static PyObject *packed_item(packed *self, Py_ssize_t at) {
     return self->items ? Py_NewRef(PyTuple_GET_ITEM(self->items, at)) : make_item(self, at);
 }
 
+PyObject *nephila_candidate(Candidates *candidates, Py_ssize_t at) {
+    return packed_item((packed *)candidates, at);
+}
+
 /* Whoever looks at one or two of them does not make all. */
 static PyObject *packed_part(packed *self, PyObject *key) {
     Py_ssize_t start, stop, step;

@@ -46,6 +46,9 @@ PyObject *nephila_links(PyObject *type, const packed_link *links, size_t count, 
 PyObject *nephila_candidates(Links *links, PyObject *type, PyObject *address_type, PyObject *depth,
                              packed_candidate *candidates, size_t count);
 
+/* One of the candidates, as a noun. */
+PyObject *nephila_candidate(Candidates *candidates, Py_ssize_t at);
+
 /* The links that candidates were made of. */
 PyObject *nephila_links_of(const Candidates *candidates);
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,13 +12,19 @@ from xxhash import xxh3_128_digest, xxh32_intdigest
 from nephila.frontier.embedded import links, unpacking
 from nephila.frontier.embedded.bundle import BUNDLE_BYTES, Fields
 from nephila.frontier.lifecycle import State
+from nephila.frontier.scope import Scope, ScopeSeeds
+from nephila.frontier.sieve import ScopeSieve
+from nephila.model.settings import ScopeSettings
 from nephila.model.task import Candidate, Level
 from nephila.native import AVAILABLE, native
-from nephila.urls import Address, Fingerprint
+from nephila.parse import links_that_matter, parse_html
+from nephila.urls import Address, Fingerprint, Identifier, NormalRules, UrlLimits
 
 HOSTS = ("a.example", "www.b.example", "c.test:8080", "münchen.example")
 PREFIX = bytes(range(18))
 TABLE = tuple((rank << 32) + rank * 30_000_000 for rank in range(128))
+EVEN = tuple((rank << 32) + (1 << 31) for rank in range(128))
+"""Every other link raises the rank, as its spelling has it."""
 
 
 def test_the_extension_is_there() -> None:
@@ -90,6 +98,55 @@ def test_keys_new_and_known_links_are_told_apart_alike(page: list[Candidate], da
     new, again = native.sort_links(keyed, found, source, inside, TABLE, salt, later, native_writes)
     assert ({host: tuple(group) for host, group in new.items()}, again) == expected
     assert native_writes == plain_writes
+
+
+def packed_candidates(paths: list[str]) -> Sequence[Candidate]:
+    """What a page with these links brings to the frontier, as the sieve leaves it."""
+    settings = ScopeSettings(mode="all")
+    seeds = ScopeSeeds(frozenset({"a.example"}), frozenset({"a.example"}))
+    identifier = Identifier(7, NormalRules(), UrlLimits())
+    sieve = ScopeSieve(identifier, Scope(settings, 9, seeds), settings, links_that_matter, lambda: None)
+    body = "".join(f'<a href="{path}">x</a>' for path in paths).encode()
+    return sieve.sift(parse_html(body, "https://a.example/x/", "text/html", agent="x"), 2).candidates
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            (
+                "/",
+                "a",
+                "b?x=1",
+                "b?utm_source=y",
+                "//b.example/ü",
+                "https://b.example/c",
+                "p%41",
+                "pA",
+                "//A.example:80/q",
+            )
+        ),
+        max_size=12,
+    ),
+    st.data(),
+)
+def test_packed_links_are_told_apart_like_others(paths: list[str], data: st.DataObject) -> None:
+    """F8, Q1: of links that lie packed nothing is made that need not be, and they go the way of others."""
+    packed, nouns = packed_candidates(paths), list(packed_candidates(paths))
+    plain_keys, native_keys = HostKeys(), HostKeys()
+    keyed, ordered, hosts = links.plain_link_keys(nouns, plain_keys, plain_keys.find, nearer)
+    packed_keyed, packed_ordered, packed_hosts = native.link_keys(packed, native_keys, native_keys.find, nearer)
+    assert (packed_keyed[0], packed_ordered, packed_hosts) == (keyed[0], ordered, hosts)
+    found = [(key, raw) for key in ordered if (raw := data.draw(raws)) is not None]
+    source = key_of(HOSTS[0])
+    salt = data.draw(st.integers(0, 2**32 - 1))
+    inside, later = data.draw(st.sampled_from((EVEN, None))), data.draw(st.booleans())
+    plain_writes: links.Writes = []
+    native_writes: links.Writes = []
+    expected = links.plain_sort_links(keyed, found, source, inside, EVEN, salt, later, plain_writes)
+    new, again = native.sort_links(packed_keyed, found, source, inside, EVEN, salt, later, native_writes)
+    assert ({host: tuple(group) for host, group in new.items()}, again) == expected
+    assert native_writes == plain_writes
+    assert list(packed_keyed[1]) == keyed[1]
 
 
 heads = st.tuples(

@@ -25,8 +25,8 @@ RANKS_PER_MOVE = 8
 
 New = dict[bytes, Candidate]
 """URLs by key."""
-Keyed = tuple[list[bytes], list[Candidate]]
-"""The keys of the URLs of a page, each once, and the links to them, in the order of the page."""
+Keyed = tuple[list[bytes], Sequence[Candidate]]
+"""The keys of the URLs of a page, each once, and the links to them, in the order of the page; packed, if they were."""
 Kind = tuple[int, Level | None, int, int]
 """Depth, level, hops and bonus: what URLs must share to go into one bundle."""
 Group = tuple[New, Kind | None]
