@@ -172,6 +172,16 @@ static PyObject *plain_url(const Base *base, const char *href, Py_ssize_t length
     return url;
 }
 
+int nephila_leads_elsewhere(const char *href, Py_ssize_t length) {
+    Py_ssize_t at = 0;
+    while (at < length && ((href[at] | 32) >= 'a' && (href[at] | 32) <= 'z'))
+        at++;
+    if (at == 0 || at == length || href[at] != ':')
+        return 0;
+    return !((at == 4 || (at == 5 && (href[4] | 32) == 's')) && (href[0] | 32) == 'h' && (href[1] | 32) == 't' &&
+             (href[2] | 32) == 't' && (href[3] | 32) == 'p');
+}
+
 PyObject *nephila_slow_join(PyObject *join, PyObject *href) {
     PyObject *url = PyObject_CallOneArg(join, href);
     if (url == NULL || url == Py_None)
@@ -203,6 +213,21 @@ static int is_plain_anchor(PyObject *known, PyObject *reference) {
             PyUnicode_READ_CHAR(tags[tag], 0) != 'a')
             return 0;
     return PyUnicode_Check(rel) && PyUnicode_GET_LENGTH(rel) == 0;
+}
+
+/* One link, as the twin would join it and cut its fragment off. */
+static PyObject *web_url(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    if (count != 3 || !PyUnicode_Check(arguments[1])) {
+        PyErr_SetString(PyExc_TypeError, "web_url(base, href, join)");
+        return NULL;
+    }
+    Base base;
+    Py_ssize_t length;
+    const char *href = nephila_read_base(arguments[0], &base) ? ascii_text(arguments[1], &length) : NULL;
+    PyObject *url = href == NULL ? NULL : plain_url(&base, href, length);
+    if (url != NULL || PyErr_Occurred())
+        return url;
+    return nephila_slow_join(arguments[2], arguments[1]);
 }
 
 static PyObject *resolve_references(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
@@ -272,6 +297,8 @@ static PyObject *is_normal(PyObject *self, PyObject *given) {
 
 PyMethodDef nephila_joining_methods[] = {
     {"is_normal", is_normal, METH_O, "Whether a URL is plain, and what parsing it would make of it."},
+    {"web_url", (PyCFunction)(void (*)(void))web_url, METH_FASTCALL,
+     "A link, resolved, without its fragment; None if it is no http(s) one."},
     {"resolve_references", (PyCFunction)(void (*)(void))resolve_references, METH_FASTCALL,
      "What a page refers to as links, resolved, each URL once."},
     {NULL, NULL, 0, NULL},

@@ -24,6 +24,9 @@ int nephila_read_base(PyObject *url, Base *base);
 /* Whether a link is plain; then it is joined. */
 int nephila_plain_join(const Base *base, const char *href, Py_ssize_t length, Joined *out);
 
+/* Whether a link names a scheme of letters that is not http(s), as mailto and javascript: whatever it is, no page. */
+int nephila_leads_elsewhere(const char *href, Py_ssize_t length);
+
 /* The URL without fragment that the twin makes of a link; None if it is no http(s) one. */
 PyObject *nephila_slow_join(PyObject *join, PyObject *href);
 

@@ -54,6 +54,8 @@ static Py_ssize_t put_url(resolving *self, const Base *base, PyObject *join, sli
             put_joined((char *)self->bytes.bytes + self->bytes.used, &found);
         return size;
     }
+    if (nephila_leads_elsewhere((const char *)href.at, (Py_ssize_t)href.size))
+        return 0;
     PyObject *text = PyUnicode_DecodeUTF8((const char *)href.at, (Py_ssize_t)href.size, "replace");
     PyObject *url = text ? nephila_slow_join(join, text) : NULL;
     Py_XDECREF(text);

@@ -35,8 +35,14 @@ _NOWHERE = "about:blank"
 """The base of a page whose own URL cannot be parsed: nothing relative resolves against it."""
 
 
-def _web_url(url: str | None) -> str:
-    """The URL without its fragment if it is an http(s) one, else nothing."""
+def web_url(base: Base, href: str) -> str:
+    """The URL that a link leads to, without its fragment, if it is an http(s) one, else nothing."""
+    return (native.web_url(base.url, href, base.join) or "") if AVAILABLE else plain_web_url(base, href)
+
+
+def plain_web_url(base: Base, href: str) -> str:
+    """The same in Python."""
+    url = base.join(href)
     if url is None or url[:7] not in _WEB:
         return ""
     return url.partition("#")[0]
@@ -90,7 +96,7 @@ def _utf8(body: bytes, charset: str) -> bytes:
 def _with_refresh(links: Sequence[Link], values: Sequence[str], document: Base) -> Sequence[Link]:
     """The links with the one of a Refresh header, which is read before there can be a base element."""
     target = refresh_url(", ".join(values))
-    url = "" if target is None else _web_url(document.join(target))
+    url = "" if target is None else web_url(document, target)
     if not url or any(link.url == url for link in links):
         return links
     return (*links, Link(url, "meta", "", ""))
@@ -138,14 +144,14 @@ def parse_html(  # noqa: PLR0913 - the headers are named one by one
     base = _base_of(found, document)
     if links is None:
         links = resolved_links(found, base)
-    canonical = "" if found.canonical is None else _web_url(base.join(found.canonical))
-    hreflang = [(language, _web_url(base.join(href))) for language, href in found.hreflang]
+    canonical = "" if found.canonical is None else web_url(base, found.canonical)
+    hreflang = [(language, web_url(base, href)) for language, href in found.hreflang]
     for link in chain.from_iterable(map(header_links, link_headers)):
         relations = link.rel.split()
         if "canonical" in relations:
-            canonical = canonical or _web_url(document.join(link.href))
+            canonical = canonical or web_url(document, link.href)
         if "alternate" in relations and link.hreflang:
-            hreflang.append((link.hreflang, _web_url(document.join(link.href))))
+            hreflang.append((link.hreflang, web_url(document, link.href)))
     return Page(
         url=url,
         base=base.url,

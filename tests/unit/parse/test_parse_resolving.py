@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nephila.model.page import Link
 from nephila.native import native
-from nephila.parse.html import plainly_resolved
+from nephila.parse.html import parse_html, plain_web_url, plainly_resolved, web_url
 from nephila.parse.walk import Findings, outranked
 from nephila.urls import Identifier, NormalRules, UrlLimits
 from nephila.urls.parse import Base
@@ -104,6 +104,28 @@ def test_links_are_resolved_alike(found: dict[str, tuple[str, str, str]], url: s
     links = native.resolve_references(found, base.url, base.join, outranked, Link)
     assert links == plain
     assert all(type(link) is Link for link in links)
+
+
+@given(hrefs, st.sampled_from(BASES))
+def test_a_link_alone_is_resolved_alike(href: str, url: str) -> None:
+    """U1, X2: so are the canonical URL of a page and its translations."""
+    base = Base.parse(url)
+    assert base is not None
+    assert web_url(base, href) == plain_web_url(base, href)
+
+
+SCHEMES = ("http", "HTTPS", "hTTp", "mailto", "Tel", "javascript", "data", "httpx", "htt", "ftp", "x", "", "h2", "a-b")
+
+
+@given(st.sampled_from(SCHEMES), st.sampled_from((":", ":/", "://", "", "\n:", " :")), hrefs)
+def test_links_to_other_schemes_lead_nowhere(scheme: str, behind: str, rest: str) -> None:
+    """U1, X1: what is told without a parser to be no page is none to a parser, whatever scheme it names."""
+    if any(mark in rest for mark in '"<>&\0\ud800\r\n\t'):  # the page would have another link
+        return
+    base = Base("https://example.org/a/")
+    page = parse_html(f'<a href="{scheme}{behind}{rest}">x</a>'.encode(), base.url, "text/html", agent="x")
+    expected = plain_web_url(base, scheme + behind + rest)
+    assert [link.url for link in page.links] == ([expected] if expected else [])
 
 
 @given(st.sampled_from(("", "https://example.org", "http://10.0.0.1:81/", "http://a.b/")), hrefs)
