@@ -15,8 +15,8 @@ import pytest
 from simulation import DEFAULTS, PATIENT, Simulated, simulate
 
 from nephila.config import write_stored
+from nephila.frontier.embedded.coding import read_tally
 from nephila.frontier.embedded.tables import SKELETON, open_tables
-from nephila.frontier.embedded.tallies import read_tally
 from nephila.frontier.traps import SkeletonTally
 from nephila.interfaces.frontier import Trap
 from nephila.model.settings import Settings

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from nephila.frontier.embedded.desk import KEPT, LEASED_KEPT, Desk
+from nephila.frontier.embedded.desk import KEPT, LEASED_KEPT, TALLIES_KEPT, Desk
 from nephila.frontier.embedded.records import HostState
+from nephila.frontier.traps import SkeletonTally
 
 STATE = (HostState("a.test", [0] * 7), b"packed")
+TALLY = SkeletonTally("/a/{n}")
 
 
 def a_desk(transaction: int = 7) -> Desk:
@@ -13,6 +15,7 @@ def a_desk(transaction: int = 7) -> Desk:
     desk = Desk()
     desk.take(transaction)
     desk.hosts[b"a"] = STATE
+    desk.tallies[b"a"] = TALLY
     desk.leased[b"a"] = 3
     desk.give_back()
     return desk
@@ -24,6 +27,7 @@ def test_it_is_kept_within_a_transaction_and_for_the_next() -> None:
         desk = a_desk()
         desk.take(transaction)
         assert desk.hosts == {b"a": STATE}
+        assert desk.tallies == {b"a": TALLY}
         assert desk.leased == {b"a": 3}
 
 
@@ -33,6 +37,7 @@ def test_what_another_process_wrote_makes_it_forget() -> None:
         desk = a_desk()
         desk.take(transaction)
         assert not desk.hosts
+        assert not desk.tallies
         assert not desk.leased
 
 
@@ -42,6 +47,7 @@ def test_a_book_that_was_not_written_makes_it_forget() -> None:
     desk.take(8)
     desk.take(8)
     assert not desk.hosts
+    assert not desk.tallies
 
 
 def test_it_is_bounded_and_forgets_the_oldest() -> None:
@@ -53,8 +59,10 @@ def test_it_is_bounded_and_forgets_the_oldest() -> None:
             desk.take(transaction)
             desk.give_back()
         desk.hosts[number.to_bytes(4, "big")] = STATE
+        desk.tallies[number.to_bytes(4, "big")] = TALLY
         desk.leased[number.to_bytes(4, "big")] = number
         assert len(desk.hosts) + len(desk.old_hosts) <= KEPT + 200
+        assert len(desk.tallies) + len(desk.old_tallies) <= TALLIES_KEPT + 200
         assert len(desk.leased) <= LEASED_KEPT + 100
     assert b"a" not in desk.hosts
     assert b"a" not in desk.old_hosts

@@ -15,10 +15,21 @@ from nephila.frontier import order
 from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.policy import Policy
 from nephila.frontier.timeline import Timeline
+from nephila.frontier.traps import SkeletonTally
 from nephila.model.outcome import DeferReason
 from nephila.model.policy import DomainPolicy
 
-from .coding import pack, read_ages, read_block, read_domain, read_host, read_policy, read_robots, read_totals
+from .coding import (
+    pack,
+    read_ages,
+    read_block,
+    read_domain,
+    read_host,
+    read_policy,
+    read_robots,
+    read_tally,
+    read_totals,
+)
 from .desk import Desk
 from .records import (
     DomainState,
@@ -61,9 +72,9 @@ class Book:
     """
 
     __slots__ = (
-        "_desk", "_domain_states", "_domains_read", "_hosts_read", "_policies", "ages", "blocks", "covered",
-        "cursor", "db", "hosts", "leased", "ledger", "now", "origins", "page_quota", "policy", "ready", "scores",
-        "standings", "step", "tables", "timeline", "totals", "txn", "wall_s", "web",
+        "_desk", "_domain_states", "_domains_read", "_hosts_read", "_policies", "_tallies", "ages", "blocks", "covered",
+        "cursor", "db", "hosts", "leased", "ledger", "now", "origins", "page_quota", "policy", "ready", "repute",
+        "scores", "standings", "step", "tables", "timeline", "totals", "txn", "wall_s", "web",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +97,8 @@ class Book:
         """For choosing the next host, once for each lease."""
         self.timeline = timeline
         self.policy = policy
+        self.repute = policy.repute if policy.repute is not None and policy.repute.look() else None
+        """Where grades of domains are at hand: looked for once a book."""
         self.now = timeline.now()
         self.step = 0 if policy.ordered else self.now // order.step_ms(policy.priority)
         self.wall_s = wall_s
@@ -97,6 +110,7 @@ class Book:
         self._hosts_read: dict[bytes, bytes] = {}
         self._domain_states: dict[bytes, DomainState] = {}
         self._domains_read: dict[bytes, bytes] = {}
+        self._tallies: dict[bytes, SkeletonTally] = {}
         self.scores: dict[tuple[int, int, int, int], int] = {}
         """What URLs that were never fetched score, by what that depends on."""
         self.standings: dict[tuple[int, int, int, int], bytes] = {}
@@ -111,7 +125,7 @@ class Book:
         """What is known of robots.txt files, as far as it was asked for: see `origins`."""
         self.ledger: Ledger | None = None
         """What holds for all that is new, once something is: see `admission`."""
-        self.covered: dict[int, tuple[bytes, ...]] = {}
+        self.covered: dict[int, list[bytes]] = {}
         """Fingerprints that leases cover, by token, as far as they were asked for; of late, or a few too many."""
         self._policies: dict[str, DomainPolicy] = {}
         self.blocks: Blocklist | None = None
@@ -119,7 +133,7 @@ class Book:
         self.read_blocks()
 
     def write_back(self) -> None:
-        """Write what changed of hosts and domains, the totals and the timeline's anchor."""
+        """Write what changed of hosts, domains and tallies, the totals and the timeline's anchor."""
         changed: list[tuple[bytes, bytes]] = []
         desk = self._desk
         for key, domain in self._domain_states.items():
@@ -132,6 +146,7 @@ class Book:
             if raw != self._hosts_read.get(key):
                 changed.append((key + STATE, raw))
             desk.hosts[key] = (host, raw)
+        changed += [(key, pack(tally)) for key, tally in self._tallies.items()]
         changed.sort()
         self.cursor.putmulti(changed)
         meta = self.db["meta"]
@@ -239,6 +254,26 @@ class Book:
                 blocks = Blocklist(read_block(raw) for _, raw in cursor)
             self.tables.blocklist = (self.totals.orders, blocks)
         self.blocks = blocks or None
+
+    # What was counted under patterns of URLs (T2): see `tallies`
+
+    def tally(self, key: bytes) -> SkeletonTally | None:
+        """What was counted under the key of a pattern, shared by all verbs; who changes it calls `keep_tally`."""
+        desk = self._desk
+        tally = desk.tallies.get(key)
+        if tally is None:
+            tally = desk.old_tallies.get(key)
+            if tally is None:
+                raw = self.txn.get(key)
+                if raw is None:
+                    return None
+                tally = read_tally(raw)
+            desk.tallies[key] = tally
+        return tally
+
+    def keep_tally(self, key: bytes, tally: SkeletonTally) -> None:
+        """A tally is new, or was changed."""
+        self._desk.tallies[key] = self._tallies[key] = tally
 
     def base_delay_ms(self, domain: DomainState) -> int:
         """The base delay of the hosts of a domain."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from nephila.frontier.timeline import Anchor
+from nephila.frontier.traps import SkeletonTally
 from nephila.model.policy import Block, DomainPolicy
 
 from .records import (
@@ -30,6 +31,7 @@ read_origin = msgspec.msgpack.Decoder(OriginNote).decode
 read_refusal = msgspec.msgpack.Decoder(RefusalNote).decode
 read_totals = msgspec.msgpack.Decoder(Totals).decode
 read_ages = msgspec.msgpack.Decoder(dict[int, list[int]]).decode
+read_tally = msgspec.msgpack.Decoder(SkeletonTally).decode
 read_anchor = msgspec.msgpack.Decoder(Anchor).decode
 read_policy = msgspec.msgpack.Decoder(DomainPolicy).decode
 read_block = msgspec.msgpack.Decoder(Block).decode

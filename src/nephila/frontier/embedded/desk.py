@@ -1,4 +1,4 @@
-"""States of hosts, domains and origins that were read of late, at hand for the next group of verbs.
+"""States of hosts, domains and origins, and tallies of patterns, that were read of late: for the next group of verbs.
 
 A page is claimed in one group and settled in another, and its links lead to hosts that other pages led to: what is kept
 here need not be looked up and decoded again. It is all in the store as well: nothing is lost with it.
@@ -10,10 +10,15 @@ written back, makes it forget everything. Who rolls a written book back calls `c
 
 from __future__ import annotations
 
+from nephila.frontier.traps import SkeletonTally
+
 from .records import DomainState, HostState, OriginNote
 
 KEPT = 4_096
 """Hosts, and as many domains: some six megabytes, for the hosts of a few seconds."""
+
+TALLIES_KEPT = 4_096
+"""Some six megabytes: a host has one, and one for each kind of its URLs."""
 
 LEASED_KEPT = 20_000
 ORIGINS_KEPT = 10_000
@@ -27,13 +32,19 @@ class Desk:
     it was asked for meanwhile.
     """
 
-    __slots__ = ("_is_out", "_transaction", "domains", "hosts", "leased", "old_domains", "old_hosts", "origins")
+    __slots__ = (
+        *("_is_out", "_transaction", "domains", "hosts", "leased", "old_domains", "old_hosts", "old_tallies"),
+        *("origins", "tallies"),
+    )
 
     def __init__(self) -> None:
         self.hosts: dict[bytes, tuple[HostState, bytes]] = {}
         self.old_hosts: dict[bytes, tuple[HostState, bytes]] = {}
         self.domains: dict[bytes, tuple[DomainState, bytes]] = {}
         self.old_domains: dict[bytes, tuple[DomainState, bytes]] = {}
+        self.tallies: dict[bytes, SkeletonTally] = {}
+        self.old_tallies: dict[bytes, SkeletonTally] = {}
+        """What was counted under patterns, by their keys in the store."""
         self.leased: dict[bytes, int] = {}
         """Tokens of hosts, 0 of those that are not leased."""
         self.origins: dict[str, OriginNote] = {}
@@ -49,6 +60,8 @@ class Desk:
             self.old_hosts, self.hosts = self.hosts, {}
         if len(self.domains) > KEPT // 2:
             self.old_domains, self.domains = self.domains, {}
+        if len(self.tallies) > TALLIES_KEPT // 2:
+            self.old_tallies, self.tallies = self.tallies, {}
         if len(self.leased) > LEASED_KEPT:
             self.leased.clear()
         if len(self.origins) > ORIGINS_KEPT:
@@ -60,5 +73,7 @@ class Desk:
 
     def clear(self) -> None:
         """Forget everything: it was not committed, or not by us."""
-        for kept in (self.hosts, self.old_hosts, self.domains, self.old_domains, self.leased, self.origins):
+        for kept in (self.hosts, self.old_hosts, self.domains, self.old_domains, self.tallies, self.old_tallies):
             kept.clear()
+        self.leased.clear()
+        self.origins.clear()

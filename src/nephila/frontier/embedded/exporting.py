@@ -39,7 +39,17 @@ from nephila.urls import Address
 
 from .book import NO_HOST, time_key
 from .bundle import Head, entries_of, fingerprint_of, read_head, tail_of
-from .coding import read_block, read_domain, read_host, read_origin, read_policy, read_refusal, read_robots, read_url
+from .coding import (
+    read_block,
+    read_domain,
+    read_host,
+    read_origin,
+    read_policy,
+    read_refusal,
+    read_robots,
+    read_tally,
+    read_url,
+)
 from .marks import PARKED, QUEUED, place_in, rank_in
 from .records import Fate, HostState, Place, UrlRecord
 from .shelving import NO_GROUP, REASONS
@@ -56,7 +66,6 @@ from .tables import (
     lengthen,
     pending_key,
 )
-from .tallies import read_tally
 
 if TYPE_CHECKING:
     from nephila.frontier.policy import Policy

@@ -95,7 +95,7 @@ def _is_leased(book: Book, key: bytes, fingerprint: bytes) -> bool:
     covered = book.covered.get(token)
     if covered is None:
         raw = book.txn.get(token.to_bytes(8, "big"), db=book.db["leases"])
-        covered = book.covered[token] = () if raw is None else tuple(entry[-16:] for entry in read_lease(raw).entries)
+        covered = book.covered[token] = [] if raw is None else [entry[-16:] for entry in read_lease(raw).entries]
     return fingerprint in covered
 
 

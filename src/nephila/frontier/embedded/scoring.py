@@ -28,7 +28,7 @@ def standing_of(
     """
     if level is not None:
         return order.pack_standing(order.lane_of(_NEW, level), order.step_for(book.step, NOMINAL[level]), depth)
-    like = (rank, depth, bonus, heard(book.policy.repute, host.name, host.referrers))
+    like = (rank, depth, bonus, heard(book.repute, host.name, host.referrers))
     standing = None if book.totals.policies else book.standings.get(like)
     if standing is None:
         points = score_of(book, key, host, rank, depth, bonus)
@@ -42,7 +42,7 @@ def score_of(
     book: Book, key: bytes, host: HostState, rank: int, depth: int, bonus: int = 0, fate: Fate | None = None
 ) -> int:
     """The score of a URL. Of one that was never fetched it depends on little, and is remembered with the book."""
-    like = (rank, depth, bonus, heard(book.policy.repute, host.name, host.referrers))
+    like = (rank, depth, bonus, heard(book.repute, host.name, host.referrers))
     never_fetched = fate is None and not book.totals.policies
     points = book.scores.get(like) if never_fetched else None
     if points is not None:

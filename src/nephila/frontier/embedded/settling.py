@@ -78,6 +78,7 @@ def settle(
     entries = _entries(lease, settlements)
     if entries is None or book.token_of(key) != token:
         return Settled(accepted=False)
+    book.covered.setdefault(token, [one[-FINGERPRINT_BYTES:] for one in lease.entries])
     brought: Admission | None = None
     outlook: Outlook | None = None
     for settlement, entry in zip(settlements, entries, strict=True):

@@ -21,7 +21,7 @@ from nephila.urls import Address, Fingerprint
 
 from .bundle import entries_of, find, read_head, tail_of
 from .bundle import fingerprint_of as entry_fingerprint
-from .coding import read_host, read_lease, read_refusal, read_url
+from .coding import read_host, read_lease, read_refusal, read_tally, read_url
 from .marks import PARKED, place_in
 from .records import Fate, HostState, Place, UrlRecord
 from .shelving import reason_in, shelf_code
@@ -37,7 +37,6 @@ from .tables import (
     lengthen,
     pending_key,
 )
-from .tallies import read_tally
 
 if TYPE_CHECKING:
     from .tables import Txn

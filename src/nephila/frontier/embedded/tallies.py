@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 from xxhash import xxh3_64_digest
 
 from nephila.frontier import traps
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from .records import HostState
 
 GROUP_BYTES = 8
-read_tally = msgspec.msgpack.Decoder(SkeletonTally).decode
-_pack = msgspec.msgpack.Encoder().encode
 
 
 class Hold(NamedTuple):
@@ -39,23 +36,18 @@ def group_of(pattern: str) -> bytes:
 
 def tallies_of(book: Book, key: bytes, patterns: tuple[str, ...]) -> list[SkeletonTally]:
     """The tallies of a URL's patterns, new ones where nothing was counted yet."""
-    found: list[SkeletonTally] = []
-    for pattern in patterns:
-        raw = book.txn.get(key + SKELETON + group_of(pattern))
-        found.append(SkeletonTally(pattern) if raw is None else read_tally(raw))
-    return found
+    return [book.tally(key + SKELETON + group_of(pattern)) or SkeletonTally(pattern) for pattern in patterns]
 
 
 def find_tally(book: Book, key: bytes, pattern: str) -> SkeletonTally | None:
     """The tally of one pattern, if anything was counted."""
-    raw = book.txn.get(key + SKELETON + group_of(pattern))
-    return None if raw is None else read_tally(raw)
+    return book.tally(key + SKELETON + group_of(pattern))
 
 
 def put_tally(book: Book, key: bytes, host: HostState, tally: SkeletonTally, before: TrapState) -> None:
-    """Write a tally; one that began or ceased to hold URLs back is listed, or no longer."""
+    """Keep a tally; one that began or ceased to hold URLs back is listed, or no longer."""
     group = group_of(tally.pattern)
-    book.txn.put(key + SKELETON + group, _pack(tally))
+    book.keep_tally(key + SKELETON + group, tally)
     if (before is TrapState.NORMAL) == (tally.state is TrapState.NORMAL):
         return
     if tally.state is TrapState.NORMAL:

@@ -19,7 +19,7 @@ from .queueing import PROBE_MARK, Work
 from .records import HostState
 from .shelving import RELEASED_AT_ONCE, first_bundle, groups_on_shelf, shelve, take_bundle, unshelve
 from .tables import HOST_KEY_BYTES, SKELETON, URL, lengthen
-from .tallies import find_tally, hold_on, put_tally, read_tally, tallies_of
+from .tallies import find_tally, hold_on, put_tally, tallies_of
 from .waking import look_further
 
 
@@ -101,8 +101,7 @@ def take_probe(book: Book, key: bytes, host: HostState) -> None:
 
 def _tally_at(book: Book, key: bytes, group: bytes) -> SkeletonTally | None:
     """The tally of a pattern that holds URLs back; None when it does no more."""
-    raw = book.txn.get(key + SKELETON + group)
-    tally = None if raw is None else read_tally(raw)
+    tally = book.tally(key + SKELETON + group)
     return None if tally is None or tally.state is traps.TrapState.NORMAL else tally
 
 
@@ -131,10 +130,10 @@ def _next_probe(book: Book, key: bytes) -> int:
 
 def release(book: Book, key: bytes, group: bytes) -> int:
     """Let a pattern start anew, by a person's word; how many URLs come back at once."""
-    raw = book.txn.get(key + SKELETON + group)
-    if raw is None:
+    tally = book.tally(key + SKELETON + group)
+    if tally is None:
         return 0
-    tally, host = read_tally(raw), book.known_host(key)
+    host = book.known_host(key)
     before = tally.state
     traps.release(tally, book.wall_s)
     put_tally(book, key, host, tally, before)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from nephila.frontier.embedded.book import NO_HOST, Book
-from nephila.frontier.embedded.coding import read_lease, read_url
+from nephila.frontier.embedded.coding import read_lease, read_tally, read_url
 from nephila.frontier.embedded.marks import PARKED
 from nephila.frontier.embedded.records import DomainState, HostState, LeaseRecord, UrlRecord
 from nephila.frontier.embedded.tables import (
@@ -20,7 +20,6 @@ from nephila.frontier.embedded.tables import (
     STATE,
     URL,
 )
-from nephila.frontier.embedded.tallies import read_tally
 from nephila.frontier.traps import SkeletonTally
 
 
