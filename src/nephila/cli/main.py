@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "crawl": Entry("nephila.cli.crawl", "crawl", "Crawl from seeds, or go on with a crawl."),
         "worker": Entry("nephila.cli.worker", "worker", "Work for a fleet's crawl, on engines that all workers share."),
         "seed": Entry("nephila.cli.seed", "seed", "Give seeds to a fleet's crawl."),
-        "fleet": Entry("nephila.cli.fleet", "fleet", "Show a fleet's workers, or send one home."),
+        "fleet": Entry("nephila.cli.fleet", "fleet", "Show a fleet's workers, send one home, or begin a new cycle."),
         "check": Entry("nephila.cli.engines", "check", "Test the engines of a fleet: connections, versions, settings."),
         "flush": Entry("nephila.cli.flush", "flush", "Upload what of a crawl's archive waits in its spool."),
         "demo": Entry("nephila.cli.demo", "demo", "Crawl a simulated web on this machine and audit it."),
