@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,11 @@ from three_books import check_whole, contents
 from nephila.cli.main import run
 from nephila.config import write_stored
 from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
+from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.errors import FrontierError
+from nephila.model.record import SegmentId
 from nephila.node.addressing import identifier_of, identify_with
+from nephila.node.bookkeeper import Bookkeeper
 from nephila.node.engines import policy_of
 from nephila.node.rebuilding import Rebuilt, rebuild_directory
 from nephila.node.takedown.record import Order, TakedownFolder
@@ -100,6 +104,25 @@ def test_what_was_known_of_pages_is_known_again(tmp_path: Path) -> None:
         if rule is not None and found is not None:
             assert (found.kind, found.body, found.status) == (rule.kind, rule.body, rule.status)
     after.close()
+
+
+def test_nothing_of_a_segment_stays_in_memory_when_it_is_gone_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N8, Q5: an archive of millions of pages is gone through file by file."""
+    world = World(SimulatedWeb(SMALL), tmp_path)
+    world.settings = replace(world.settings, archive=replace(world.settings.archive, max_bytes=50_000))
+    world.crawl()
+    adopt, kept = Bookkeeper.adopt, list[set[SegmentId]]()
+
+    async def noted(self: Bookkeeper, segment: SegmentId, end: int, rows: Sequence[CaptureRow]) -> None:
+        kept.append({place[0] for place in self._originals} | {row.segment for row in self._rows})
+        await adopt(self, segment, end, rows)
+
+    monkeypatch.setattr(Bookkeeper, "adopt", noted)
+    lose_and_rebuild(world)
+    assert len(kept) > 2
+    assert all(len(segments) <= 1 for segments in kept)
 
 
 def test_a_frontier_that_is_there_is_not_replaced(tmp_path: Path) -> None:

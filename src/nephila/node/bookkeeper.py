@@ -209,6 +209,10 @@ class Bookkeeper:
         self._last.pop(segment, None)
         return taken
 
+    def pass_over(self, segment: SegmentId) -> None:
+        """The captures of a segment were gone through, and nothing is going to refer to them (N8)."""
+        self._originals = {place: known for place, known in self._originals.items() if place[0] != segment}
+
     def looked_at(self, segment: SegmentId) -> int:
         """Up to where the captures of a segment of an earlier run have rows that are kept beside the catalogue."""
         del segment

@@ -42,6 +42,8 @@ from .takedown.target import Target
 from .wiring import assemble
 
 FOLDER = "rebuild"
+CAPTURES_AT_ONCE = 5_000
+"""After so many, what was learned of sites is written: it need not wait in memory for the end of the archive."""
 LOST = (
     "policies and blocks by hand, but for takedowns",
     "seeds that were never asked for",
@@ -194,6 +196,8 @@ class Replay:
         self._old = old
         self._identify = identify_with(machinery.identifier)
         self.segments = self.captures = self.unowned = 0
+        self._kept = 0
+        """Captures when what was learned of sites was last written."""
 
     async def run(self) -> None:
         """All segments, oldest first."""
@@ -218,8 +222,13 @@ class Replay:
             else:
                 await self._frontier.disown(segment, stored.ref.offset)
                 self.unowned += 1
-        rows = sorted([*parts, *self._m.bookkeeper.take(segment)], key=lambda row: row.offset)
-        await self._m.bookkeeper.adopt(segment, end, rows)
+        books = self._m.bookkeeper
+        rows = sorted([*parts, *books.take(segment)], key=lambda row: row.offset)
+        await books.adopt(segment, end, rows)
+        books.pass_over(segment)
+        if self.captures - self._kept >= CAPTURES_AT_ONCE:
+            self._kept = self.captures
+            await books.record()
 
     def _listed(self, segment: SegmentId) -> tuple[set[int], int]:
         """Captures of a segment that the old catalogue lists, and up to where it lists all that have an owner."""
