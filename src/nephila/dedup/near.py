@@ -212,6 +212,7 @@ class LmdbNearIndex:
 
     def _on_disk(self, simhash: int, distance: int) -> list[_Found]:
         """What all processes have flushed within that distance, the earliest first."""
+        missed: _State | None = None
         while True:
             try:
                 with self._environment.lmdb.begin(buffers=True) as reading:
@@ -219,8 +220,12 @@ class LmdbNearIndex:
                     matches = find_in_runs(self._runs.maps, simhash, distance)
                     matches += scan_entries(self._tail, simhash, distance)
                     return self._looked_up(reading, sorted(matches)[:CONFIRMED_AT_MOST]) if matches else []
-            except FileNotFoundError:
-                continue  # folded since this transaction began: the next one sees the state of now
+            except FileNotFoundError as error:
+                # Folded since this transaction began: the next one sees the state of now, unless that was it.
+                with self._environment.lmdb.begin() as reading:
+                    missed, before = self._read(reading), missed
+                if missed == before:
+                    raise self._environment.refused(error) from error
             except (OSError, lmdb.Error) as error:
                 raise self._environment.refused(error) from error
 

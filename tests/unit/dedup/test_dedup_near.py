@@ -139,6 +139,20 @@ def test_a_run_that_is_not_what_was_written_is_told(tmp_path: Path) -> None:
     end_like_a_kill(index)
 
 
+def test_a_run_that_somebody_took_away_is_told(tmp_path: Path) -> None:
+    """D3: a copy that is not whole, say; it is not waited for until it is there."""
+    index = LmdbNearIndex(tmp_path, "boot", fold=100)
+    fill(index, 0, 300)
+    index.close()
+    next(tmp_path.glob("*.run")).unlink()
+    index = LmdbNearIndex(tmp_path, "boot", fold=100)
+    for ask in (lambda: found(index, 5), lambda: index.remember(sample_likeness(5), sample_url(5))):
+        with pytest.raises(StorageError, match="No such file") as told:
+            ask()
+        assert "may be deleted" in told.value.hint
+    index.close()
+
+
 def test_a_full_map_is_told_and_what_was_not_written_is_still_known(tmp_path: Path) -> None:
     """D3: a limit that is reached is a sentence with what to do."""
     index = LmdbNearIndex(tmp_path, "boot", map_bytes=1 << 17)
