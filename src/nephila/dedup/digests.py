@@ -23,6 +23,7 @@ import msgspec
 from nephila.model.errors import MemoryShortageError, NephilaError, StorageError
 from nephila.model.record import Original
 
+from .environment import sync_file
 from .full_disk import HINT, full_disk, is_memory_short
 from .locks import reserve_locks
 
@@ -89,12 +90,14 @@ class LmdbDigestIndex:
             path.mkdir(parents=True, exist_ok=True)
             if not joining and self._left_open_by_another_boot(boot_id):
                 self._discard()
+            if not joining:
+                self._marker.write_text(boot_id, encoding="utf-8")
+                sync_file(self._marker)
+                sync_file(path)
             reserve_locks(self._path)
             self._environment = lmdb.open(
                 str(path), map_size=map_bytes, sync=False, metasync=False, max_dbs=0, readahead=False
             )
-            if not joining:
-                self._marker.write_text(boot_id, encoding="utf-8")
         except (OSError, lmdb.Error) as error:
             raise self._refused(error) from error
 

@@ -51,7 +51,7 @@ class UnsyncedEnvironment:
                 fcntl.flock(self._marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self.lmdb.sync(True)
                 for path in self._files():
-                    _sync(path)
+                    sync_file(path)
                 os.truncate(self._marker, 0)
         finally:
             self.lmdb.close()
@@ -82,6 +82,8 @@ class UnsyncedEnvironment:
                     path.unlink(missing_ok=True)
                 os.truncate(self._marker, 0)
         os.pwrite(self._marker, boot, 0)
+        os.fsync(self._marker)
+        sync_file(self.path)
         fcntl.flock(self._marker, fcntl.LOCK_SH)
 
     def _leave(self) -> None:
@@ -94,7 +96,8 @@ class UnsyncedEnvironment:
         return [path for path in self.path.iterdir() if path.name != "open-since-boot"]
 
 
-def _sync(path: Path) -> None:
+def sync_file(path: Path) -> None:
+    """Make a file durable, or the names in a folder."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

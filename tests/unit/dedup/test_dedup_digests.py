@@ -1,10 +1,11 @@
 """The digest index between runs, boots and processes."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from nephila.dedup import LmdbDigestIndex
+from nephila.dedup import LmdbDigestIndex, LmdbNearIndex
 from nephila.dedup.digests import FLUSH_ENTRIES
 from nephila.model.errors import StorageError
 from nephila.model.record import Original
@@ -122,3 +123,23 @@ def test_what_is_forgotten_while_it_is_being_written_stays_forgotten(
     assert index.find(sample_digest(1)) == sample_original(3)
     assert index.find(sample_digest(2)) == sample_original(2)
     index.close()
+
+
+@pytest.mark.parametrize("kind", [LmdbDigestIndex, LmdbNearIndex])
+def test_that_an_index_is_open_is_durable_before_anything_is_written_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[LmdbDigestIndex | LmdbNearIndex]
+) -> None:
+    """D2, D3, Q4: a power loss that took the mark and left torn pages would have them believed."""
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    for boot in ("boot 1", "boot 1", "boot 2"):
+        synced.clear()
+        index = kind(tmp_path / "index", boot)
+        assert synced[:2] == ["open-since-boot", "index"]
+        index.close()
