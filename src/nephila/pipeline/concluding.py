@@ -110,6 +110,8 @@ class Concluding(Showing):
         settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
         try:
             settled = await self._to.frontier.settle(lease.token, [settlement], release)
+            beside = self._beside(lease, ref.segment, rules, settled)
+            row = capture_row(lease, task, answer, judged, stored, beside, sizes)
         except NephilaError:
             raise  # the crawl ends, and what became of the capture is found out when it goes on
         except Exception:
@@ -117,8 +119,6 @@ class Concluding(Showing):
             ledger.settled(ref.segment, ref.offset, None)
             self._refer_no_more(task, judged, stored, remembered)
             raise
-        beside = self._beside(lease, ref.segment, rules, settled)
-        row = capture_row(lease, task, answer, judged, stored, beside, sizes)
         ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
         if not settled.accepted:
             self._refer_no_more(task, judged, stored, remembered)

@@ -85,9 +85,9 @@ class ResourceClause:
         capture = Capture(part, lease.token, attempt, answer, via=task.via, notes=tuple(notes))
         stored = self._to.archive.append(capture)
         ref = stored.ref
-        self._to.ledger.appended(ref.segment, ref.offset)
         worker = self._conduct.worker_of(ref.segment)
         row = part_row(lease.host, lease.domain, part, answer, stored, worker=worker)
+        self._to.ledger.appended(ref.segment, ref.offset)
         try:
             outcome, links = await self._came(self._notes, task, answer)
             settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)

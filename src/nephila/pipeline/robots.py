@@ -86,21 +86,21 @@ class RobotsClause:
             if lists is not None and learned is not None:
                 links = lists.lists.announced(learned, lease.user_agent)
             settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
+            row = robots_row(
+                lease,
+                task,
+                answer,
+                stored,
+                worker=self._conduct.worker_of(ref.segment),
+                crawl_delay_ms=(release.pace if release else lease.pace).crawl_delay_ms,
+                text=learned.body if learned else b"",
+                wall_offset=self._to.clock.wall_ms() - self._conduct.now(),
+            )
         except NephilaError:
             raise  # the crawl ends, and what became of the capture is found out when it goes on
         except Exception:
             self._to.ledger.settled(ref.segment, ref.offset, None)  # else it would hold up what comes after it
             raise
-        row = robots_row(
-            lease,
-            task,
-            answer,
-            stored,
-            worker=self._conduct.worker_of(ref.segment),
-            crawl_delay_ms=(release.pace if release else lease.pace).crawl_delay_ms,
-            text=learned.body if learned else b"",
-            wall_offset=self._to.clock.wall_ms() - self._conduct.now(),
-        )
         self._to.ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
         self._narrator.robots(lease, task, answer, outcome, settled)
         return settled.accepted

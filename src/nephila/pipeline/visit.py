@@ -361,9 +361,9 @@ class Visit:
         notes += [("robotsRules", f"{rules.kind} {rules.stored_at}")] if rules else []
         capture = Capture(task, lease.token, self._attempt, answer, via=self._task.url, notes=tuple(notes))
         stored = self._to.archive.append(capture)
-        self._to.ledger.appended(stored.ref.segment, stored.ref.offset)
         worker = self._on.conduct.worker_of(stored.ref.segment)
         self._rows.append(part_row(lease.host, lease.domain, task, answer, stored, worker=worker))
+        self._to.ledger.appended(stored.ref.segment, stored.ref.offset)
         size = len(answer.head) + len(answer.payload)
         told = {"status": answer.status, "bytes": size, "address": answer.address}
         content_type = answer.content_type[:128]

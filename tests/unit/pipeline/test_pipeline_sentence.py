@@ -495,6 +495,28 @@ def test_a_bug_while_a_list_is_read_or_robots_txt_is_settled_holds_up_nothing(
     assert worker.failures == []
 
 
+def test_a_bug_while_a_row_is_made_disowns_the_capture(obedient: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F3, W3: a page that cannot be listed keeps no other from being confirmed, nor the crawl from going on."""
+    obedient.script(answer(HOME, 200, linking()))
+
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("broken")
+
+    async def main() -> None:
+        await obedient.admit(HOME)
+        for row, wait_s in (("robots.robots_row", 301), ("concluding.capture_row", 2)):
+            with monkeypatch.context() as patch:
+                patch.setattr(f"nephila.pipeline.{row}", broken)
+                await obedient.work(*await obedient.claim())
+            await asyncio.sleep(wait_s)
+
+    obedient.run(main)
+    assert [capture.fetched.url for capture in obedient.archive.captures] == [ROBOTS, HOME]
+    assert obedient.ledger.outstanding == set()
+    assert obedient.ledger.disowned == [100, 200]
+    assert obedient.failures == []
+
+
 def test_a_bug_while_settling_what_has_no_content_costs_one_page_too(
     worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
