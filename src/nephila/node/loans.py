@@ -143,9 +143,10 @@ def _loan(desk: Desk, lease: Lease) -> Loan:
 
 async def renew(desk: Desk, token: Token, lease_s: float) -> int | None:
     """Extend a loan: until when, UTC milliseconds; None when it was lost."""
+    ends = desk.clock.wall_ms() + int(lease_s * 1000)  # at least: the answer may come long after it was done
     if await _held(desk, token) is None or token not in await desk.frontier.renew([token], lease_s):
         return None
-    return desk.clock.wall_ms() + int(lease_s * 1000)
+    return ends
 
 
 async def take_result(desk: Desk, token: Token, result: Result) -> Taken:
