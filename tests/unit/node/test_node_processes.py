@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import socket
+import tracemalloc
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -158,6 +160,21 @@ def test_figures_of_all_workers_add_up_and_a_host_counts_once() -> None:
     assert seen.pages_per_s == 6.5
     assert (seen.limit, seen.limit_share, seen.stopping) == ("max-pages", 0.31, True)
     assert roll.peak_rss_bytes == 150
+
+
+def test_hosts_of_a_large_crawl_take_little_memory() -> None:
+    """Q5: a supervisor knows millions of them, and of each nothing but that it was met."""
+    draw, many = random.Random(1), 50_000
+    hosts = [str(draw.getrandbits(64) - 2**63) for _ in range(many)]
+    roll = Roll(LimitSettings())
+    tracemalloc.start()
+    for first in range(0, many, 1000):
+        for worker in (1, 2):
+            roll.hear(worker, Beat(Figures(), [int(host) for host in hosts[first : first + 1000]]))
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert roll.snapshot(NOTHING, ((), ()), queued=0, stopping=False).hosts == many
+    assert taken < 30 * many
 
 
 def test_what_a_worker_told_stays_when_it_dies_and_its_follower_counts_from_nothing() -> None:

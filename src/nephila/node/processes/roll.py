@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from nephila.model.settings import LimitSettings
 from nephila.model.summary import CrawlSnapshot
+from nephila.observe.distinct import Distinct
 from nephila.observe.limit import Used, nearest_limit
 
 from .messages import Beat, Figures
@@ -28,15 +29,19 @@ class Roll:
         self._present: dict[int, Figures] = {}
         self._past: list[Figures] = []
         self._peaks: dict[int, int] = {}
-        self._hosts: set[int] = set()
-        self._domains: set[int] = set()
+        self._hosts, self._domains = Distinct(), Distinct()
 
     def hear(self, worker: int, beat: Beat) -> None:
         """A worker tells how far it is."""
         self._present[worker] = beat.figures
         self._peaks[worker] = max(self._peaks.get(worker, 0), beat.figures.peak_rss_bytes)
-        self._hosts.update(beat.hosts)
-        self._domains.update(beat.domains)
+        self._meet(beat.hosts, beat.domains)
+
+    def _meet(self, hosts: Iterable[int], domains: Iterable[int]) -> None:
+        for host in hosts:
+            self._hosts.add(host)
+        for domain in domains:
+            self._domains.add(domain)
 
     def strike(self, worker: int) -> None:
         """A worker has ended: nothing of it is in flight any more, and it is not going to count further."""
@@ -68,8 +73,7 @@ class Roll:
         `least_pages`: what the frontier knows to have been stored in this run. It is more than was told where a worker
         died before it could tell.
         """
-        self._hosts.update(met[0])
-        self._domains.update(met[1])
+        self._meet(*met)
         present = list(self._present.values())
         told = [*present, *self._past]
         latencies = [one.latencies for one in told]
