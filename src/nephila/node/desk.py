@@ -296,8 +296,11 @@ async def desk_beside(out: Path) -> AsyncIterator[Desk]:
     directory, settings = begun(out)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
-        frontier = LmdbFrontier(directory.frontier, clock, policy_of(settings), joining=True)
+        ranks = DirectoryRanks(directory.rank, clock.steady_ms)
+        stack.callback(ranks.close)
+        frontier = LmdbFrontier(directory.frontier, clock, policy_of(settings, repute=ranks), joining=True)
         stack.push_async_callback(frontier.close)
+        ranks.identity = identity_of(frontier.secret)
         identifier = identifier_of(settings, frontier.secret)
         scope = scope_of(settings, directory.saved_scope())
         aliases = None
@@ -329,7 +332,7 @@ async def desk_beside(out: Path) -> AsyncIterator[Desk]:
             events=lambda: FileTail(directory.events),
             crawls=False,
             takedowns=office_in(directory.takedowns, settings),
-            ranks=_ranks(directory, clock, frontier.secret),
+            ranks=ranks,
         )
 
 

@@ -162,7 +162,10 @@ class CrawlView:
             catalogue.close()
 
     async def _revive(self, urls: Sequence[str] | None) -> int:
-        frontier = LmdbFrontier(self._directory.frontier, self._clock, policy_of(self._settings), threaded=False)
+        ranks = DirectoryRanks(self._directory.rank, self._clock.steady_ms)
+        policy = policy_of(self._settings, repute=ranks)
+        frontier = LmdbFrontier(self._directory.frontier, self._clock, policy, threaded=False)
+        ranks.identity = identity_of(frontier.secret)
         try:
             if urls is not None:
                 return await frontier.revive([self._letter(frontier, url) for url in urls])
@@ -172,6 +175,7 @@ class CrawlView:
             return count
         finally:
             await frontier.close()
+            ranks.close()
 
     def _letter(self, frontier: LmdbFrontier, url: str) -> UrlStory:
         address = identifier_of(self._settings, frontier.secret).identify(url)

@@ -15,7 +15,7 @@ from nephila.model.errors import ObjectChangedError, StoreRefusedError
 from nephila.model.settings import FrontierSettings
 from nephila.model.task import Candidate
 from nephila.node.clock import SystemClock
-from nephila.node.fleet.repute import Follower, PublishedRepute, key_of, publish
+from nephila.node.fleet.repute import MOST_AFAR, Follower, PublishedRepute, VisitorRanks, key_of, publish
 from nephila.node.importance.grades import LOOK_MS
 from nephila.ranking import GRADES
 from nephila.store import ArchivePlace
@@ -199,3 +199,33 @@ def test_a_frontier_heeds_ranks_unless_its_order_is_promised(valkey: ValkeySingl
 
     first, second = asyncio.run(steps())
     assert (second > first) != ordered
+
+
+def test_a_command_asks_for_a_few_domains_and_brings_all_where_there_are_many(known: Known) -> None:
+    """R3: either way with the same answers; a store that is away, or goes away, is as one without ranks."""
+    names = {f"d{number}": number % 65 for number in range(3 * MOST_AFAR)}
+    known.publish(**names)
+
+    def begun(identity: str = ME) -> VisitorRanks:
+        ranks = VisitorRanks(known.store, PLACE, identity)
+        asyncio.run(ranks.begin())
+        return ranks
+
+    ranks = begun()
+    assert ranks.look()
+    reads = list[int]()
+    for name, grade in names.items():
+        assert (ranks.grade_of(f"www.{name}.test"), ranks.grade_of(f"{name}.test")) == (grade, grade)
+        reads.append(known.store.asked["read"])
+    assert reads[MOST_AFAR - 1] > MOST_AFAR
+    assert reads[-1] == reads[MOST_AFAR], "they are here"
+    assert ranks.grade_of("unknown.test") is None
+    ranks.close()
+    fails = begun()
+    assert fails.grade_of("d1.test") == 1
+    known.store.away = True
+    assert fails.grade_of("d2.test") is None
+    assert not fails.look()
+    assert not begun().look()
+    known.store.away = False
+    assert not begun("1" * 32).look()

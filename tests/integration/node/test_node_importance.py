@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sqlite3
@@ -9,7 +10,7 @@ import time
 from contextlib import AsyncExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 from click.testing import CliRunner, Result
@@ -20,8 +21,14 @@ from simulation import PATIENT, simulate
 
 from nephila.cli.main import cli, run
 from nephila.config import write_stored
+from nephila.frontier.embedded import LmdbFrontier, LmdbFrontierView
+from nephila.model.outcome import Dead, Release, Settlement
+from nephila.model.task import Candidate, PageTask
+from nephila.node.addressing import identifier_of
+from nephila.node.clock import SystemClock
+from nephila.node.desk import desk_beside
 from nephila.node.directory import CrawlDirectory
-from nephila.node.engines import embedded_engines
+from nephila.node.engines import embedded_engines, policy_of
 from nephila.node.frontiers import embedded_of
 from nephila.node.ground import Ground
 from nephila.node.importance.premises import importance_of
@@ -32,6 +39,7 @@ from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
 from nephila.testing.objects import SimulatedObjectStore, Weather
 from nephila.testing.web import SimulatedWeb, WebSpec
+from nephila.urls import Address
 
 SETTINGS = replace(
     PATIENT,
@@ -280,3 +288,47 @@ def test_a_crawl_that_goes_on_uses_the_ranks_of_its_directory(out: Path) -> None
             return repute.grade_of(f"www.{domain.domain}")
 
     assert run_virtual(main) == domain.grade > 0
+
+
+async def give_up_a_page_of_each(out: Path, domains: list[str]) -> None:
+    """One that was linked to, and could not be had."""
+    clock = VirtualClock()
+    frontier = LmdbFrontier(out / "frontier", clock, replace(policy_of(SETTINGS), robots=False), threaded=False)
+    try:
+        identifier, left = identifier_of(SETTINGS, frontier.secret), set(domains)
+        found = [identifier.identify(f"https://{domain}/gone") for domain in domains]
+        await frontier.admit([Candidate(one, 1, None) for one in found if isinstance(one, Address)])
+        while left:
+            clock.advance(60)
+            for lease in await frontier.claim(100, 60):
+                dead = [Settlement(task, Dead("dns")) for task in lease.tasks if isinstance(task, PageTask)]
+                await frontier.settle(lease.token, dead, Release(0, lease.pace))
+                left -= {urlsplit(one.task.url).hostname or "" for one in dead if one.task.url.endswith("/gone")}
+    finally:
+        await frontier.close()
+
+
+@pytest.mark.parametrize("by_desk", [False, True], ids=["dead --retry-all", "serve"])
+def test_dead_letters_are_put_back_by_the_ranks_of_their_domains(out: Path, tmp_path: Path, by_desk: bool) -> None:
+    """R3, F9: by a command, and by a server beside the directory; without ranks by who links to them."""
+
+    async def at_desk(folder: Path) -> int:
+        async with desk_beside(folder) as desk:
+            return await desk.frontier.revive(desk.frontier.dead(ALL))
+
+    def put_back(folder: Path) -> list[int]:
+        view = open_view(folder)
+        letters = view.dead(ALL)
+        assert letters
+        assert (asyncio.run(at_desk(folder)) if by_desk else view.revive(None)) == len(letters)
+        with closing(LmdbFrontierView.open(folder / "frontier", SystemClock(), SETTINGS.frontier.map_bytes)) as known:
+            stories = [known.story(letter.host, letter.fingerprint) for letter in letters]
+        steps = [story.step for story in stories if story is not None]
+        return [step - steps[0] for step in steps]  # by no clock
+
+    asyncio.run(give_up_a_page_of_each(out, list(by_domain(ranks(out)))))
+    shutil.rmtree(out / "rank")
+    without = tmp_path / "without"
+    shutil.copytree(out, without, ignore=shutil.ignore_patterns("lock.mdb"))
+    ranks(out)
+    assert put_back(out) != put_back(without)

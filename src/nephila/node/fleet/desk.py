@@ -42,7 +42,7 @@ from .operated import OperatedFleetFrontier
 from .purging import check_region
 from .regions import regional
 from .registry import Registry
-from .repute import Follower
+from .repute import Follower, RegionalRanks
 from .scoping import SharedScope
 from .servers import open_frontier
 from .sight import FleetSight
@@ -74,7 +74,13 @@ async def desk_of_fleet(
         registry = Registry(state, check_fleet(settings))
         await agree(registry, settings)
         await asyncio.to_thread(_make_tables, settings, identity_of(inner.secret))
-        visits = Visits(whole, clock, stack)
+        objects = object_store(settings, clock, uploads=1)
+        stack.push_async_callback(objects.close)
+
+        def warn(_: str, sentence: str) -> None:
+            tell(sentence)
+
+        visits = Visits(whole, clock, stack, RegionalRanks(directory.rank, objects, clock, warn))
         untold = directory.untold = Untold(visits.registries(state))
         directory.begin_scope()
         shared = SharedScope(registry, directory)
@@ -91,14 +97,11 @@ async def desk_of_fleet(
         await sight.look()
         watching = asyncio.create_task(sight.run(), name="sight")
         stack.callback(watching.cancel)
-        objects = object_store(settings, clock, uploads=1)
-        stack.push_async_callback(objects.close)
         premise = Premise(settings, clock, state, inner, frontier, identifier, objects)
         told = Broadcast(state, settings.fleet, "desk", clock.wall_ms())
         place = ArchivePlace.parse(settings.archive.url)
-        ranks = Follower(directory.rank, objects, place, clock, lambda _, sentence: tell(sentence))
-        ranking = asyncio.create_task(ranks.serve(inner, stack).run(), name="ranks")
-        stack.push_async_callback(_end, ranking)
+        ranks = Follower(directory.rank, objects, place, clock, warn)
+        ranks.begin(inner, stack)
         takedowns = FleetTakedowns(premise, partial(_tell, told, clock))
         carrying = asyncio.create_task(takedowns.run(), name="takedowns")
         stack.push_async_callback(_end, carrying)

@@ -40,7 +40,7 @@ from .access import check_fleet
 from .learned import aliases_of_fleet
 from .regions import Regions, regional
 from .registry import Registry
-from .repute import PublishedRepute
+from .repute import PublishedRepute, score_as_visitor
 from .scoping import ENTRIES_AT_ONCE
 from .servers import open_frontier
 
@@ -82,7 +82,7 @@ class FleetView:
                 count += await frontier.revive(letters)
             return count
 
-        return self._with(self._settings, act)
+        return self._with(self._settings, act, scoring=True)
 
     def why(self, url: str) -> WhyAnswer:
         """What became of a URL, from what was recorded when it was decided."""
@@ -159,10 +159,14 @@ class FleetView:
         name = settings.catalogue.name or settings.fleet.crawl
         return PostgresCatalogue(settings.catalogue, name, os.environ, read_only=True)
 
-    def _with(self, settings: Settings, act: Callable[[RedisFrontier, SharedState], Awaitable[T]]) -> T:
+    def _with(
+        self, settings: Settings, act: Callable[[RedisFrontier, SharedState], Awaitable[T]], *, scoring: bool = False
+    ) -> T:
         async def run() -> T:
             async with AsyncExitStack() as stack:
                 state, frontier = await open_frontier(settings, SystemClock(), "visitor", stack, looking=True)
+                if scoring:
+                    await score_as_visitor(settings, frontier, stack)
                 return await act(frontier, state)
 
         return asyncio.run(run())

@@ -55,7 +55,7 @@ from .patience import patiently
 from .queues import LongQueues
 from .regions import regional, unknown_group
 from .registry import Figures, Member, Registry, draw_writer
-from .repute import Follower
+from .repute import Follower, RegionalRanks
 from .scoping import SharedScope
 from .servers import OpenServers, Tell
 from .takedown_records import TakedownObjects
@@ -107,7 +107,7 @@ async def joined(
             common.heard(await _register(registry, member, writer, directory, objects, settings))
             parting = Parting()
             stack.push_async_callback(parting.take_leave, heard, ground.clock)
-            visits = Visits(whole, ground.clock, stack)
+            visits = Visits(whole, ground.clock, stack, RegionalRanks(directory.rank, objects, ground.clock, tell))
             untold = directory.untold = Untold(visits.registries(servers.state))
             scope = SharedScope(registry, directory)
             directory.begin_scope()

@@ -27,9 +27,10 @@ from nephila.node.archiving import object_store
 from nephila.node.cataloguing import identity_of
 from nephila.node.clock import SystemClock
 from nephila.node.importance.freshening import Freshening
+from nephila.node.importance.grades import FileGrades
 from nephila.node.importance.reading import LinkReader
 from nephila.node.importance.renewing import Importance, Stored, clear, renewed
-from nephila.ranking import DOMAINS, GRADES, DomainRanks, held, write_grades
+from nephila.ranking import DOMAINS, GRADES, DomainGrades, DomainRanks, held, write_grades
 from nephila.ranking.sections import refused
 from nephila.store import ArchivePlace
 from nephila.store.postgres import PostgresCatalogue
@@ -93,6 +94,9 @@ async def _freshen(settings: Settings, folder: Path, identity: str, every_s: flo
     async with AsyncExitStack() as stack:
         clock = SystemClock()
         _, frontier = await open_frontier(settings, clock, "visitor", stack, visiting=True)
+        grades = FileGrades(folder / GRADES, DomainGrades, clock.steady_ms, identity)
+        stack.callback(grades.close)
+        frontier.heed(grades)
         identifier = identifier_of(settings, frontier.secret)
         return await Freshening(
             folder, identity, target, frontier, identifier, catalogue, clock.wall_ms, every_s

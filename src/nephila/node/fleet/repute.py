@@ -16,13 +16,18 @@ import random
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Self
 
 from nephila.frontier.redis import RedisFrontier
+from nephila.frontier.referral import HIGHEST_GRADE
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.objects import ObjectBody, ObjectInfo, ObjectStore, RewritingStore
 from nephila.model.errors import ObjectStoreError, StorageError, StoreAwayError
+from nephila.model.settings import Settings
+from nephila.node.archiving import object_store
 from nephila.node.cataloguing import identity_of
+from nephila.node.clock import SystemClock
 from nephila.node.importance.grades import FileGrades
 from nephila.ranking import GRADES, DamagedFileError, DomainGrades, GradesAfar
 from nephila.ranking.sections import DRAFT
@@ -32,6 +37,10 @@ from nephila.urls import registrable_domain
 LOOK_S = 60.0
 """How often a worker looks whether there are other ranks: a request that costs next to nothing."""
 _PIECE_BYTES = 8 << 20
+MOST_AFAR = 64
+"""Domains that a command asks the store for, some 64 KB each, before it brings all of them."""
+PATIENCE_S = 10.0
+"""How long a command waits for a store that does not answer, before it does without."""
 
 
 def key_of(place: ArchivePlace) -> str:
@@ -73,6 +82,11 @@ class Follower:
         stack.callback(self.grades.close)
         frontier.heed(self.grades)
         return self
+
+    def begin(self, frontier: RedisFrontier, stack: AsyncExitStack) -> None:
+        """The same, with a task of its own that looks."""
+        task = asyncio.create_task(self.serve(frontier, stack).run(), name="ranks")
+        stack.push_async_callback(_end, task)
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -126,6 +140,18 @@ class Follower:
         return digest.hexdigest()
 
 
+class RegionalRanks:
+    """Lets the frontiers of other regions score by what is published for each: for a process that stays."""
+
+    def __init__(self, folder: Path, objects: ObjectStore, clock: Clock, warn: Callable[[str, str], None]) -> None:
+        self._folder, self._objects, self._clock, self._warn = folder, objects, clock, warn
+
+    async def __call__(self, settings: Settings, frontier: RedisFrontier, stack: AsyncExitStack) -> None:
+        """The settings are the region's. Nobody waits for its ranks: until they are here, links are counted."""
+        folder, place = self._folder / settings.fleet.crawl, ArchivePlace.parse(settings.archive.url)
+        Follower(folder, self._objects, place, self._clock, self._warn).begin(frontier, stack)
+
+
 class PublishedRepute:
     """Implements `interfaces.repute.Repute` for whoever looks at a URL or two. Blocks; not for a loop that runs.
 
@@ -160,8 +186,93 @@ class PublishedRepute:
         return self._objects.read(self._key, offset, size)
 
 
+class VisitorRanks:
+    """Implements `interfaces.repute.Repute` for a command that brings URLs, or puts some back, and ends.
+
+    It asks the store for a domain or two; where there are many, it brings all of them here. Reading blocks: nobody else
+    waits for such a process. A store that does not answer is as one without ranks.
+    """
+
+    def __init__(self, objects: ObjectStore, place: ArchivePlace, identity: str) -> None:
+        self._objects = objects
+        self._key = key_of(place)
+        self._identity = identity
+        self._size = 0
+        self._afar: GradesAfar | None = None
+        self._here: DomainGrades | None = None
+        self._known: dict[str, int | None] = {}
+
+    async def begin(self) -> None:
+        """Look whether there are ranks: once, for a command is short."""
+        with suppress(ObjectStoreError, DamagedFileError, FileNotFoundError, TimeoutError):
+            async with asyncio.timeout(PATIENCE_S):
+                found = await self._objects.look(self._key)
+                if found is not None:
+                    self._size = found.size
+                    self._afar = await asyncio.to_thread(GradesAfar, self._read_at, found.size, self._identity)
+
+    def look(self) -> bool:
+        """As the interface."""
+        return self._afar is not None or self._here is not None
+
+    def grade_of(self, host: str) -> int | None:
+        """As the interface."""
+        domain = registrable_domain(host)
+        if self._here is None and domain not in self._known:
+            try:
+                self._ask(domain)
+            except (ObjectStoreError, FileNotFoundError, OSError, DamagedFileError):
+                self._afar = None  # what is asked from now on goes by what is counted
+                return None
+        return self._known.get(domain) if self._here is None else self._here.grade_of(domain)
+
+    def close(self) -> None:
+        """Let go of what was brought."""
+        if self._here is not None:
+            self._here.close()
+
+    def _ask(self, domain: str) -> None:
+        if self._afar is None:
+            return
+        if len(self._known) >= MOST_AFAR:
+            self._here = self._brought()
+            return
+        grade = self._afar.grade_of(domain)
+        self._known[domain] = grade if grade is None or grade <= HIGHEST_GRADE else None  # replaced meanwhile
+
+    def _brought(self) -> DomainGrades:
+        """The whole file. It is gone from the disk as soon as it is mapped."""
+        with TemporaryDirectory(prefix="nephila-rank-") as folder:
+            path = Path(folder) / GRADES
+            with path.open("wb") as stream:
+                at = 0
+                while at < self._size and (piece := self._read_at(at, min(_PIECE_BYTES, self._size - at))):
+                    stream.write(piece)
+                    at += len(piece)
+            return DomainGrades(path, self._identity)
+
+    def _read_at(self, offset: int, size: int) -> bytes:
+        return self._objects.read(self._key, offset, size)
+
+
+async def score_as_visitor(settings: Settings, frontier: RedisFrontier, stack: AsyncExitStack) -> None:
+    """Let a frontier that a command has opened score by the ranks that are published for its crawl."""
+    objects = object_store(settings, SystemClock(), uploads=1)
+    stack.push_async_callback(objects.close)
+    ranks = VisitorRanks(objects, ArchivePlace.parse(settings.archive.url), identity_of(frontier.secret))
+    stack.callback(ranks.close)
+    await ranks.begin()
+    frontier.heed(ranks)
+
+
 async def _looked(objects: ObjectStore, key: str) -> ObjectInfo | None:
     return await objects.look(key)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 def _digest_of(path: Path) -> str:

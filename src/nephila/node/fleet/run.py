@@ -37,6 +37,7 @@ from .frontier import FleetFrontier
 from .opening import joined
 from .regions import regional
 from .registry import Registry, Roll, Standing
+from .repute import score_as_visitor
 from .servers import open_frontier, open_servers
 from .untold import Untold
 from .visiting import Visits
@@ -94,7 +95,8 @@ async def _sow(settings: Settings, seeds: Sequence[SeedSource]) -> SeedReport:
         registry = Registry(state, crawl)
         await agree(registry, settings)
         scope = scope_of(settings, b"")
-        visits = Visits(settings, clock, stack)
+        await score_as_visitor(settings, inner, stack)
+        visits = Visits(settings, clock, stack, score_as_visitor)
         untold = Untold(visits.registries(state))
         frontier = FleetFrontier(inner, untold.tell, visits.border(""))
         identifier = identifier_of(settings, inner.secret)

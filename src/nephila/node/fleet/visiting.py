@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 from nephila.frontier.redis import RedisFrontier
@@ -19,13 +20,22 @@ def _unheard(_: str) -> None:
     """Of a server that is away whoever works has heard already."""
 
 
+Score = Callable[[Settings, RedisFrontier, AsyncExitStack], Awaitable[None]]
+"""Lets a frontier score by the ranks of its own crawl, that of a region: see `repute`."""
+
+
+async def _by_count(_settings: Settings, _frontier: RedisFrontier, _stack: AsyncExitStack) -> None:
+    """Nothing is admitted there that would have a score."""
+
+
 class Visits:
     """One for a process. `settings` are those of the crawl as a whole; what it opens is closed by `stack`."""
 
-    def __init__(self, settings: Settings, clock: Clock, stack: AsyncExitStack) -> None:
+    def __init__(self, settings: Settings, clock: Clock, stack: AsyncExitStack, score: Score = _by_count) -> None:
         self._settings = settings
         self._clock = clock
         self._stack = stack
+        self._score = score
         self._known: dict[str, Abroad] = {}
         self._open: dict[str, RedisFrontier] = {}
 
@@ -36,6 +46,7 @@ class Visits:
             _, frontier = await open_frontier(
                 settings, self._clock, "visitor", self._stack, visiting=True, waiting=_unheard
             )
+            await self._score(settings, frontier, self._stack)
             self._open[group] = frontier
             self._known[group] = Abroad(frontier, identifier_of(settings, frontier.secret))
         return self._known[group]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nephila.model.outcome import Settlement
+from nephila.model.outcome import Dead, Settlement
 from nephila.model.settings import RecrawlSettings
 from nephila.model.task import Candidate
 from nephila.testing.contracts.frontier import SEGMENT, addresses, candidates, release
@@ -56,6 +56,19 @@ class RankedChecks(PolicyCase):
         await self.harness.begin_cycle()
         await self.claim_pages(1000)
         assert self._waiting("high") - self._waiting("low") in _POINTS
+
+    async def check_ranks_of_domains_count_for_dead_letters_that_are_put_back(self) -> None:
+        """F9, R3: by what was computed last, too."""
+        repute = GivenRepute(_FIRST, _THEN)
+        await self.harness.configure(Options(repute=repute))
+        urls = [f"https://{name}.test/1" for name in ("high", "low")]
+        await self.frontier.admit([Candidate(address, 1, None) for address in addresses(*urls)])
+        for lease in await self.claim_pages(1000):
+            await self.frontier.settle(lease.token, [Settlement(lease.tasks[0], Dead("dns"))], release())
+        repute.turn = 2
+        assert await self.harness.view.revive(self.harness.view.dead(10)) == 2
+        high, low = map(self._step, urls)
+        assert high - low in _POINTS
 
     async def _visit_all(self) -> None:
         """Two pages of each domain are fetched."""
