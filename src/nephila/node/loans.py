@@ -9,18 +9,24 @@ of our own. Links that he found go through the scope like any others.
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from nephila.frontier.score import bonus_of
 from nephila.frontier.sieve import BEYOND, TOLD_OF_A_HOST
 from nephila.interfaces.catalogue import EXTERNAL, CaptureRow, ErrorRow
 from nephila.interfaces.recrawl import Outlook
+from nephila.model.errors import UsageError
 from nephila.model.events import Event, EventKind
 from nephila.model.exchange import FailureKind, Fetched
 from nephila.model.outcome import Dead, Done, Dropped, Outcome, Release, Retry, RulesKind, Settlement
 from nephila.model.record import RecordRef, SegmentId
 from nephila.model.task import Candidate, Lease, Pace, PageTask, Refusal, Token
+from nephila.store import ArchivePlace
+from nephila.store.rotation import WARC_SUFFIXES
 from nephila.urls import Address, Fingerprint, origin_of, registrable_domain
 
 from .cataloguing import open_catalogue
@@ -29,6 +35,8 @@ from .operated import OperatedView
 
 ORDINARY_ANSWER_MS = 1000
 """An answer of which it is not told how long it took counts as neither slow nor fast."""
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
+"""Before a port there is a colon, too, and the name of a file of ours may begin with a host."""
 ROUNDS = 5
 """How often other hosts are asked for in place of those whose URL turned out to be forbidden."""
 
@@ -150,10 +158,14 @@ async def renew(desk: Desk, token: Token, lease_s: float) -> int | None:
 
 
 async def take_result(desk: Desk, token: Token, result: Result) -> Taken:
-    """Settle a URL that was answered: its links are admitted in the same act."""
+    """Settle a URL that was answered: its links are admitted in the same act.
+
+    Raises `UsageError` for a place that is not the worker's to name; the loan holds.
+    """
     held = await _held(desk, token)
     if held is None:
         return Taken(accepted=False)
+    check_kept_elsewhere(desk, result.storage_path)
     host, task = held
     candidates, refused, malformed = _sifted(desk, task, result.extracted_urls)
     is_page = 200 <= result.status < 300 or result.status == 304
@@ -178,6 +190,23 @@ async def take_result(desk: Desk, token: Token, result: Result) -> Taken:
     desk.nudge()
     known = len(candidates) - settled.admission.added
     return Taken(True, settled.admission.added, known, len(refused) + malformed)
+
+
+def check_kept_elsewhere(desk: Desk, place: str) -> None:
+    """Raise `UsageError` where a worker outside says that it keeps something in a file of ours.
+
+    Captures are known by the file that they lie in: one of his under such a name would be taken for one of ours.
+    """
+    own = place.endswith(WARC_SUFFIXES) and not place.startswith("/") and not _SCHEME.match(place)
+    if desk.settings.archive.url:
+        archive = str(ArchivePlace.parse(desk.settings.archive.url))
+        own = own or place == archive or place.startswith(f"{archive}/")
+    path = os.path.normpath(place.removeprefix("file://").removeprefix("file:"))
+    if own or Path(path).is_relative_to(desk.directory.root.absolute()):
+        raise UsageError(
+            f"storage_path {place!r} is, or could be, a file of the crawl's own archive",
+            "say where the worker keeps it, as s3://BUCKET/KEY or file:///PATH, outside of the crawl's own place",
+        )
 
 
 async def take_failure(desk: Desk, token: Token, error: str, status: int, worker: str) -> Taken:

@@ -20,6 +20,8 @@ from nephila.config import load
 from nephila.node.fleet.desk import desk_of_fleet
 
 EXAMPLES = 5
+CRAWL = f"t{uuid4().hex[:12]}"
+ARCHIVE = f"s3://{BUCKET}/{CRAWL}"
 SEEDS = [f"http://host{number}.site{number % 7}.test/page-{number}" for number in range(40)]
 SETTINGS = """
 [fleet]
@@ -51,7 +53,7 @@ def served(object_server: Seaweed, tmp_path_factory: pytest.TempPathFactory) -> 
         file = folder / "fleet.toml"
         file.write_text(
             SETTINGS.format(
-                crawl=f"t{uuid4().hex[:12]}",
+                crawl=CRAWL,
                 valkey=valkey.names[0],
                 database=database.url,
                 bucket=BUCKET,
@@ -93,6 +95,21 @@ def test_there_is_something_to_tell(served: InProcess) -> None:
     told = ask("GET", "/api/v1/status").json()
     assert (told["paused"], told["blocks"], told["running"]) == (1, 1, False)
     assert ask("GET", "/readyz").json() == {"status": "ok"}
+
+
+def test_a_worker_outside_cannot_name_the_archive_of_the_fleet(served: InProcess) -> None:
+    """C1, W2: a 4xx, also for a file of a region below it; a bucket whose name begins alike is another's."""
+    seeds = {"urls": ["http://kept.kept1.test/"], "priority": "immediate"}
+    assert served.ask("POST", "/api/v1/seeds", seeds).json()["added"] == 1
+    (task,) = served.ask("POST", "/api/v1/tasks/lease", {"worker_id": "w", "batch_size": 1}).json()["tasks"]
+
+    def report(place: str) -> int:
+        found = {"http_status": 200, "content_type": "text/html", "storage_path": place}
+        return served.ask("POST", f"/api/v1/tasks/{task['task_id']}/result", found).status
+
+    for place in (f"{ARCHIVE}/any", ARCHIVE, f"{ARCHIVE}/eu/any", "x-20260101000000-00000-w7.warc.gz"):
+        assert report(place) == 422
+    assert report(f"{ARCHIVE}s/any") == 200
 
 
 @pytest.mark.parametrize(

@@ -325,6 +325,28 @@ def test_what_a_worker_outside_keeps_is_taken_down_by_name(out: Path, place: str
         assert api.ask("GET", f"{API}/pages?url={quote(task['url'])}").json()["pages"] == []
 
 
+def test_a_worker_outside_cannot_say_that_it_keeps_something_in_a_file_of_ours(out: Path) -> None:
+    """C1, F3: a 4xx that changes nothing: a page of ours that waits for that file stays, and the lease holds."""
+    segment = first_segment(out)
+    with controlled(out) as api:
+        pages = [page.url for page in open_view(out).pages(status=200, limit=1000)]
+        api.ask("POST", f"{API}/recrawl", {"urls": pages})
+        task = api.ask("POST", f"{API}/tasks/lease", {"worker_id": "go-1", "batch_size": 1}).json()["tasks"][0]
+        own = [segment, f"folder/{segment}", f"./{segment}", f"a.test:8080/{segment}", "any.warc.zst"]
+        own += [str(out / "warc" / "x"), f"file://{out}/elsewhere/../warc/{segment}", f"file:{out}/y"]
+        for place in own:
+            result = {"http_status": 200, "content_hash": "ab" * 32, "storage_path": place}
+            told = api.ask("POST", f"{API}/tasks/{task['task_id']}/result", result)
+            assert (told.status, "the crawl's own archive" in told.json()["detail"]) == (422, True), place
+        assert api.ask("GET", f"{API}/why?url={quote(task['url'])}").json()["data"]["state"] == "in_progress"
+        result = {"http_status": 200, "content_hash": "ab" * 32, "storage_path": f"s3://theirs/{segment}"}
+        assert api.ask("POST", f"{API}/tasks/{task['task_id']}/result", result).status == 200
+
+
+def first_segment(out: Path) -> str:
+    return min(path.relative_to(out / "warc").as_posix() for path in (out / "warc").rglob("*.warc.*"))
+
+
 def test_a_leased_url_is_an_allowed_one(api: InProcess, finished: Simulated) -> None:
     """C1, P1: what robots.txt forbids is settled, not lent; no robots.txt is lent at all."""
     view = open_view(finished.out)
