@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from crashes import World
+from postgres import running
 from three_books import check_whole, contents
 
 from nephila.cli.main import run
@@ -23,8 +28,11 @@ from nephila.node.bookkeeper import Bookkeeper
 from nephila.node.engines import policy_of
 from nephila.node.rebuilding import Rebuilt, rebuild_directory
 from nephila.node.takedown.record import Order, TakedownFolder
+from nephila.store import SqliteCatalogue
+from nephila.store.postgres import PostgresCatalogue
 from nephila.testing.recount import check_tables
 from nephila.testing.web import SimulatedWeb, WebSpec
+from nephila.testing.web.spec import HostMix, PageMix, RobotsKind
 
 SMALL = replace(WebSpec.standard(5), hosts=8, pages=60, page_bytes=1500, links_per_page=10)
 
@@ -123,6 +131,81 @@ def test_nothing_of_a_segment_stays_in_memory_when_it_is_gone_through(
     lose_and_rebuild(world)
     assert len(kept) > 2
     assert all(len(segments) <= 1 for segments in kept)
+
+
+def table(world: World, name: str) -> list[dict[str, Any]]:
+    """All rows of a table of the catalogue, in an order that does not depend on the crawl's secret."""
+    if name == "captures":
+        name = 'captures c JOIN segments s ON s.id = c.segment ORDER BY s.name, c."offset"'
+    else:
+        name += " ORDER BY url" if name == "pages" else " ORDER BY domain"
+    with closing(sqlite3.connect(f"file:{world.out}/catalogue.sqlite?mode=ro", uri=True)) as connection:
+        connection.row_factory = sqlite3.Row
+        return [dict(row) for row in connection.execute(f"SELECT * FROM {name}")]  # noqa: S608 - our own names
+
+
+TABLES = ("captures", "pages", "domains")
+OF_LEASES = ("assigned_at", "timeout_at")
+
+
+def visited_twice(path: Path, **dedup: bool) -> World:
+    """A crawl with revisits of all kinds: the same content under another URL, unchanged pages, changed ones."""
+    spec = replace(
+        SMALL,
+        page_mix=PageMix(duplicate=0.2, near=0.2),
+        host_mix=HostMix(robots=(RobotsKind.DELAY, RobotsKind.SIGNAL, RobotsKind.OPEN), subhosts=0),
+    )
+    world = World(SimulatedWeb(spec), path)
+    world.settings = replace(world.settings, dedup=replace(world.settings.dedup, **dedup))
+    world.crawl()
+    world.clock.advance(9 * 86_400)
+    world.crawl(new_cycle=True)
+    return world
+
+
+@pytest.mark.parametrize("dedup", [{}, {"near_store": False}], ids=["bodies", "bodies left out"])
+@pytest.mark.parametrize("lost", ["catalogue", "frontier", "both"])
+def test_a_catalogue_that_is_written_anew_is_what_it_was(tmp_path: Path, lost: str, dedup: dict[str, bool]) -> None:
+    """W3, N8: row by row. Hashes of URLs go with the secret of the frontier, and times of leases are in no archive."""
+    world = visited_twice(tmp_path, **dedup)
+    before = {name: table(world, name) for name in TABLES}
+    kinds = {row["kind"] for row in before["captures"] if row["title"] and row["length"]}
+    assert kinds == {"response", "revisit"}
+    assert sum(row["next_crawl_at"] is not None for row in before["pages"]) > 20
+    assert any(row["change_rate"] is not None for row in before["pages"])
+    assert any(row["crawl_delay_ms"] for row in before["domains"])
+    assert any(row["duplicate_of"] for row in before["captures"])
+    assert any(row["signals"] for row in before["captures"])
+    if lost == "catalogue":
+        for file in world.out.glob("catalogue.sqlite*"):
+            file.unlink()
+        world.crawl()
+    else:
+        lose_and_rebuild(world, catalogue=lost == "frontier")
+    left_out = {"segment", "id"} | ({"url_hash"} if lost != "catalogue" else set())
+    left_out |= set(OF_LEASES) if lost != "frontier" else set()
+    for name in TABLES:
+        wanted = [{key: row[key] for key in row if key not in left_out} for row in before[name]]
+        found = [{key: row[key] for key in row if key not in left_out} for row in table(world, name)]
+        assert [row for row in found if row not in wanted] == []
+        assert found == wanted
+
+
+def test_a_catalogue_that_goes_into_another_engine_has_the_same_pages_and_domains(tmp_path: Path) -> None:
+    """W3, N8: the plans of pages and the robots.txt of domains, which are kept with no capture, included."""
+    world = visited_twice(tmp_path / "world")
+    with (
+        running() as server,
+        closing(SqliteCatalogue(world.out / "catalogue.sqlite", read_only=True)) as here,
+        closing(PostgresCatalogue(server.settings, "copy", server.environ)) as there,
+    ):
+        for segment in here.extent():
+            there.record(list(here.whole_captures(segment)), [])
+        pages = list(there.pages(limit=10_000))
+        assert sorted(pages, key=attrgetter("url")) == sorted(here.pages(limit=10_000), key=attrgetter("url"))
+        assert any(page.next_crawl_at for page in pages)
+        names = [row["domain"] for row in table(world, "domains")]
+        assert [there.domain(name) for name in names] == [here.domain(name) for name in names]
 
 
 def test_a_frontier_that_is_there_is_not_replaced(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import shutil
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from nephila.config import load, read_stored, write_stored
 from nephila.frontier.embedded import LmdbFrontierView
@@ -52,6 +53,9 @@ LOST = (
     "the numbers of cycles: this is the first",
 )
 """What no archive holds."""
+
+OF_LEASES = ("worker", "assigned_at", "timeout_at")
+"""Of a capture, what its lease was, which the old catalogue knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,17 +228,19 @@ class Replay:
                 self.unowned += 1
         books = self._m.bookkeeper
         rows = sorted([*parts, *books.take(segment)], key=lambda row: row.offset)
+        rows = [replace(row, **known[row.offset]) if row.offset in known else row for row in rows]
         await books.adopt(segment, end, rows)
         books.pass_over(segment)
         if self.captures - self._kept >= CAPTURES_AT_ONCE:
             self._kept = self.captures
             await books.record()
 
-    def _listed(self, segment: SegmentId) -> tuple[set[int], int]:
-        """Captures of a segment that the old catalogue lists, and up to where it lists all that have an owner."""
+    def _listed(self, segment: SegmentId) -> tuple[dict[int, dict[str, Any]], int]:
+        """What the old catalogue alone has of its captures of a segment, by offset; and up to where it lists all."""
         if self._old is None:
-            return set(), 0
-        return {row.offset for row in self._old.captures(segment)}, self._old.upto(segment)
+            return {}, 0
+        found = {row.offset: {name: getattr(row, name) for name in OF_LEASES} for row in self._old.captures(segment)}
+        return found, self._old.upto(segment)
 
     async def _settle(self, capture: Capture, stored: StoredCapture) -> bool:
         """Settle one; False where it belongs to nobody."""

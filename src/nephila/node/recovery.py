@@ -18,15 +18,17 @@ from nephila.interfaces.catalogue import CaptureRow, Catalogue
 from nephila.interfaces.recrawl import Outlook
 from nephila.model.errors import StoreAwayError
 from nephila.model.listing import ListKind
-from nephila.model.outcome import DeferReason, Done, OriginRules, Release
+from nephila.model.outcome import DeferReason, Done, OriginRules, Release, RulesLearned
 from nephila.model.page import Directives, Page
 from nephila.model.policy import DomainPolicy
-from nephila.model.record import Capture, SegmentId, StoredCapture
+from nephila.model.record import Capture, Original, SegmentId, StoredCapture
 from nephila.model.task import Lease, Pace, PageTask, PartTask, RobotsTask, Task, Token
 from nephila.pipeline import (
+    NOTE_LANGUAGE,
     NOTE_LISTING,
     NOTE_PUT_OFF,
     NOTE_SIMHASH,
+    NOTE_TITLE,
     WAIT_MS,
     Beside,
     Judge,
@@ -39,6 +41,7 @@ from nephila.pipeline import (
     part_row,
     rendered_view,
     robots_row,
+    sizes_in,
 )
 from nephila.store import LocalArchive, SpooledArchive, writer_of
 from nephila.urls import Address, Identifier, origin_of, registrable_domain
@@ -48,6 +51,8 @@ from .frontiers import NodeFrontier, embedded_of
 
 UNSEEN_PARTS = 2
 """Requests of a visit that may have been sent and left nothing in the archive: as many as there are at once."""
+SIGNALS_REMEMBERED = 10_000
+"""Rules whose content signals are at hand while captures are listed: some two megabytes."""
 ROWS_AT_ONCE = 5_000
 """Captures that are listed in one transaction when a catalogue is built anew."""
 
@@ -102,6 +107,8 @@ class Recovery:
         self._bookkeeper = bookkeeper
         self._visits: dict[Token, list[Capture]] = {}
         """Parts of visits whose pages were not met yet."""
+        self._signals: dict[tuple[str, int], str] = {}
+        """Content signals of rules that were met in the archive, by their origin and when they were stored."""
 
     @property
     def archive(self) -> LocalArchive | SpooledArchive:
@@ -263,6 +270,8 @@ class Recovery:
                 if not self._frontier.view.holds(capture.token, task.fingerprint):
                     return False
                 known = self._frontier.view.task(lease.host, task.fingerprint) or task
+                # It is listed as it was asked for, whatever was found out about its URL since.
+                known = replace(known, depth=task.depth, level=task.level, retries=task.retries)
                 judged = await self._pipeline.advised(known, capture.fetched, self._rejudge(capture, known, stored))
                 rules = self._rules(known)
                 release = self._pipeline.rest_after(lease, capture.fetched, rules)
@@ -292,14 +301,32 @@ class Recovery:
     def _row(self, capture: Capture, stored: StoredCapture) -> CaptureRow:
         lease, worker = self._lease(capture), str(writer_of(stored.ref.segment))
         if isinstance(capture.task, RobotsTask):
-            return robots_row(lease, capture.task, capture.fetched, stored, worker=worker, text=capture.rules or b"")
+            outcome, release = self._pipeline.learn(lease, capture.task, capture.fetched)
+            if isinstance(outcome, RulesLearned):
+                self._note_signals(lease, outcome.rules)
+            delay_ms, text = release.pace.crawl_delay_ms, capture.rules or b""
+            return robots_row(
+                lease, capture.task, capture.fetched, stored, worker=worker, crawl_delay_ms=delay_ms, text=text
+            )
         if isinstance(capture.task, PartTask):
             return part_row(lease.host, lease.domain, capture.task, capture.fetched, stored, worker=worker)
         task = replace(capture.task, via=capture.via)
         judged = self._rejudge(capture, task, stored)
         self._pipeline.remember_again(task, judged)
-        beside = Beside(worker, outlook=self._outlook(lease.host, task, stored))
-        return capture_row(lease, task, capture.fetched, judged, stored, beside)
+        beside = Beside(worker, self._signals_of(lease, capture), outlook=self._outlook(lease.host, task, stored))
+        return capture_row(lease, task, capture.fetched, judged, stored, beside, judged.sizes)
+
+    def _note_signals(self, lease: Lease, rules: OriginRules) -> None:
+        if len(self._signals) >= SIGNALS_REMEMBERED:
+            self._signals.clear()
+        self._signals[rules.origin, rules.stored_at] = self._pipeline.signals(lease, rules)
+
+    def _signals_of(self, lease: Lease, capture: Capture) -> str:
+        """The signals of the rules that a page was asked under: those that it names are in the archive before it."""
+        origin = origin_of(capture.task.url)
+        _, _, stored_at = dict(capture.notes).get("robotsRules", "").rpartition(" ")
+        told = self._signals.get((origin, int(stored_at))) if stored_at.isdigit() else None
+        return self._pipeline.signals(lease, self._frontier.view.rules(origin)) if told is None else told
 
     def _outlook(self, host: str, task: PageTask, stored: StoredCapture) -> Outlook | None:
         """What was planned with a capture that was settled: known of the last one of its URL."""
@@ -314,19 +341,24 @@ class Recovery:
         digest, near = bytes.fromhex(notes.get("contentDigest", "")[7:]), original_of(notes)
         gone = notes.get("softNotFound", "")
         if gone and 200 <= capture.fetched.status < 300:  # a redirect has its target in it, and is judged by that
-            return replace(self._judge.absent(digest, capture.revisit_of), detail=gone)
+            return replace(self._judge.absent(digest, capture.revisit_of), detail=gone, sizes=sizes_in(capture))
         if NOTE_PUT_OFF in notes:
             return self._judge.put_off(DeferReason.RENDER, WAIT_MS)
         listing = notes.get(NOTE_LISTING)
         if listing and capture.revisit_of is not None and not capture.not_modified:
-            return self._judge.listed(task, capture.fetched, ListKind(listing), digest, capture.revisit_of)
+            judged = self._judge.listed(task, capture.fetched, ListKind(listing), digest, capture.revisit_of)
+            return replace(judged, sizes=sizes_in(capture))
         if (capture.revisit_of is not None and not capture.not_modified) or capture.body_left_out:
             # There are no bytes of its own: its links and directives were written down beside it.
             page = _remembered_page(capture)
-            return self._judge.known(task, capture.fetched, page, digest, capture.revisit_of, near)
+            judged = self._judge.known(task, capture.fetched, page, digest, capture.revisit_of, near)
+            return replace(judged, sizes=sizes_in(capture))
         judged = self._judge.judge_again(task, capture.fetched, near, extracts_in(capture))
         own = judged.original is not None and judged.original.record_id == stored.record_id
         original = None if own else judged.original
+        if original is None and (told := notes.get("duplicateOf")):
+            # Stored whole, because its original was not durable yet or came in another coding.
+            original = Original(told, "", 0, "", "")
         # A 304 whose original was not known is stored as a response, and has changed nothing all the same.
         return replace(judged, original=original, not_modified=judged.not_modified or capture.not_modified)
 
@@ -356,7 +388,9 @@ def _remembered_page(capture: Capture) -> Page:
     directives = Directives("nofollow" in flags, "noindex" in flags, "noarchive" in flags)
     url = capture.task.url
     simhash = int(notes.get(NOTE_SIMHASH, "0"), 16)
-    return Page(url, url, "", "", links_in(capture), directives, notes.get("canonical", ""), simhash=simhash)
+    title, language = notes.get(NOTE_TITLE, ""), notes.get(NOTE_LANGUAGE, "")
+    canonical = notes.get("canonical", "")
+    return Page(url, url, "", title, links_in(capture), directives, canonical, language, simhash=simhash)
 
 
 def _as_shown(capture: Capture) -> Capture:

@@ -1,6 +1,6 @@
 """The crawler in one sentence: fetch, parse, judge, store, settle. Read `sentence` first."""
 
-from .capturing import NOTE_LISTING
+from .capturing import NOTE_LANGUAGE, NOTE_LISTING, NOTE_TITLE, sizes_in
 from .extending import extracts_in, links_in
 from .holding import Holding
 from .judgement import Judge, Judgement
@@ -18,10 +18,12 @@ from .sentence import Pipeline
 
 __all__ = [
     "ANOTHERS_CLOCK_MS",
+    "NOTE_LANGUAGE",
     "NOTE_LISTING",
     "NOTE_PUT_OFF",
     "NOTE_RENDERED",
     "NOTE_SIMHASH",
+    "NOTE_TITLE",
     "WAIT_MS",
     "Beside",
     "Conduct",
@@ -46,4 +48,5 @@ __all__ = [
     "part_row",
     "rendered_view",
     "robots_row",
+    "sizes_in",
 ]

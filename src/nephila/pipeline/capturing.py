@@ -11,6 +11,7 @@ from nephila.model.task import Lease, PageTask
 
 from .extending import notes_on
 from .judgement import Judgement
+from .listing import sizes_of
 from .near import NOTE_SIMHASH, notes_of
 from .notes import policy_notes
 from .notfound import PROBE, SOFT_404
@@ -18,6 +19,9 @@ from .outlinks import outlinks
 
 NOTES = {SOFT_404: "softNotFound", PROBE: "notFoundProbe"}
 """How the metadata of a capture says that it is no page (T4)."""
+
+NOTE_SIZES, NOTE_TITLE, NOTE_LANGUAGE = "sizes", "title", "language"
+"""What the metadata of a capture without a body of its own say: bytes of the body and on the wire, and of the page."""
 
 NOTE_LISTING = "listing"
 """How the metadata of a capture says that it is a list, and of which kind (X3)."""
@@ -52,6 +56,25 @@ def _said_by(page: Page) -> list[tuple[str, str]]:
     return notes
 
 
+def _told_by_body(page: Page | None, answer: Fetched) -> list[tuple[str, str]]:
+    """What the catalogue knows of an answer by its body, where that is not kept with it."""
+    notes = [(NOTE_SIZES, "{} {}".format(*sizes_of(answer)))]
+    if page is not None:
+        notes += [(NOTE_SIMHASH, f"{page.simhash:016x}")] if page.simhash else []
+        notes += [(NOTE_TITLE, page.title)] if page.title else []
+        notes += [(NOTE_LANGUAGE, page.language)] if page.language else []
+    return notes
+
+
+def sizes_in(capture: Capture) -> tuple[int, int] | None:
+    """The sizes of an answer whose body is not kept with it, as they were noted; None where they were not."""
+    told = dict(capture.notes).get(NOTE_SIZES)
+    if told is None:
+        return None
+    length, wire_bytes = told.split()
+    return int(length), int(wire_bytes)
+
+
 def capture_of(lease: Lease, task: PageTask, attempt: int, found: Found, rules: OriginRules | None) -> Capture:
     """What the archive keeps of it, notes for whoever reads it again included."""
     judged = found.judged
@@ -67,8 +90,8 @@ def capture_of(lease: Lease, task: PageTask, attempt: int, found: Found, rules: 
         notes.append(("duplicateOf", judged.original.url))
     if judged.near is not None:
         notes += notes_of(judged.near)
-    if page is not None and page.simhash and (judged.original is not None or not judged.body_kept):
-        notes.append((NOTE_SIMHASH, f"{page.simhash:016x}"))
+    if (judged.original is not None and not judged.not_modified) or not judged.body_kept:
+        notes += _told_by_body(page, found.view)
     if judged.listing is not None:
         notes.append((NOTE_LISTING, judged.listing))
     if judged.extracts:

@@ -101,7 +101,7 @@ class Concluding(Showing):
             ledger.first_of_its_kind(ref.segment, ref.offset, judged.digest, original)
         remembered = self._to.near.remember(judged.likeness, task.url)
         outcome = judged.ending(ref)
-        sizes = sizes_of(answer)
+        sizes = judged.sizes or sizes_of(answer)
         if not self._keeps_bodies:
             answer = answer.without_content()
         if self._to.lists is not None and isinstance(outcome, Done) and outcome.page:
@@ -153,7 +153,7 @@ class Concluding(Showing):
     def _beside(self, lease: Lease, segment: SegmentId, rules: OriginRules | None, settled: Settled) -> Beside:
         return Beside(
             self._conduct.worker_of(segment),
-            self._to.politeness.signals(rules, lease.user_agent),
+            self.signals(lease, rules),
             self._wall_offset(),
             settled.outlook,
         )
@@ -178,6 +178,10 @@ class Concluding(Showing):
             await hand_on(self._to.extensions, task, answer, judged)
 
     # What recovery needs, too
+
+    def signals(self, lease: Lease, rules: OriginRules | None) -> str:
+        """The content signals of rules for whom we are to a host (X2)."""
+        return self._to.politeness.signals(rules, lease.user_agent)
 
     def remember_again(self, task: PageTask, judged: Judgement) -> None:
         """Know a page that was settled before a crash: whether the index of near-duplicates does is not certain."""

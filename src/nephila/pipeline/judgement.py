@@ -78,6 +78,8 @@ class Judgement:
     """What it lists URLs as, if it does: a sitemap, a feed (X3)."""
     extracts: Extracts = ()
     """What its page owes to content extractors."""
+    sizes: tuple[int, int] | None = None
+    """Bytes of the body and on the wire, of an answer that is read from the archive without its body."""
 
 
 _UNCOMPARED = Compared()

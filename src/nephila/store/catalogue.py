@@ -51,6 +51,7 @@ SHARED_BYTES = 64 << 10
 
 _SEGMENT_INDEX = sql.CAPTURE_FIELDS.index("segment")
 _BOOLEAN_INDEXES = tuple(sql.CAPTURE_FIELDS.index(name) for name in ("robots", "noindex", "noarchive", "changed"))
+_ROBOTS_INDEX = len(sql.CAPTURE_FIELDS)
 _capture_values = attrgetter(*sql.CAPTURE_FIELDS)
 _wire_bytes = attrgetter("wire_bytes")
 _NOT_MODIFIED = 304
@@ -125,8 +126,15 @@ class SqliteCatalogue:
 
     def captures(self, segment: SegmentId) -> Iterator[CaptureRow]:
         """As the interface. Read a batch at a time."""
+        return self._captures(sql.SELECT_CAPTURES, segment)
+
+    def whole_captures(self, segment: SegmentId) -> Iterator[CaptureRow]:
+        """Captures with what is kept elsewhere than with them: who records these has the same pages and domains."""
+        return self._captures(sql.SELECT_WHOLE_CAPTURES, segment)
+
+    def _captures(self, select: str, segment: SegmentId) -> Iterator[CaptureRow]:
         after = -1
-        query = f'{sql.SELECT_CAPTURES} WHERE s.name = ? AND c."offset" > ? ORDER BY c."offset" LIMIT {READ_BATCH}'
+        query = f'{select} WHERE s.name = ? AND c."offset" > ? ORDER BY c."offset" LIMIT {READ_BATCH}'
         while batch := [_capture(row) for row in self._rows(query, (segment, after))]:
             yield from batch
             after = batch[-1].offset
@@ -374,6 +382,8 @@ def _capture(row: tuple[Any, ...]) -> CaptureRow:
     values = list(row)
     for index in _BOOLEAN_INDEXES:
         values[index] = bool(values[index])
+    if len(values) > _ROBOTS_INDEX:
+        values[_ROBOTS_INDEX] = values[_ROBOTS_INDEX] or ""
     return CaptureRow(*values)
 
 

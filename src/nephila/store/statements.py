@@ -82,6 +82,12 @@ SELECT_CAPTURES = "SELECT {} FROM captures c JOIN segments s ON s.id = c.segment
     ", ".join("s.name" if column == "segment" else f'c."{column}"' for column in CAPTURE_COLUMNS)
 )
 
+SELECT_WHOLE_CAPTURES = SELECT_CAPTURES.replace(" FROM ", ", d.robots_txt, p.next_crawl_at, p.change_rate FROM ", 1) + (
+    " LEFT JOIN domains d ON c.robots = 1 AND d.domain = c.domain AND d.robots_fetched_at = c.at"
+    " LEFT JOIN page_states p ON c.url_hash != x'' AND p.url_hash = c.url_hash AND p.crawled_at = c.at"
+)
+"""With what is kept with the page and the domain: the newest visit of a page, and the newest robots.txt, have it."""
+
 SELECT_FIGURES = """
 SELECT segment, "offset", at, status, robots, content_type, length, wire_bytes, elapsed_ms, depth, duplicate_of != '',
        near_duplicate_of != '', truncated != '', changed, content_hash != x''

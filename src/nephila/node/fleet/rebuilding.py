@@ -77,7 +77,7 @@ def rebuild_fleet(settings: Settings, file: Path, folder: Path, clock: Clock) ->
         closing(PostgresCatalogue(settings.catalogue, name, os.environ, identity=identity)) as there,
     ):
         for segment in segments:
-            there.record(list(here.captures(segment)), [])
+            there.record(list(here.whole_captures(segment)), [])
     asyncio.run(_forget_owner(object_store(settings, clock), place))
     home = AtHome(Regions(whole.fleet.regions), settings.fleet.group)
     import_fleet(stream, settings, clock, home.rows)
