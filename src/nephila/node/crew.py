@@ -153,20 +153,23 @@ async def keep_books(
     machinery: Machinery, fail: Callable[[NephilaError], None], are_closed: Callable[[], bool]
 ) -> None:
     """Sync and confirm often, write the catalogue each second, until the books are closed."""
-    written_at = 0.0
-    loop = asyncio.get_running_loop()
+    written_at = waited_s = 0.0
+    loop, every_s = asyncio.get_running_loop(), machinery.settings.archive.sync_ms / 1000
     recording: asyncio.Task[None] | None = None
     try:
         while not are_closed():
             await machinery.bookkeeper.wait_for_work()
-            await asyncio.sleep(machinery.settings.archive.sync_ms / 1000)
+            await asyncio.sleep(max(0.0, every_s - waited_s))
+            waited_s = 0.0
             machinery.look_at_directory()
             await machinery.bookkeeper.tick()
             if recording is None and loop.time() - written_at >= CATALOGUE_S:
                 recording = asyncio.create_task(machinery.bookkeeper.record(), name="catalogue")
             if recording is not None:
-                # A catalogue that is slow or away must not keep pages from being synced and confirmed.
-                await asyncio.wait({recording}, timeout=machinery.settings.archive.sync_ms / 1000)
+                # A catalogue that is slow or away must not keep pages from being synced and confirmed, nor delay it.
+                began = loop.time()
+                await asyncio.wait({recording}, timeout=every_s)
+                waited_s = loop.time() - began
                 if recording.done():
                     ended, recording = recording, None
                     ended.result()

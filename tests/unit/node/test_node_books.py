@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,9 +22,11 @@ from nephila.model.settings import LimitSettings
 from nephila.model.summary import StoppedBy
 from nephila.node.allowance import PageAllowance
 from nephila.node.bookkeeper import Bookkeeper
+from nephila.node.crew import keep_books
 from nephila.node.heartbeat import Heartbeat
 from nephila.observe.limit import Used
 from nephila.testing.clock import VirtualClock
+from nephila.testing.loop import run_virtual
 
 A, B = SegmentId("a.warc.gz"), SegmentId("b.warc.gz")
 
@@ -379,6 +383,33 @@ def test_a_segment_that_nobody_owns_anything_of_is_synced_before_it_counts_as_fi
         assert desk.done[-2:] == [("confirm", A, 100), ("index", A)]
 
     run(main)
+
+
+@pytest.mark.parametrize("stalls_s", [0.0, 0.07, 0.5, 60.0])
+def test_a_slow_catalogue_does_not_keep_the_archive_from_being_synced(stalls_s: float) -> None:
+    """W2, N4: what was appended is durable `sync_ms` later, and not twice as late."""
+    synced: list[float] = []
+
+    class Books:
+        async def wait_for_work(self) -> None:
+            """There is always some."""
+
+        async def tick(self) -> None:
+            synced.append(asyncio.get_running_loop().time())
+
+        async def record(self) -> None:
+            await asyncio.sleep(stalls_s)
+
+    archive = SimpleNamespace(sync_ms=100.0)
+    machinery: Any = SimpleNamespace(
+        settings=SimpleNamespace(archive=archive),
+        bookkeeper=Books(),
+        events=Recorder(),
+        look_at_directory=lambda: None,
+    )
+    run_virtual(lambda: keep_books(machinery, lambda _: None, lambda: len(synced) >= 100))
+    gaps = [later - sooner for sooner, later in pairwise(synced)]
+    assert max(gaps) == pytest.approx(0.1)
 
 
 def test_segments_do_not_wait_for_each_other() -> None:
