@@ -337,13 +337,19 @@ class Judge:
 
 
 def enriched(page: Page, extracts: Extracts) -> Page:
-    """A page with what content extractors found: links behind its own, each URL once; a title where it has none."""
+    """A page with what content extractors found: links behind its own, each URL once; a title where it has none.
+
+    A <link> of the page may lead to no document (a style sheet) and not be followed for that: an extractor that names
+    it wants it. Of any other link the page's own word counts (``rel=nofollow``).
+    """
     links = {link.url: link for link in page.links}
     title, language, left = page.title, page.language, LONGEST_FIELDS
     fields: list[tuple[str, str]] = []
     for name, extract in extracts:
         for link in extract.links:
-            links.setdefault(link.url, link)
+            own = links.setdefault(link.url, link)
+            if own.tag == "link":
+                links[link.url] = link._replace(rel=own.rel)
         title, language = title or extract.title, language or extract.language
         for field_name, text in extract.fields:
             left -= len(field_name) + len(text)

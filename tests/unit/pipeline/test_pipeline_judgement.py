@@ -11,9 +11,12 @@ from worker import SEGMENT, Worker, address, answer, failure, linking, page_task
 
 from nephila.model.exchange import FailureKind, Truncation
 from nephila.model.outcome import Dead, DeferReason, Deferred, Done, Dropped, Outcome, Respelled, Retry
+from nephila.model.page import Directives, Link, Page
+from nephila.model.plugin import Extract
 from nephila.model.record import Original, RecordRef
 from nephila.model.task import Validators
 from nephila.pipeline import Judge, Judgement
+from nephila.pipeline.judgement import enriched
 
 URL = "https://a.test/x"
 REF = RecordRef(SEGMENT, 0, 50, 100)
@@ -322,3 +325,16 @@ def test_an_answer_over_its_limit_is_kept_as_a_page(judge: Judge) -> None:
     judged = judge.judge(page_task(URL), long)
     assert unsigned(end(judged)) == Done(REF, 200)
     assert (judged.digest, followed(judged)) == (b"", ["https://a.test/1"])
+
+
+def test_what_an_extractor_names_is_followed_though_the_page_loads_it_as_a_resource() -> None:
+    """E1, X1: a style sheet for a replay; where the page itself links to a URL, what it says of it counts."""
+    own = (
+        Link("https://a.test/style.css", "link", "stylesheet", ""),
+        Link("https://a.test/next", "a", "nofollow", "Next"),
+    )
+    page = Page("https://a.test/", "https://a.test/", "utf-8", "", own, Directives())
+    named = [Link(f"https://a.test/{name}", "mine", "", "") for name in ("style.css", "next", "new")]
+    links = enriched(page, (("mine", Extract(links=tuple(named))),)).links
+    assert links == (Link("https://a.test/style.css", "mine", "stylesheet", ""), own[1], named[2])
+    assert enriched(page, (("mine", Extract(links=tuple(links))),)).links == links, "as after a crash"
