@@ -187,7 +187,7 @@ class Control:
         try:
             return msgspec.json.decode(bytes(block), type=shape)
         except msgspec.ValidationError as error:
-            raise ProblemError(422, str(error)) from None
+            raise ProblemError(422, str(error), _takes(shape)) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ProblemError(400, f"the body is no JSON: {error}") from None
 
@@ -287,7 +287,15 @@ def _query(shape: type[Asked] | None, request: Request) -> Asked | None:
     try:
         return msgspec.convert(given, shape, strict=False)
     except msgspec.ValidationError as error:
-        raise ProblemError(422, str(error)) from None
+        raise ProblemError(422, str(error), _takes(shape)) from None
+
+
+def _takes(shape: type[Asked]) -> str:
+    """What may be said there: most mistakes are names."""
+    names = [
+        f"{one.encode_name} (needed)" if one.required else one.encode_name for one in msgspec.structs.fields(shape)
+    ]
+    return f"it takes {', '.join(names)}" if names else "it takes nothing"
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -155,6 +156,24 @@ def test_blocks_are_added_listed_and_taken_back(api: InProcess) -> None:
     assert api.ask("DELETE", f"{API}/blocklist?pattern=a.test").json()["reason"] == "x"
     assert api.ask("DELETE", f"{API}/blocklist?pattern=a.test").status == 404
     assert api.ask("POST", f"{API}/blocklist", {"pattern": "a b", "reason": "x"}).status == 422
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "hint"),
+    [
+        ("POST", "seeds", {"seeds": ["a.test"]}, "it takes urls"),
+        ("POST", "blocklist", {"pattern": "a.test"}, "it takes pattern (needed), reason (needed)"),
+        ("GET", "blocklist?limt=2", None, "it takes limit, after"),
+        ("POST", "domains/site1.test/pause", {"for": 5}, "it takes nothing"),
+    ],
+)
+def test_a_name_that_is_wrong_is_answered_with_those_there_are(
+    api: InProcess, method: str, path: str, body: dict[str, Any] | None, hint: str
+) -> None:
+    """C1: bad input gets a 4xx that says what is wrong, and what would be right."""
+    answer = api.ask(method, f"{API}/{path}", body)
+    assert answer.status == 422
+    assert answer.json()["hint"].startswith(hint)
 
 
 def test_domains_are_searched_sorted_and_paged(api: InProcess) -> None:
