@@ -91,9 +91,10 @@ class QuickCaller:
 class AwaitedCaller:
     """An asynchronous plugin: cancelled at its deadline, and not waited for when it does not obey."""
 
-    def __init__(self, plugin: object, deadline_s: float) -> None:
+    def __init__(self, plugin: object, deadline_s: float, clock: Callable[[], float] = time.perf_counter) -> None:
         self._plugin = plugin
         self._deadline_s = deadline_s
+        self._clock = clock
         self._abandoned: set[asyncio.Task[Any]] = set()
         """Held until they end: the loop itself holds tasks loosely."""
 
@@ -108,7 +109,7 @@ class AwaitedCaller:
         return plain(point, answer, asked)
 
     async def _awaited(self, doing: Awaitable[object]) -> object:
-        task = asyncio.ensure_future(_contained(doing))
+        task = asyncio.ensure_future(self._timed(doing))
         try:
             await asyncio.wait({task}, timeout=self._deadline_s)
         finally:
@@ -119,6 +120,16 @@ class AwaitedCaller:
         if not task.done() or task.cancelled():
             raise OverranError(f"no answer within {self._deadline_s:g} s")
         return task.result()
+
+    async def _timed(self, doing: Awaitable[object]) -> object:
+        """Await it. One that blocks the loop is not seen to be late before it has answered."""
+        started = self._clock()
+        answer = await _contained(doing)
+        if (took := self._clock() - started) > self._deadline_s:
+            raise OverranError(
+                f"it took {took:.3f} s, {self._deadline_s:g} s are allowed: an asynchronous plugin must not block"
+            )
+        return answer
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._abandoned.discard(task)
