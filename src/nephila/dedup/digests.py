@@ -86,6 +86,8 @@ class LmdbDigestIndex:
         self._marker = path / "open-since-boot"
         self._lock = threading.Lock()
         self._recent: dict[bytes, Original] = {}
+        self._absent = b""
+        """What was looked for last, where it was not found: a body is remembered right after that."""
         try:
             path.mkdir(parents=True, exist_ok=True)
             if not joining and self._left_open_by_another_boot(boot_id):
@@ -111,13 +113,17 @@ class LmdbDigestIndex:
                 packed = reading.get(digest)
         except lmdb.Error as error:
             raise self._refused(error) from error
-        return None if packed is None else Original(*_decode(packed))
+        if packed is None:
+            self._absent = digest
+            return None
+        return Original(*_decode(packed))
 
     def remember(self, digest: bytes, original: Original) -> None:
         """As the interface."""
         with self._lock:
-            if self.find(digest) is None:
+            if digest == self._absent or self.find(digest) is None:
                 self._recent[digest] = original
+            self._absent = b""
         if self._joining:
             self.flush()
 

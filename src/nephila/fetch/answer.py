@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nephila.model.exchange import FailureKind, Truncation
+from nephila.model.noun import quick
 
 from .coding import Decoded, codings_of, decode
 from .framing import BodyFraming, Chunked, Counted, Delimited, UntilClose
@@ -56,6 +57,7 @@ class Limits(NamedTuple):
     body_bytes: int
 
 
+@quick
 class Wanted(NamedTuple):
     """Which media types are read, and how a type is told."""
 

@@ -17,6 +17,7 @@ from nephila.interfaces.addresses import AddressBusy, AddressLedger
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.network import Dialer, Resolver
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest, Truncation
+from nephila.model.noun import quick
 from nephila.model.settings import FetchSettings
 
 from .answer import AnswerReader, Limits, Sniff, Wanted
@@ -36,6 +37,7 @@ LARGE_BYTES = 1_000_000
 """A coded body of this size is decoded in a thread: the loop must not stand still for a tenth of a second."""
 
 
+@quick
 class _Exchange(NamedTuple):
     """What came of one conversation."""
 

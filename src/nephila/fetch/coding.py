@@ -20,6 +20,8 @@ import brotlicffi as brotli  # type: ignore[import-untyped]  # ships no types
 import zstandard
 from isal import isal_zlib
 
+from nephila.model.noun import quick
+
 ACCEPT_ENCODING = "gzip, br, zstd"
 """What is asked for: the codings that pages really come in."""
 
@@ -48,6 +50,7 @@ _BROTLI_STEP, _BROTLI_RATIO = 16_384, 6
 """Room for what comes out of a brotli stream at first: so many bytes, or as much more than what goes in."""
 
 
+@quick
 class Decoded(NamedTuple):
     """A body without its codings. `cut` says that there was more than the limit allowed."""
 

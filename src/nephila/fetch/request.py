@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from nephila.model.errors import UsageError
+from nephila.model.noun import quick
 from nephila.urls import resolve
 
 from .coding import ACCEPT_ENCODING
@@ -23,6 +24,7 @@ _VALUE = re.compile(r"[^\x00\r\n\u0100-\U0010ffff]*")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
+@quick
 class Target(NamedTuple):
     """Where a URL leads."""
 

@@ -36,6 +36,7 @@ from typing import NamedTuple
 import msgspec
 
 from nephila.interfaces.frontier import Trap
+from nephila.model.noun import quick
 from nephila.model.settings import TrapSettings
 from nephila.urls import is_open, skeleton
 
@@ -118,6 +119,7 @@ class SkeletonTally(msgspec.Struct, array_like=True):
     """Of the host as a whole: fetches in a row that brought nothing themselves."""
 
 
+@quick
 class Observation(NamedTuple):
     """One page fetched for the first time. A page that is fetched again, a redirect or a 304 is not observed."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from .noun import noun
 from .page import Page
 
 EVERYWHERE = "*"
@@ -75,7 +76,7 @@ class AliasRule:
     """The last two that were not alike; empty when there were none."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Sighting:
     """What one URL was found to be: what aliases are learned from."""
 

@@ -120,7 +120,7 @@ class Fetched:
 
     def without_content(self) -> Fetched:
         """The same without payload and body: for whoever must wait, and needs neither."""
-        return Fetched(
+        kept = Fetched(
             self.url,
             self.request,
             self.head,
@@ -139,6 +139,8 @@ class Fetched:
             self.stale_address,
             self.protocol,
         )
+        kept.memo.update(self.memo)
+        return kept
 
     def header(self, name: str) -> str:
         """The first value of a header by its lower-case name, or an empty string."""

@@ -13,6 +13,7 @@ a page is given the benefit of the doubt once.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -33,6 +34,8 @@ NOTE_ORIGINAL, NOTE_HOW, NOTE_SIMHASH = "nearDuplicateOf", "nearDuplicateBy", "s
 
 NEAR_DUPLICATE = "near_duplicate"
 """The reason of links that are refused because they were found on one."""
+
+_has_digit = re.compile(r"\d").search
 
 TITLES = 16_384
 """Titles of families that are remembered, the latest ones: 2 MB at the most."""
@@ -79,8 +82,9 @@ class NearPages:
 
     def _has_title(self, family: str, page: Page | None, url: str) -> bool:
         """Whether another page of a family had this one's title before; it is remembered."""
-        words = page.title.lower().split() if page is not None else ()
-        title = " ".join([word for word in words if word.isalpha() or not any(map(str.isdecimal, word))])
+        title = " ".join(page.title.lower().split()) if page is not None else ""
+        if _has_digit(title):
+            title = " ".join([word for word in title.split(" ") if not _has_digit(word)])
         mark = xxh3_64_intdigest(f"{family}\n{title}".encode("utf-8", "replace"))
         owner = xxh3_64_intdigest(url.encode("utf-8", "replace"))
         if mark in self._titles:

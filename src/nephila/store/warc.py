@@ -25,6 +25,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from nephila.model.digests import sha1_of
+from nephila.model.noun import quick
 from nephila.model.record import Original
 from nephila.native import AVAILABLE, native
 
@@ -199,6 +200,7 @@ class Exchanged:
         """The line that ties a record to the answer."""
 
 
+@quick
 class Wire(NamedTuple):
     """An answer as it was on the wire, with its digests."""
 
