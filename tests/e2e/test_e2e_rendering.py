@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import chromium
 from namespace import run_alone
 from rendered_crawls import BAIT, PAGES
 from served import records, run, served
@@ -33,6 +34,7 @@ class Rendered:
 def crawls(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """Both crawls, in a network namespace: pages want something of an address that nobody may reach."""
     folder = tmp_path_factory.mktemp("rendering")
+    chromium()  # where there is none yet it is installed, and in there nothing can be
     result = run_alone([SUPPORT / "rendered_crawls.py", folder], timeout=300)
     assert result.returncode == 0, result.stderr
     return folder, json.loads((folder / "evidence.json").read_text())
