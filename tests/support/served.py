@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forked import can_fork, run_one
 from leashed import leashed
 from warcio.archiveiterator import ArchiveIterator
 
@@ -114,9 +115,12 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run the crawler to its end."""
     environment = {**os.environ, "COLUMNS": "80", **more.pop("env", {})}
-    result = subprocess.run(
-        nephila(*arguments), capture_output=True, text=True, timeout=timeout, env=environment, check=False, **more
-    )
+    if can_fork(arguments, environment) and more.keys() <= {"cwd"}:
+        result = run_one(arguments, environ=environment, timeout=timeout, **more)
+    else:
+        result = subprocess.run(
+            nephila(*arguments), capture_output=True, text=True, timeout=timeout, env=environment, check=False, **more
+        )
     assert code is None or result.returncode == code, f"exit {result.returncode}\n{result.stdout}\n{result.stderr}"
     return result
 
