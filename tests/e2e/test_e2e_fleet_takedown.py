@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 from fleet_engines import Engines, Fleet
 from leashed import leashed
-from seaweed import ask_object
+from seaweed import ask_object, listing
 from served import ServedWeb, nephila, plain_web, records, served
 from warc_checks import check_archives
 
@@ -33,6 +33,15 @@ DELAY_S = 0.2
 WHY = "they asked us"
 LAZY = 'segment_bytes = "50MB"\nsegment_age_s = 600'
 """Files stay in the spool until something has them closed."""
+POLL_S = 0.02
+GIVES_UP_SOON = (
+    *("--set", "frontier.retry_waits_s=0.2,0.3,0.4"),
+    *("--set", "robots.retry_s=1"),
+    *("--set", "politeness.slow_max_s=0.2"),
+    *("--set", "politeness.heavy_s=0"),
+    *("--set", "fetch.timeout_s=1"),
+)
+"""Pages of servers that fail."""
 
 
 @dataclass
@@ -114,9 +123,11 @@ class Begun:
         assert found["clean"], (found["trail"]["breaches"], found["findings"][:3])
 
 
-def begun(hold: ExitStack, folder: Path, engines: Engines, pages: int, *, seed: int, **more: str) -> Begun:
+def begun(
+    hold: ExitStack, folder: Path, engines: Engines, pages: int, *, seed: int, latency_ms: int = 30, **more: str
+) -> Begun:
     spec, arguments = plain_web(seed, hosts=6, pages=pages)
-    timing = ("--base-delay-ms", str(DELAY_S * 1000), "--latency-ms", "30")
+    timing = ("--base-delay-ms", str(DELAY_S * 1000), "--latency-ms", str(latency_ms))
     web = hold.enter_context(served(folder / "web", spec, *arguments, *timing))
     fleet = hold.enter_context(Fleet(folder / "fleet", engines, web, DELAY_S, **more))
     fleet.seed()
@@ -258,19 +269,21 @@ def test_killed_anywhere_it_is_carried_out_by_the_next_who_looks(
     crawl.fleet.start("one").end(120)
     pages = crawl.pages()
     host = urlsplit(max(pages, key=lambda url: len(path_of(url)))).hostname or ""
-    before = crawl.bucket()
+    prefix = f"{crawl.fleet.crawl}/"
+    known = listing(engines.store, prefix)
     process = begin_purge(crawl, host)
-    kills, known, deadline = 0, before, time.monotonic() + 200
+    kills, deadline = 0, time.monotonic() + 200
     while process.poll() is None:
         assert time.monotonic() < deadline
-        now = crawl.bucket()
-        if now != known:
-            known = now
-            os.kill(process.pid, signal.SIGKILL)
-            process.communicate()
-            kills += 1
-            crawl.check_audit()
-            process = begin_purge(crawl)
+        if listing(engines.store, prefix) == known:
+            time.sleep(POLL_S)
+            continue
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        kills += 1
+        known = listing(engines.store, prefix)
+        crawl.check_audit()
+        process = begin_purge(crawl)
     printed, told = process.communicate()
     assert process.returncode == 0, told
     done = json.loads(printed)["takedowns"]
@@ -290,11 +303,12 @@ def test_a_worker_that_is_gone_with_its_spool_is_waited_for_and_brings_nothing_b
     tmp_path: Path, engines: Engines, hold: ExitStack
 ) -> None:
     """K2, N3: pending until it is back; or until it was given up, and then its spool is never uploaded."""
-    crawl = begun(
-        hold, tmp_path, engines, 450, seed=94, spool=LAZY, fleet="silent_s = 2", more="[frontier]\nlease_s = 33"
-    )
-    back, lost = crawl.fleet.start("back"), crawl.fleet.start("lost")
-    wait_until(lambda: sum(one.figures.pages >= 3 for one in crawl.fleet.workers()) == 2, "nothing is fetched")
+    soon = {"fleet": "silent_s = 2", "fetch": "timeout_s = 8", "more": "[frontier]\nlease_s = 9"}
+    crawl = begun(hold, tmp_path, engines, 100, seed=94, latency_ms=200, spool=LAZY, **soon)
+    # One at a time of hosts that take theirs: else who comes first to all of them fetches nearly everything.
+    back, lost = (crawl.fleet.start(name, "--set", "fetch.concurrency=1") for name in ("back", "lost"))
+    wait_until(lambda: sum(one.figures.pages >= 10 for one in crawl.fleet.workers()) == 2, "nothing is fetched")
+    back.more = lost.more = ()
     seen = crawl.web.audit().hosts
     host = sorted(seen, key=lambda name: seen[name].requests)[-2]
 
@@ -331,7 +345,7 @@ def test_copies_of_what_goes_lose_their_payload_and_are_fetched_in_full(
     fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, DELAY_S / 4))
     fleet.seed()
     crawl = Begun(fleet, web, tmp_path)
-    fleet.start("one").end(120)
+    fleet.start("one", *GIVES_UP_SOON).end(120)
     copies = dict(crawl.rows("SELECT url, duplicate_of FROM captures WHERE duplicate_of <> '' AND kind = 'revisit'"))
     assert copies, "there is no page whose bytes another one had"
     copy, page = min(copies.items())

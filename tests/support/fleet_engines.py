@@ -33,6 +33,7 @@ SETTINGS = """
 [fleet]
 crawl = "{crawl}"
 servers = {servers}
+shards = {shards}
 beat_s = 0.5
 {fleet}
 
@@ -56,6 +57,7 @@ retry_max_s = 1.0
 
 [fetch]
 allow_addresses = ["{allowed}"]
+{fetch}
 
 [dns]
 resolvers = ["{resolver}"]
@@ -99,10 +101,13 @@ class Fleet:
     fleet: str = ""
     more: str = ""
     archive: str = ""
+    fetch: str = ""
     database: str = ""
     """Another way to it than straight."""
     catalogue: str = ""
     spool: str = 'segment_bytes = "400KB"\nsegment_age_s = 1.5'
+    shards: int = 32
+    """Fewer than a fleet has by default: a worker that is idle asks each of them several times a second."""
     crawl: str = field(default_factory=lambda: f"t{uuid4().hex[:12]}")
     started: list[Worker] = field(default_factory=list)
 
@@ -120,6 +125,7 @@ class Fleet:
             SETTINGS.format(
                 crawl=self.crawl,
                 servers=json.dumps(list(self.engines.names)),
+                shards=self.shards,
                 fleet=self.fleet,
                 database=self.database or self.engines.database.url,
                 catalogue=self.catalogue,
@@ -131,6 +137,7 @@ class Fleet:
                 delay_s=self.delay_s,
                 more=self.more,
                 archive=self.archive,
+                fetch=self.fetch,
             )
         )
 

@@ -10,6 +10,7 @@ import hashlib
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -186,6 +187,22 @@ def ask_object(server: Seaweed, method: str, key: str, data: bytes = b"") -> tup
         return answer.status, answer.read()
     finally:
         connection.close()
+
+
+def listing(server: Seaweed, prefix: str) -> list[bytes]:
+    """What the server tells of the objects below a prefix (key, time, ETag, size): other for each that is written."""
+    request = S3Request("GET", f"127.0.0.1:{server.ports[0]}", f"/{BUCKET}", (("list-type", "2"), ("prefix", prefix)))
+    headers = signed_headers(request, Credentials(OWNER, OWNER_SECRET), "us-east-1", int(time.time() * 1000))
+    connection = http.client.HTTPConnection("127.0.0.1", server.ports[0], timeout=30)
+    try:
+        connection.request("GET", request.target, headers=headers)
+        answer = connection.getresponse()
+        told = answer.read()
+    finally:
+        connection.close()
+    assert answer.status == 200, told
+    assert b"<IsTruncated>false</IsTruncated>" in told, "there is more than one answer tells"
+    return re.findall(rb"<Contents>.*?</Contents>", told, re.DOTALL)
 
 
 @contextlib.contextmanager
