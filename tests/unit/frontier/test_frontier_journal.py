@@ -7,7 +7,6 @@ import random
 import shutil
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.frontier.embedded import journal as journals
+from nephila.frontier.embedded import writing as writings
 from nephila.frontier.embedded.book import Book
 from nephila.frontier.embedded.journal import FILE_NAME, Change, Journal
 from nephila.frontier.embedded.turnstile import Turnstile
@@ -187,14 +187,15 @@ def test_the_store_is_committed_when_nothing_comes_for_a_while(tmp_path: Path) -
     run_virtual(act())
 
 
-def test_nobody_waits_for_the_store_who_was_answered_by_the_journal(tmp_path: Path) -> None:
+def test_nobody_waits_for_the_store_who_was_answered_by_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Q2, F10: a commit of a large store takes long; those whose groups are durable go on meanwhile."""
     committing, goes_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(writings, "HELD_BYTES", 1)  # each group makes the store due, and no timer does
 
     async def act() -> None:
-        clock = SystemClock()
-        policy = replace(POLICY, settings=replace(POLICY.settings, commit_ms=1))
-        frontier = LmdbFrontier(tmp_path / "one", clock, policy, threaded=True, alone=True)
+        frontier = LmdbFrontier(tmp_path / "one", SystemClock(), POLICY, threaded=True, alone=True)
         writing = frontier._group._writing
         let_go = writing.let_go
 
@@ -204,10 +205,9 @@ def test_nobody_waits_for_the_store_who_was_answered_by_the_journal(tmp_path: Pa
             let_go()
 
         writing.let_go = slowly  # type: ignore[method-assign]
-        while not committing.is_set():  # the one that makes the store due is answered, too
-            async with asyncio.timeout(60):
-                await frontier.admit(candidates("https://a.example/"))
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(30):
+            await frontier.admit(candidates("https://a.example/"))
+        assert await asyncio.to_thread(committing.wait, 30)
         assert not goes_on.is_set()
         goes_on.set()
         await frontier.close()
