@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import lmdb
 import pytest
 
 from nephila.frontier.embedded import LmdbFrontier
@@ -18,6 +19,7 @@ from nephila.frontier.embedded import writing as writings
 from nephila.frontier.embedded.book import Book
 from nephila.frontier.embedded.journal import FILE_NAME, Change, Journal
 from nephila.frontier.embedded.turnstile import Turnstile
+from nephila.frontier.embedded.writing import Held
 from nephila.frontier.policy import Policy
 from nephila.model.errors import StorageError
 from nephila.model.settings import FrontierSettings
@@ -312,3 +314,34 @@ def test_it_does_not_grow_for_ever(kept: tuple[ForgetfulDisk, Path], monkeypatch
     assert disk.contents(folder / FILE_NAME) == b""
     journal.append(7, 0, CHANGES)
     assert Journal(disk, folder, SECRET).records(7) == [CHANGES]
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_a_store_that_cannot_be_written_when_it_is_opened_is_told_and_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threaded: bool
+) -> None:
+    """F10: the disk is full to its last block; the same process may open it again when there is room."""
+    before = threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+    begin = Held._enter
+
+    class Full:
+        """A transaction that cannot be committed."""
+
+        def __init__(self, txn: Any) -> None:
+            self._txn = txn
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._txn, name)
+
+        def commit(self) -> None:
+            raise lmdb.DiskError("mdb_txn_commit: Input/output error")
+
+    def opened() -> LmdbFrontier:
+        return LmdbFrontier(tmp_path, SystemClock(), POLICY, threaded=threaded, alone=True, disk=ForgetfulDisk())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Held, "_enter", lambda self: Full(begin(self)))
+        with pytest.raises(StorageError, match="no space left"):
+            opened()
+    asyncio.run(opened().close())
+    assert (threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))) == before

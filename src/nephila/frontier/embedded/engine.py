@@ -74,10 +74,15 @@ class LmdbFrontier:
         self._snapshot = snapshot_of(*self._shown)
         """What `snapshot` gave last, and of what."""
         self.view = LmdbFrontierView(self._tables, self.timeline)
-        if joining:
-            self.refresh()
-        else:
-            self._group.run_now(upkeep.unpark)
+        try:
+            if joining:
+                self.refresh()
+            else:
+                self._group.run_now(upkeep.unpark)
+        except BaseException:
+            self._group.abandon()
+            self._tables.close()
+            raise
 
     @property
     def secret(self) -> int:

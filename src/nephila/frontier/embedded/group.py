@@ -99,10 +99,19 @@ class GroupCommitter:
         The store is committed at once: a transaction belongs to the thread that began it, and groups have their own.
         """
         answer: T | Exception = self._attempt([(verb, ())])[0]
-        self._writing.let_go()
+        try:
+            self._writing.let_go()
+        except lmdb.Error as error:
+            raise _told(error) from error
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def abandon(self) -> None:
+        """End the thread and let go of everything, where it could not be opened."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=True)
+        self._writing.abandon()
 
     async def close(self) -> None:
         """Wait for what was handed in, then end the thread."""

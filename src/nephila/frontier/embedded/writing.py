@@ -75,6 +75,11 @@ class Writing(ABC):
             self._journal.close()
             self._turnstile.close()
 
+    def abandon(self) -> None:
+        """Close, and write nothing more: what the journal has is brought in by the next."""
+        self._journal.close()
+        self._turnstile.close()
+
     def _begin(self) -> Txn:
         txn = self._enter()
         try:
@@ -156,6 +161,11 @@ class Held(Writing):
             _on_disk(self._journal.begin_anew)
         finally:
             super().close()
+
+    def abandon(self) -> None:
+        """As the class says."""
+        self._roll_back()
+        super().abandon()
 
     @property
     def is_held(self) -> bool:
