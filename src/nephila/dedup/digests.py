@@ -20,12 +20,12 @@ from pathlib import Path
 import lmdb
 import msgspec
 
+from nephila.engines.store_files import prepare_files
 from nephila.model.errors import MemoryShortageError, NephilaError, StorageError
 from nephila.model.record import Original
 
 from .environment import sync_file
 from .full_disk import HINT, full_disk, is_memory_short
-from .locks import reserve_locks
 
 MAP_BYTES = 1 << 38
 """Address space, sparse: room for a billion bodies at ~250 bytes each."""
@@ -96,7 +96,7 @@ class LmdbDigestIndex:
                 self._marker.write_text(boot_id, encoding="utf-8")
                 sync_file(self._marker)
                 sync_file(path)
-            reserve_locks(self._path)
+            prepare_files(self._path)
             self._environment = lmdb.open(
                 str(path), map_size=map_bytes, sync=False, metasync=False, max_dbs=0, readahead=False
             )

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import lmdb
 
+from nephila.engines.store_files import prepare_files
 from nephila.model.errors import MemoryShortageError, NephilaError, StorageError
 
 from .full_disk import HINT, full_disk, is_memory_short
-from .locks import reserve_locks
 
 
 class UnsyncedEnvironment:
@@ -35,7 +35,7 @@ class UnsyncedEnvironment:
             path.mkdir(parents=True, exist_ok=True)
             self._marker = os.open(path / "open-since-boot", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             self._enter(boot_id)
-            reserve_locks(self.path)
+            prepare_files(self.path)
             self.lmdb = lmdb.open(
                 str(path), map_size=map_bytes, sync=False, metasync=False, max_dbs=tables, readahead=False
             )

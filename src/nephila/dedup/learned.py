@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
+from nephila.engines.store_files import prepare_files
 from nephila.model.errors import MemoryShortageError, NephilaError, StorageError
 
 from .full_disk import HINT, full_disk, is_memory_short
-from .locks import reserve_locks
 
 if TYPE_CHECKING:
     from lmdb import _Database as Database
@@ -40,7 +40,7 @@ class LearnedEnvironment:
         try:
             if not read_only:
                 path.mkdir(parents=True, exist_ok=True)
-                reserve_locks(self._path)
+                prepare_files(self._path)
             self._environment = lmdb.open(
                 os.fspath(path),
                 map_size=map_bytes,

@@ -50,6 +50,7 @@ from typing import TYPE_CHECKING
 import lmdb
 from xxhash import xxh3_64_digest, xxh3_128_digest
 
+from nephila.engines.store_files import prepare_files
 from nephila.frontier.blocklist import Blocklist
 from nephila.model.errors import FrontierError, MemoryShortageError, NephilaError, StorageError, remedy
 from nephila.urls import registrable_domain
@@ -83,9 +84,6 @@ HOST_KEYS_REMEMBERED = 16_384
 
 LONGEST_KEY = 480
 """Bytes; LMDB takes 511."""
-
-LOCK_BYTES = 64 * 1024
-"""Of LMDB's lock file: a thousand readers of 64 bytes."""
 
 
 class Recent:
@@ -173,7 +171,7 @@ def open_tables(path: Path, *, map_bytes: int, sync: bool, read_only: bool = Fal
     try:
         if not read_only:
             path.mkdir(parents=True, exist_ok=True)
-            _reserve_locks(path)
+            prepare_files(path)
         env = lmdb.open(
             os.fspath(path),
             map_size=map_bytes,
@@ -206,15 +204,6 @@ def open_tables(path: Path, *, map_bytes: int, sync: bool, read_only: bool = Fal
     except FrontierError:
         env.close()
         raise
-
-
-def _reserve_locks(path: Path) -> None:
-    """Give the lock file its blocks: LMDB maps it sparse, and a full disk makes writing to a hole a SIGBUS."""
-    descriptor = os.open(path / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        os.posix_fallocate(descriptor, 0, LOCK_BYTES)
-    finally:
-        os.close(descriptor)
 
 
 def refused(error: lmdb.Error) -> NephilaError:
