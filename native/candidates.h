@@ -51,4 +51,24 @@ static inline int read_candidate(PyObject *object, Candidate *read) {
     return 0;
 }
 
+/* The rank that a known URL has after a link; -1 with an exception. `known` is a table of entries by rank, or None; the
+ * text is the spelling that URLs are told apart by. */
+static inline long risen(PyObject *known, unsigned char rank, const char *text, Py_ssize_t length, uint32_t salt) {
+    if (known == Py_None)
+        return rank;
+    if (rank >= PyTuple_GET_SIZE(known)) {
+        PyErr_SetString(PyExc_ValueError, "there is no such rank");
+        return -1;
+    }
+    long long entry = PyLong_AsLongLong(PyTuple_GET_ITEM(known, rank));
+    if (entry == -1 && PyErr_Occurred())
+        return -1;
+    return (long)((entry + xxh32((const unsigned char *)text, (size_t)length, salt)) >> 32);
+}
+
+/* What is at hand of a book: `arrivals.Ledger` and `arrivals.FIELDS` in the order of these. */
+
+enum { STATES, REFERRERS, LEASED, STANDINGS, FIND, STAND, FIELDS, MOST, UNSECTIONED, BUNDLE_BYTES, SEED, WALL_S, NOW, LEDGER };
+enum { NAME, QUEUED_BY_LANE, PLACE, READY_KEYS, REASON, WORK_SINCE, ADMITTED, REFERRED_BY, FLAGGED, SECTIONS, OVER, FIELD_COUNT };
+
 #endif

@@ -239,22 +239,6 @@ static int add_new(PyObject *new, PyObject *key, PyObject *candidate) {
     return PyDict_SetItem(PyList_GET_ITEM(group, 0), key, candidate);
 }
 
-/* The rank that a known URL has after a link; -1 with an exception. `known` is a table of entries by rank, or None. */
-static long risen(PyObject *known, unsigned char rank, const Met *met, uint32_t salt) {
-    if (known == Py_None)
-        return rank;
-    if (rank >= PyTuple_GET_SIZE(known)) {
-        PyErr_SetString(PyExc_ValueError, "there is no such rank");
-        return -1;
-    }
-    Py_ssize_t length = met->size;
-    const char *text = met->text ? met->text : PyUnicode_AsUTF8AndSize(met->key, &length);
-    long long entry = text == NULL ? -1 : PyLong_AsLongLong(PyTuple_GET_ITEM(known, rank));
-    if (text == NULL || (entry == -1 && PyErr_Occurred()))
-        return -1;
-    return (long)((entry + xxh32((const unsigned char *)text, (size_t)length, salt)) >> 32);
-}
-
 /* What a second meeting with a URL brings: nothing, a byte in `writes`, or a case for `again`. */
 static int meet_again(PyObject *links, Py_ssize_t at, const Met *met, PyObject *key, PyObject *raw, PyObject *known,
                       uint32_t salt, int later_cycle, PyObject *writes, PyObject *again) {
@@ -273,7 +257,9 @@ static int meet_again(PyObject *links, Py_ssize_t at, const Met *met, PyObject *
         return -1;
     }
     if (!special) {
-        long raised = risen(known, bytes[rank_at], met, salt);
+        Py_ssize_t length = met->size;
+        const char *text = met->text ? met->text : PyUnicode_AsUTF8AndSize(met->key, &length);
+        long raised = text == NULL ? -1 : risen(known, bytes[rank_at], text, length, salt);
         if (raised < 0)
             return -1;
         if (bytes[0] == QUEUED) {

@@ -27,6 +27,7 @@ extern PyMethodDef nephila_packed_methods[];
 extern PyMethodDef nephila_paths_methods[];
 extern PyMethodDef nephila_queueing_methods[];
 extern PyMethodDef nephila_ranking_methods[];
+extern PyMethodDef nephila_rising_methods[];
 extern PyMethodDef nephila_sieve_methods[];
 extern PyMethodDef nephila_scan_methods[];
 extern PyMethodDef nephila_signs_methods[];

@@ -236,10 +236,7 @@ static PyObject *pack_bundles(PyObject *self, PyObject *const *arguments, Py_ssi
     return bundles;
 }
 
-/* What is new on ordinary hosts: `arrivals.Ledger` and `arrivals.FIELDS` in the order of these. */
-
-enum { STATES, REFERRERS, LEASED, STANDINGS, FIND, STAND, FIELDS, MOST, UNSECTIONED, BUNDLE_BYTES, SEED, WALL_S, NOW, LEDGER };
-enum { NAME, QUEUED_BY_LANE, PLACE, READY_KEYS, REASON, WORK_SINCE, ADMITTED, REFERRED_BY, FLAGGED, SECTIONS, OVER, FIELD_COUNT };
+/* What is new on ordinary hosts. */
 
 typedef struct {
     PyObject *book, *ledger, *fields, *via, *queued, *ages, *writes;          /* borrowed */

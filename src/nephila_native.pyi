@@ -7,6 +7,7 @@ from typing_extensions import Buffer
 from nephila.fetch.head import Head, Opening
 from nephila.frontier.embedded.arrivals import Ledger, Page, Queued
 from nephila.frontier.embedded.book import Book
+from nephila.frontier.embedded.records import HostState
 from nephila.model.page import Link
 from nephila.model.task import Candidate, Level
 from nephila.urls import Address
@@ -52,6 +53,19 @@ def sort_links(
     list[tuple[bytes, bytes, Candidate]],
 ]: ...
 def xxh32(text: bytes, seed: int) -> int: ...
+
+# rising.c; its twin in nephila/frontier/embedded/rising.py
+
+def rise(
+    again: list[tuple[bytes, bytes, Candidate]],
+    ledger: Ledger,
+    covered: dict[int, list[bytes]],
+    own: bytes,
+    inside: tuple[int, ...] | None,
+    abroad: tuple[int, ...] | None,
+    salt: int,
+    writes: list[tuple[bytes, bytes]],
+) -> tuple[list[tuple[bytes, bytes, Candidate, HostState, bytes, bool, int]], list[tuple[bytes, bytes, Candidate]]]: ...
 
 # queueing.c; twins in nephila/frontier/embedded/links.py and nephila/frontier/embedded/arrivals.py
 

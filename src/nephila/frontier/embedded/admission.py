@@ -30,7 +30,8 @@ from .links import Group, Kind, New, Writes, count_referrer, link_keys, sort_lin
 from .marks import place_in, queued_mark, rank_in
 from .queueing import Standing, enqueue, enqueue_new, put_beside
 from .records import HostState, RefusalNote
-from .returning import meet_again, renew
+from .returning import give_place, meet_again, renew
+from .rising import rise
 from .scoring import standing_of
 from .sections import counts_sections
 from .tables import DOMAIN_KEY_BYTES, HOST_KEY_BYTES, PREFIX_BYTES, QUEUE, URL, shorten
@@ -83,6 +84,11 @@ def admit(
     writes: Writes = []
     new, again = sort_links(keyed, found, url_key, inside, abroad, salt, totals.cycle > 1, writes)
     cooling = 0
+    if again and not totals.policies:
+        own = url_key[:DOMAIN_KEY_BYTES]
+        moves, again = rise(again, _ledger(book), book.covered, own, inside, abroad, salt, writes)
+        for move in moves:
+            give_place(book, move, writes)
     for known_key, raw, candidate in again:
         part = inside if source.is_inside(known_key) else abroad
         cooling += meet_again(book, known_key, raw, candidate, part, salt, writes)
@@ -130,9 +136,7 @@ def _admit_new(book: Book, new: dict[str, Group], hosts: dict[str, bytes], sourc
     if share is not None:
         inside, abroad = (share.inside.new + source.salt) >> 32, (share.abroad.new + source.salt) >> 32
     mean = None if share is None else totals.mean_rank
-    ledger = book.ledger
-    if ledger is None:
-        ledger = book.ledger = _ledger(book)
+    ledger = _ledger(book)
     if totals.policies or book.blocks or (policy.target_domains and not totals.covered):
         ledger = ledger._replace(most=-1)  # nothing is ordinary
     page = Page(source.url_key, inside, abroad, mean, totals.cycle, totals.lowered)
@@ -154,9 +158,11 @@ def _admit_new(book: Book, new: dict[str, Group], hosts: dict[str, bytes], sourc
 
 
 def _ledger(book: Book) -> Ledger:
-    """What holds for all pages that bring something new."""
+    """What holds for all pages of a book."""
+    if book.ledger is not None:
+        return book.ledger
     budgets = book.policy.budget
-    return Ledger(
+    book.ledger = Ledger(
         book.hosts,
         book.tables.referrers,
         book.leased,
@@ -171,6 +177,7 @@ def _ledger(book: Book) -> Ledger:
         book.wall_s,
         book.now,
     )
+    return book.ledger
 
 
 def _find(book: Book, key: bytes, name: str) -> HostState:

@@ -15,6 +15,7 @@ from .links import Writes, risen
 from .marks import DEPTH_IN_PLACE, PARKED, PLACE_END, QUEUED, queued_mark, rank_in
 from .queueing import enqueue_record, move, take_away, uncount
 from .records import RANK_AT, HostState, Place, UrlRecord
+from .rising import Move, bettered, is_as_fresh
 from .scoring import NOMINAL, score_of, standing_of
 from .sections import count_out
 from .tables import HOST_KEY_BYTES, pending_key
@@ -68,21 +69,24 @@ def _move(book: Book, url_key: bytes, raw: bytes, candidate: Candidate, rank: in
     key, place = url_key[:HOST_KEY_BYTES], raw[1:PLACE_END]
     host, held = book.known_host(key), place[DEPTH_IN_PLACE]
     fresh = standing_of(book, key, host, rank, min(depth, held), bonus, level)
-    better = fresh
-    if fresh[0] > place[0]:
-        better = place[:1] + better[1:]
-    if fresh[1:DEPTH_IN_PLACE] > place[1:DEPTH_IN_PLACE]:
-        better = better[:1] + place[1:DEPTH_IN_PLACE] + better[DEPTH_IN_PLACE:]
+    better = bettered(fresh, place)
     if better == place[: len(better)] or _is_leased(book, key, address.fingerprint):
         if rank != raw[PLACE_END]:
             writes.append((url_key, queued_mark(place, rank)))
         return
-    found, admitted_s = move(book, key, host, place, address.fingerprint, better, rank)
+    scored_now = level is None and is_as_fresh(better, fresh)
+    give_place(book, (url_key, raw, candidate, host, better, scored_now, rank), writes)
+
+
+def give_place(book: Book, one: Move, writes: Writes) -> None:
+    """Let a URL that waits stand where it deserves to by now."""
+    url_key, raw, candidate, host, better, scored_now, rank = one
+    key, place = url_key[:HOST_KEY_BYTES], raw[1:PLACE_END]
+    found, admitted_s = move(book, key, host, place, candidate[0][3], better, rank)
     if better[0] != place[0]:  # else it is counted where it was
         uncount(book, key, host, place[0], admitted_s)
         book.count_queued(host, better[0], 1, admitted_s)
     writes.append((url_key, queued_mark(found, rank)))
-    scored_now = level is None and better[1:DEPTH_IN_PLACE] == fresh[1:DEPTH_IN_PLACE]
     if not (scored_now and is_behind(book, host, (found,))):
         wake(book, key, host, (found,))
 
