@@ -155,6 +155,8 @@ def _explain(text: str) -> Unreadable:  # noqa: PLR0911 - one return for each ki
         return _malformed("it looks like a mail address")
     if text.startswith("*."):
         return _malformed(f'wildcards are no addresses; give "{text[2:]}" and --scope domain')
+    if _LABEL.fullmatch(text) is None or text.strip("-_") == "":
+        return _malformed("it is neither a URL nor a domain")
     return _malformed(f'it is neither a URL nor a domain; write "http://{text}" if that is the name of a host')
 
 

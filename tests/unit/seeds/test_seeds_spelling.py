@@ -146,3 +146,11 @@ def test_plain_http_is_tried_after_failures_that_it_may_not_share() -> None:
     """S1: not for a name that does not exist or an address that may not be asked."""
     assert {FailureKind.CONNECT, FailureKind.TLS, FailureKind.TIMEOUT, FailureKind.DNS} <= CONNECTION_LEVEL
     assert not {FailureKind.NO_SUCH_NAME, FailureKind.ADDRESS, FailureKind.BAD_CONTENT} & CONNECTION_LEVEL
+
+
+@pytest.mark.parametrize("text", ["3,,leer", "-", "+http:", "a|b", "what?ever"])
+def test_what_can_be_no_host_is_not_offered_as_one(text: str) -> None:
+    """S1: a row of a table, a dash: the advice must be one that helps."""
+    refused = spell(text)
+    assert isinstance(refused, Unreadable)
+    assert f"http://{text}" not in refused.detail
