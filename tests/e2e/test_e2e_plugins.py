@@ -45,10 +45,16 @@ class Raises:
         raise RuntimeError("no ears")
 def breaks():
     raise OSError("no licence")
+def leaves():
+    raise SystemExit("no licence, either")
+class Shy:
+    @property
+    def extract(self):
+        raise RuntimeError("not ready")
 """
 BAD_ENTRIES = "".join(
-    f'{name} = "nephila_example_plugins.bad:{value}"\n'
-    for name, value in (("hangs", "Hangs"), ("raises", "Raises"), ("breaks", "breaks"), ("missing", "Missing"))
+    f'{name.lower()} = "nephila_example_plugins.bad:{name}"\n'
+    for name in ("Hangs", "Raises", "breaks", "Missing", "leaves", "Shy")
 )
 
 
@@ -145,6 +151,8 @@ def test_plugins_that_fail_cost_the_crawl_nothing_but_their_answers(
     [
         (["--plugin", "favorites"], "there is no plugin favorites"),
         (["--plugin", "breaks"], "the plugin breaks cannot be made: OSError: no licence"),
+        (["--plugin", "leaves"], "the plugin leaves cannot be made: SystemExit: no licence, either"),
+        (["--plugin", "shy"], "the plugin Shy raises when its extract is looked at: RuntimeError: not ready"),
         (["--plugin", "missing"], "the plugin missing cannot be loaded: AttributeError"),
         (
             ["--plugin", "purpose", "--plugin-option", "purpose.colour=red"],

@@ -70,13 +70,13 @@ def _made(name: str, known: Mapping[str, EntryPoint], options: Mapping[str, obje
         raise UsageError(f"there is no plugin {name}", hint=hint)
     try:
         factory = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a module may end the program: it is not the one that does
         raise UsageError(
             f"the plugin {name} cannot be loaded: {complaint(error)}", hint=f"mend or reinstall {point.value}"
         ) from error
     try:
         return factory(**options)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         told = ", ".join(options) or "none"
         raise UsageError(
             f"the plugin {name} cannot be made: {complaint(error)}", hint=f"its options are at present: {told}"

@@ -35,6 +35,7 @@ def points_of(plugin: object) -> frozenset[Point]:
     """Where an object stands. Raises `UsageError` for one that stands nowhere."""
     if isinstance(plugin, type):
         raise UsageError(f"the plugin {plugin.__name__} is a class", hint="give an object of it")
+    _look_at(plugin)
     points = frozenset(point for point in Point if callable(getattr(plugin, point, None)))
     if not points:
         methods = ", ".join(Point)
@@ -44,6 +45,19 @@ def points_of(plugin: object) -> frozenset[Point]:
             f"the plugin {name_of(plugin)} does not say what it reads", hint="give it media_types = ('text/html',)"
         )
     return points
+
+
+def _look_at(plugin: object) -> None:
+    """Attributes may be properties, and properties may raise: told once, before the crawl."""
+    for name in (*Point, CLOSE, "name", "quick", "media_types", "wants_bodies"):
+        try:
+            getattr(plugin, name, None)
+        except (Exception, SystemExit) as error:
+            raised = f"{type(error).__name__}: {error}"
+            raise UsageError(
+                f"the plugin {type(plugin).__name__} raises when its {name} is looked at: {raised}",
+                hint="give it a plain attribute or method of that name, or none",
+            ) from error
 
 
 def media_types_of(plugin: object) -> tuple[str, ...]:
