@@ -14,7 +14,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from served import plain_web, served
@@ -148,9 +147,9 @@ class _LinkedData(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def linked_data(pages: type[BaseHTTPRequestHandler] = _LinkedData) -> Iterator[str]:
+def linked_data() -> Iterator[str]:
     """A server with such pages; its URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), pages)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _LinkedData)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -170,39 +169,6 @@ def test_an_extractor_writes_json_ld(tmp_path: Path) -> None:
     assert told == "2 blocks in json-ld.jsonl\n"
     lines = [json.loads(line) for line in (tmp_path / "json-ld.jsonl").read_text().splitlines()]
     assert [line["data"]["name"] for line in lines] == ["/", "/two"]
-
-
-class _Styled(BaseHTTPRequestHandler):
-    """A page that is nothing without what it is shown with."""
-
-    kinds: ClassVar = {"css": "text/css", "png": "image/png", "js": "text/javascript", "woff2": "font/woff2"}
-    home = b"""<title>t</title><link rel=stylesheet href=/s.css><script src=app.js></script><img src=/a.png
-        srcset="/b.png 2x, /c.png 3x"><style>p{background:url(d.png)}</style><p style="background:url('/e.png')">x
-        <img src="data:image/gif;base64,R0lGOD"><img src="http://[broken/"><video poster=/f.png></video>"""
-    sheet = b"@import 'more.css'; @font-face{src:url(\"font.woff2#x\")}"
-
-    def do_GET(self) -> None:
-        name = self.path.lstrip("/")
-        kind = "text/html" if not name else self.kinds.get(name.rpartition(".")[2], "")
-        body = self.home if not name else self.sheet if name == "s.css" else name.encode()
-        self.send_response(200 if kind else 404)
-        self.send_header("Content-Type", kind or "text/plain")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing is said."""
-
-
-def test_an_extractor_brings_what_a_page_is_shown_with(tmp_path: Path) -> None:
-    """E1, W1: style sheets and what they import, scripts, pictures and fonts are stored, too."""
-    settings = '[limits]\nmax_wait_s = 1\n[politeness]\ndelay_s = 0.02\n[fetch]\nallow_addresses = ["127.0.0.0/8"]\n'
-    (tmp_path / "web.toml").write_text(settings)
-    with linked_data(_Styled) as seed:
-        told = Reader(tmp_path, seed).runs(EXAMPLES / "plugin_requisites.py", seed, "site", "web.toml")
-    stored = {kind: int(count) for count, kind in map(str.split, told.splitlines())}
-    assert stored == {"text/html": 1, "text/css": 2, "text/javascript": 1, "font/woff2": 1, "image/png": 6}
 
 
 def test_a_sink_fills_a_database(reader: Reader) -> None:

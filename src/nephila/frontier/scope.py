@@ -14,6 +14,9 @@ rules, in this order; the first that speaks decides:
 7. ``repeated_segments``: one path segment, or a short sequence of them, stands so often in a row that the path can only
    have come of relative links that nest for ever (T1).
 
+What a page of the scope is shown with (`scope.requisites`) is another matter (`judge_requisite`): it may be on any host
+and be called what it likes, and only what a person excluded keeps it out.
+
 Robots rules and the limits on a URL's own shape (U4) are other people's and are not overridden by an include.
 
 Patterns are Python regular expressions, searched for (not anchored) in the URL as it is fetched, not in its normal
@@ -48,6 +51,9 @@ from .scope_extensions import PACKAGES, PDF, SKIPPED_EXTENSIONS
 
 MAX_SEED_HOPS = 10
 """Redirects through which a seed takes its scope along (H2: ten hops)."""
+
+REQUISITE_HOPS = 3
+"""How far beyond the deepest page what it is shown with may lie: a style sheet, one that it imports, and its font."""
 
 _FORMAT = "nephila-scope 1\n"
 
@@ -211,6 +217,17 @@ class Scope:
         if not self._allows(address):
             return self._out_of_scope
         return next((("excluded", one.pattern) for one in self._exclude if one.search(address.url)), None)
+
+    def judge_requisite(self, address: Address, depth: int) -> Refused | None:
+        """The verdict on what a page, or something that it is shown with, is shown with."""
+        if depth > self._max_depth + REQUISITE_HOPS:
+            return self.too_deep(depth)
+        pattern = self.excluded(address.url)
+        return ("excluded", pattern) if pattern else None
+
+    def contains(self, address: Address) -> bool:
+        """Whether the mode, or an include, lets an address in, whatever the rules about paths say."""
+        return self._allows(address) or any(search(address.url) for search in self._include)
 
     def judge_seed(self, address: Address) -> Refused | None:
         """Like `judge` for what somebody gave by hand: only what they excluded by hand keeps it out.

@@ -12,7 +12,7 @@ from itertools import islice
 
 from nephila.interfaces.aliases import Aliases, HostAliases
 from nephila.interfaces.sieve import Sifted
-from nephila.model.page import Link, Page
+from nephila.model.page import FRAMES, Link, Page
 from nephila.model.settings import PrioritySettings, ScopeSettings
 from nephila.model.task import Candidate, Level, PageTask, Refusal
 from nephila.native import AVAILABLE, native
@@ -75,6 +75,7 @@ class ScopeSieve:
         self._scope = scope
         self._nofollow = settings.nofollow
         self._limit = settings.links_per_page
+        self._requisites = settings.requisites
         self._choose = choose
         self._save_scope = save_scope
         self._priority = priority
@@ -88,7 +89,11 @@ class ScopeSieve:
         self._rules = self._sieve_rules()
 
     def sift(self, page: Page, depth: int) -> Sifted:
-        """The links of a page that was found at `depth`."""
+        """The links of a page that was found at `depth`, and what it is shown with."""
+        sifted = self._sift_links(page, depth)
+        return self._with_requisites(sifted, page, depth + 1) if page.requisites else sifted
+
+    def _sift_links(self, page: Page, depth: int) -> Sifted:
         sifted = Sifted()
         if self._nofollow and page.directives.nofollow:
             self._refuse_all(page, sifted, ("nofollow", "page"))
@@ -116,6 +121,29 @@ class ScopeSieve:
                 sifted.malformed[BEYOND] = len(wanted) - len(chosen)
                 sifted.refused.extend(self._beyond(by_link.values(), candidates))
         return Sifted(candidates, sifted.refused, sifted.malformed)
+
+    def _with_requisites(self, sifted: Sifted, page: Page, depth: int) -> Sifted:
+        """With what a page is shown with: wherever it is, and soon, for without it the page is not whole.
+
+        Frames of what is itself outside of the scope lead ever further away, and are left out.
+        """
+        (own,) = self._identifier.identify_resolved((page.url,))
+        inside = isinstance(own, Address) and self._scope.contains(own)
+        wanted = [one.url for one in page.requisites if inside or one.tag not in FRAMES]
+        found: dict[bytes, Candidate] = {}
+        refused: dict[bytes, Refusal] = {}
+        for answer in self._identifier.identify_resolved(wanted[: self._limit]):
+            if isinstance(answer, UrlRefused):
+                sifted.malformed[answer.reason] = sifted.malformed.get(answer.reason, 0) + 1
+            elif (verdict := self._scope.judge_requisite(answer, depth)) is None:
+                found.setdefault(answer.fingerprint, Candidate(answer, depth, Level.HIGH))
+            elif answer.fingerprint not in self._refused_lately:
+                refused.setdefault(answer.fingerprint, Refusal(answer, *verdict))
+        if len(wanted) > self._limit:
+            sifted.malformed[BEYOND] = sifted.malformed.get(BEYOND, 0) + len(wanted) - self._limit
+        links = [one for one in sifted.candidates if one.address.fingerprint not in found]
+        left = [one for one in sifted.refused if one.address.fingerprint not in found]
+        return Sifted([*links, *found.values()], [*left, *refused.values()], sifted.malformed)
 
     def sift_listed(self, urls: Sequence[str], depth: int, *, seeds: bool = False) -> Sifted:
         """URLs of a sitemap or feed as candidates of `depth`."""
@@ -281,10 +309,17 @@ class ScopeSieve:
         if self._scope.widen(target, task.depth, task.hops + 1):
             self._save_scope()
         verdict = self._scope.judge(target, task.depth)
+        if verdict is not None and self._requisites and self._is_requisite(task):
+            verdict = self._scope.judge_requisite(target, task.depth)
         if verdict is not None:
             return Refusal(target, *verdict)
         level = Level(task.level)
         return Candidate(target, task.depth, level, task.hops + 1)
+
+    def _is_requisite(self, task: PageTask) -> bool:
+        """Whether a task is only there because a page is shown with it: as a link it would have been refused."""
+        (own,) = self._identifier.identify_resolved((task.url,))
+        return isinstance(own, Address) and task.depth > 0 and self._scope.judge(own, task.depth) is not None
 
     def _refuse_all(self, page: Page, sifted: Sifted, verdict: tuple[str, str]) -> None:
         """No link of a page goes on."""

@@ -23,6 +23,10 @@ class Link(NamedTuple):
     """The anchor text, white space folded, at most 200 characters."""
 
 
+FRAMES = frozenset({"iframe", "frame"})
+"""Tags of documents in the document."""
+
+
 @noun
 class Directives:
     """What the page asks of crawlers (X2): meta robots and X-Robots-Tag together, for our agent."""
@@ -63,6 +67,8 @@ class Page:
     """What content extractors found beside links, as ``PLUGIN.FIELD`` and text (E1)."""
     keep_body: bool = True
     """Whether its body is to be stored: not that of a PDF which was fetched for its links (X4)."""
+    requisites: tuple[Link, ...] = ()
+    """What it is shown with, where that is asked for: style sheets, scripts, pictures, frames."""
 
     @property
     def likeness(self) -> Likeness:

@@ -114,7 +114,7 @@ def read_by(extensions: PluginExtensions | None) -> tuple[str, ...]:
 def fetched_types(settings: Settings, extensions: PluginExtensions | None) -> tuple[str, ...] | None:
     """Media types whose bodies are fetched: those of the settings, and those that plugins read; None for all."""
     types = settings.fetch.types
-    return None if "*/*" in types else tuple(dict.fromkeys((*types, *read_by(extensions))))
+    return None if "*/*" in types or settings.scope.requisites else tuple(dict.fromkeys((*types, *read_by(extensions))))
 
 
 def bare_page(fetched: Fetched, kind: str, settings: Settings) -> Page:

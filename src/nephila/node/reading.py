@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from nephila.model.exchange import Fetched
 from nephila.model.listing import Listed, ListKind
@@ -15,13 +16,16 @@ from nephila.parse import (
     document_type,
     list_kind,
     media_type,
+    page_requisites,
     parse_html,
     promised_type,
     read_list,
+    sheet_requisites,
 )
 
 from .extending import bare_page
 
+CSS_TYPE = "text/css"
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _MEDIA, _DOCUMENT = ":media", ":document"
 """Where an answer's types are noted (`Fetched.memo`): three parts ask for them, of every page."""
@@ -91,14 +95,17 @@ def wanted_types(types: Sequence[str] | None) -> Callable[[Fetched], bool]:
 
 def page_reader(settings: Settings, others: Sequence[str] = ()) -> Callable[[Fetched], Page | None]:
     """How a body becomes a page; None when it is neither HTML nor of one of the `others`, which plugins read."""
-    agent, images = settings.fetch.user_agent, settings.scope.images
+    agent, images, requisites = settings.fetch.user_agent, settings.scope.images, settings.scope.requisites
     max_bytes = min(MAX_BYTES, settings.fetch.max_decoded_bytes)
 
     def read(fetched: Fetched) -> Page | None:
         kind = type_of(fetched)
         if kind not in HTML_TYPES:
+            if requisites and kind == CSS_TYPE:
+                named = sheet_requisites(fetched.body, fetched.url, fetched.content_type)
+                return replace(bare_page(fetched, kind, settings), requisites=named)
             return bare_page(fetched, kind, settings) if kind in others else None
-        return parse_html(
+        page = parse_html(
             fetched.body,
             fetched.url,
             fetched.content_type,
@@ -110,5 +117,6 @@ def page_reader(settings: Settings, others: Sequence[str] = ()) -> Callable[[Fet
             images=images,
             max_bytes=max_bytes,
         )
+        return replace(page, requisites=page_requisites(fetched.body[:max_bytes], page)) if requisites else page
 
     return read

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from turbohtml import Element, Namespace, parse
+from turbohtml import Document, Element, Namespace, parse
 
 _SHORT_TEXT = 16_384
 """Characters of a page that can do no harm: at worst it takes 0.1 s. It is not looked at any closer."""
@@ -68,11 +68,16 @@ def tamed(text: str) -> str:
     return _without_reopening(_without_merging(text), min(tags, _MAX_TAGS))
 
 
-def elements(text: str, tags: Iterable[str]) -> Iterator[Element]:
-    """The elements of these tags in the document that a browser without scripts makes of the text."""
+def document_of(text: str) -> Document:
+    """The document that a browser without scripts makes of the text."""
     document = parse(tamed(text), positions=False, allow_declarative_shadow_roots=False)
     for template in document.select("template"):
         # Declarative shadow roots are templates that browsers do show.
         if template.namespace is Namespace.HTML and template.attr("shadowrootmode") is None:
             template.decompose()
-    return document.iter_elements(tags)
+    return document
+
+
+def elements(text: str, tags: Iterable[str]) -> Iterator[Element]:
+    """The elements of these tags in that document."""
+    return document_of(text).iter_elements(tags)

@@ -15,9 +15,11 @@ from nephila.parse import (
     links_that_matter,
     main_text,
     media_type,
+    page_requisites,
     parse_html,
     readable_markdown,
     readable_text,
+    sheet_requisites,
 )
 from nephila.parse.attributes import header_links, refresh_url, srcset_urls
 from nephila.parse.directives import directives_of
@@ -93,6 +95,18 @@ def check_office(data: bytes) -> None:
     package = Package(data, 10_000)
     unpacked = sum(len(piece) for entry in package.entries(lambda _: True) for piece in package.pieces(entry))
     assert unpacked <= 10_000
+
+
+def check_sheet(data: bytes) -> None:
+    """Any bytes give http(s) URLs, each once, as a sheet of its own and within a page; bytes of comments give none."""
+    page = parse_html(b"<style>" + data, "https://a.test/x/", "text/html; charset=utf-8", agent="Nephila/1.0")
+    alone = sheet_requisites(data, "https://a.test/x/s.css", "text/css; charset=utf-8")
+    for found in (alone, page_requisites(b"<style>" + data, page)):
+        urls = [link.url for link in found]
+        assert len(urls) == len(set(urls)) <= 5_000
+        assert all(url.startswith(("http://", "https://")) and "#" not in url for url in urls)
+    if b"*/" not in data and b"/*" not in data:
+        assert sheet_requisites(b"/*" + data, "https://a.test/x/s.css", "text/css; charset=utf-8") == ()
 
 
 def check_page(data: bytes) -> None:
@@ -301,6 +315,16 @@ TARGETS = (
             b'HYPERLINK "http://d.test/"', b"</w:instrText>", b"<dc:title>",
         ),
         4096,
+    ),
+    Target(
+        "sheet",
+        check_sheet,
+        (
+            b"@import 'a.css'; b{c:url(d.png)}", b'/* url(x) */ e{f:url( "g\\"h.png" )}', b"@import url(i.css) screen; j{k:url('\\66 l')}",
+            b"</style><img src=a srcset='b 1x, c 2x'><link rel=icon href=d><p style='e:url(f)'>",
+        ),
+        (b"url(", b"@import ", b")", b'"', b"'", b"\\", b"/*", b"*/", b"data:", b"https://b.test/", b"</style>", b"<img src=", b" style="),
+        1024,
     ),
     Target(
         "type",

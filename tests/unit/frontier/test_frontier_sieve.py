@@ -187,6 +187,69 @@ def test_endless_lists_of_links_are_told_up_to_a_number(monkeypatch: pytest.Monk
     assert len(whole.sift(hosts, 0).refused) == 30, "nor those of one page to many hosts"
 
 
+# What pages are shown with
+
+SHOWN = ScopeSettings(requisites=True, exclude=(r"/ads/",))
+
+
+def shown_with(*requisites: Link, links: Sequence[Link] = (), url: str = "https://a.test/") -> Page:
+    return replace(page(*links), url=url, requisites=requisites)
+
+
+def test_what_a_page_is_shown_with_may_be_anywhere_and_is_called_what_it_likes() -> None:
+    """X1, S2: it goes soon, each once, a link to the same URL included; only what a person excluded stays out."""
+    sieve = Bench(SHOWN).sieve
+    sheet, picture = link("https://cdn.test/login/s.css", "link"), link("https://a.test/p.png", "img")
+    advert = link("https://cdn.test/ads/x.js", "script")
+    links = [link("https://a.test/p.png"), link("https://a.test/x"), link("https://cdn.test/page")]
+    sifted = sieve.sift(shown_with(sheet, picture, advert, link("https://cdn.test/login/s.css?"), links=links), 4)
+    assert [(one.address.url, one.depth, one.level) for one in sifted.candidates] == [
+        ("https://a.test/x", 5, None),
+        ("https://cdn.test/login/s.css", 5, Level.HIGH),
+        ("https://a.test/p.png", 5, Level.HIGH),
+    ]
+    assert [(one.address.url, one.reason) for one in sifted.refused] == [
+        ("https://cdn.test/page", "scope"),
+        ("https://cdn.test/ads/x.js", "excluded"),
+    ]
+
+
+def test_the_deepest_page_is_shown_whole_and_one_without_followed_links_too() -> None:
+    """X1, S3, X2: depth and nofollow are about documents; what nests without end ends."""
+    bench = Bench(SHOWN, max_depth=1)
+    sheet = link("https://cdn.test/s.css", "link")
+    assert urls(bench.sieve.sift(shown_with(sheet, links=[link("https://a.test/x")]), 1).candidates) == [sheet.url]
+    assert urls(bench.sieve.sift(shown_with(sheet), 3).candidates) == [sheet.url]
+    assert bench.sieve.sift(shown_with(sheet), 4).refused[0].reason == "depth"
+    unfollowed = replace(shown_with(sheet), directives=Directives(nofollow=True))
+    assert urls(bench.sieve.sift(unfollowed, 0).candidates) == [sheet.url]
+
+
+def test_frames_within_what_is_outside_lead_nowhere() -> None:
+    """X1, S2: those of a page of the scope are part of it."""
+    frame, picture = link("https://b.test/frame", "iframe"), link("https://c.test/p.png", "img")
+    sieve = Bench(SHOWN).sieve
+    assert urls(sieve.sift(shown_with(frame, picture), 1).candidates) == [frame.url, picture.url]
+    outside = shown_with(frame, picture, url="https://b.test/other")
+    assert urls(sieve.sift(outside, 2).candidates) == [picture.url]
+
+
+def test_what_a_page_is_shown_with_is_limited() -> None:
+    """X1, T1: as its links are, beside them."""
+    many = [link(f"https://a.test/{number}.png", "img") for number in range(20)]
+    sifted = Bench(replace(SHOWN, links_per_page=7)).sieve.sift(shown_with(*many), 0)
+    assert (len(sifted.candidates), sifted.malformed) == (7, {"links_per_page": 13})
+
+
+def test_what_redirects_is_followed_outside_where_a_page_is_shown_with_it() -> None:
+    """X1, H2: a link that redirects outside is not."""
+    sieve, target = Bench(SHOWN).sieve, address("https://cdn2.test/s.css")
+    assert isinstance(sieve.follow(target, task("https://cdn.test/s.css", depth=2)), Candidate)
+    assert isinstance(sieve.follow(target, task("https://a.test/p.png", depth=2)), Candidate)
+    assert isinstance(sieve.follow(target, task("https://a.test/page", depth=2)), Refusal)
+    assert isinstance(Bench().sieve.follow(target, task("https://cdn.test/s.css", depth=2)), Refusal)
+
+
 # Redirects
 
 

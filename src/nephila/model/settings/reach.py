@@ -26,6 +26,11 @@ class ScopeSettings:
     )
     nofollow: bool = setting(True, "obey rel=nofollow and robots nofollow", flag="nofollow")
     images: bool = setting(False, "follow img and srcset as links too", flag="images")
+    requisites: bool = setting(
+        False,
+        "also store what pages are shown with, on other hosts too: style sheets, scripts, pictures, fonts, frames",
+        flag="page-requisites",
+    )
     links_per_page: int = setting(500, "links of one page that go to the frontier (X1)", low=1)
 
 
