@@ -107,7 +107,8 @@ def test_a_crawl_on_a_full_disk_can_be_asked_about(tmp_path: Path, monkeypatch: 
     disk = tmp_path / "disk"
     out = disk / "crawl"
     with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "0") as web:
-        options = ("--delay", "0.05", "--scope", "all", "--max-wait", "1", "--quiet")
+        # A crawl of most of a minute: it cannot be over before its disk is filled, however busy the machine is.
+        options = ("--delay", "0.5", "--scope", "all", "--quiet")
         crawl = nephila("crawl", *web.seeds, "--out", out, *web.flags, *options)
         filling = [sys.executable, "-c", FILLING, str(out), web.seeds[0], str(disk / "filled"), *crawl]
         asked = [("status", out), ("report", out), ("pages", out), ("why", out, web.seeds[0]), ("sql", out, "SELECT 1")]
