@@ -22,7 +22,7 @@ from nephila.interfaces.frontier import UrlStory
 from nephila.interfaces.renderer import Renderer
 from nephila.model.errors import NephilaError, StorageError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchFailed, FetchRequest
-from nephila.model.page import Page
+from nephila.model.page import Link, Page
 from nephila.model.record import Capture, Original, RecordRef, SegmentId, StoredCapture
 from nephila.model.settings import (
     FrontierSettings,
@@ -217,6 +217,8 @@ class Worker:
         self.expiries: dict[int, int] = {}
         self.twins: dict[str, list[Candidate]] = {}
         self.broken_parser = False
+        self.requisites: tuple[Link, ...] = ()
+        """What every page is shown with."""
         settings = ScopeSettings(mode=scope)
         self.scope = Scope(settings, 15)
         sieve = ScopeSieve(IDENTIFIER, self.scope, settings, links_that_matter, lambda: None)
@@ -273,7 +275,7 @@ class Worker:
     def _read(self, fetched: Fetched) -> Page:
         if self.broken_parser:
             raise ZeroDivisionError("a bug of ours")
-        return parse_html(fetched.body, fetched.url, "text/html", agent=AGENT)
+        return replace(parse_html(fetched.body, fetched.url, "text/html", agent=AGENT), requisites=self.requisites)
 
     async def _deliver(self, page: CrawledPage) -> None:
         self.delivered.append(page)

@@ -40,6 +40,7 @@ from nephila.pipeline import (
     original_of,
     part_row,
     rendered_view,
+    requisites_in,
     robots_row,
     sizes_in,
 )
@@ -390,7 +391,8 @@ def _remembered_page(capture: Capture) -> Page:
     simhash = int(notes.get(NOTE_SIMHASH, "0"), 16)
     title, language = notes.get(NOTE_TITLE, ""), notes.get(NOTE_LANGUAGE, "")
     canonical = notes.get("canonical", "")
-    return Page(url, url, "", title, links_in(capture), directives, canonical, language, simhash=simhash)
+    links, requisites = links_in(capture), requisites_in(capture)
+    return Page(url, url, "", title, links, directives, canonical, language, simhash=simhash, requisites=requisites)
 
 
 def _as_shown(capture: Capture) -> Capture:

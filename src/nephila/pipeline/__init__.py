@@ -1,6 +1,6 @@
 """The crawler in one sentence: fetch, parse, judge, store, settle. Read `sentence` first."""
 
-from .capturing import NOTE_LANGUAGE, NOTE_LISTING, NOTE_TITLE, sizes_in
+from .capturing import NOTE_LANGUAGE, NOTE_LISTING, NOTE_TITLE, requisites_in, sizes_in
 from .extending import extracts_in, links_in
 from .holding import Holding
 from .judgement import Judge, Judgement
@@ -47,6 +47,7 @@ __all__ = [
     "original_of",
     "part_row",
     "rendered_view",
+    "requisites_in",
     "robots_row",
     "sizes_in",
 ]

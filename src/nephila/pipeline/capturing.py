@@ -5,7 +5,7 @@ from __future__ import annotations
 from nephila.model.exchange import Fetched
 from nephila.model.noun import noun
 from nephila.model.outcome import OriginRules
-from nephila.model.page import Page
+from nephila.model.page import Link, Page
 from nephila.model.record import Capture
 from nephila.model.task import Lease, PageTask
 
@@ -22,6 +22,9 @@ NOTES = {SOFT_404: "softNotFound", PROBE: "notFoundProbe"}
 
 NOTE_SIZES, NOTE_TITLE, NOTE_LANGUAGE = "sizes", "title", "language"
 """What the metadata of a capture without a body of its own say: bytes of the body and on the wire, and of the page."""
+
+NOTE_REQUISITE = "requisite"
+"""And what the page is shown with: tag and URL of each."""
 
 NOTE_LISTING = "listing"
 """How the metadata of a capture says that it is a list, and of which kind (X3)."""
@@ -63,6 +66,7 @@ def _told_by_body(page: Page | None, answer: Fetched) -> list[tuple[str, str]]:
         notes += [(NOTE_SIMHASH, f"{page.simhash:016x}")] if page.simhash else []
         notes += [(NOTE_TITLE, page.title)] if page.title else []
         notes += [(NOTE_LANGUAGE, page.language)] if page.language else []
+        notes += [(NOTE_REQUISITE, f"{one.tag} {one.url}") for one in page.requisites]
     return notes
 
 
@@ -73,6 +77,12 @@ def sizes_in(capture: Capture) -> tuple[int, int] | None:
         return None
     length, wire_bytes = told.split()
     return int(length), int(wire_bytes)
+
+
+def requisites_in(capture: Capture) -> tuple[Link, ...]:
+    """What a page whose body is not kept is shown with, as it was noted."""
+    told = [value.partition(" ") for name, value in capture.notes if name == NOTE_REQUISITE]
+    return tuple(Link(url, tag, "", "") for tag, _, url in told)
 
 
 def capture_of(lease: Lease, task: PageTask, attempt: int, found: Found, rules: OriginRules | None) -> Capture:

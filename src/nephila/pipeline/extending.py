@@ -64,7 +64,7 @@ async def sifted_by(extensions: Extensions, task: PageTask, answer: Fetched, jud
     if not shown:
         return judged
     page = judged.page
-    by_url = {link.url: link for link in page.links} if page is not None else {}
+    by_url = {link.url: link for link in (*page.requisites, *page.links)} if page is not None else {}
     links = [by_url.get(one.address.url) or Link(one.address.url, "" if page else REDIRECT, "", "") for one in shown]
     title, language = (page.title, page.language) if page is not None else ("", "")
     glimpse = Glimpse(task.url, task.depth, answer.status, title, language)

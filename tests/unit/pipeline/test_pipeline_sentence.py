@@ -22,8 +22,11 @@ from nephila.model.errors import (
 )
 from nephila.model.events import EventKind
 from nephila.model.exchange import Answer, FailureKind, FetchRequest
+from nephila.model.page import Link
 from nephila.model.settings import SitemapSettings
 from nephila.model.task import Candidate, RobotsTask
+from nephila.node.recovery import _remembered_page
+from nephila.pipeline import requisites_in
 
 HOME = "https://a.test/"
 ROBOTS = "https://a.test/robots.txt"
@@ -94,6 +97,20 @@ def test_rules_at_hand_are_bounded_by_their_bytes(obedient: Worker, monkeypatch:
     obedient.run(lambda: obedient.crawl(HOME, "https://b.test/", "https://c.test/"))
     assert len(obedient.pipeline._rules._rules) == 1
     assert {url[15:] for url in obedient.fetcher.urls} == {"robots.txt", "", "1"}
+
+
+def test_what_a_copy_is_shown_with_is_written_down_beside_it(worker: Worker) -> None:
+    """X1, F10: a copy has no body of its own to be read again after a crash; the first has."""
+    worker.requisites = (
+        Link("https://cdn.test/s.css", "link", "", ""),
+        Link("https://cdn.test/a b.png", "img", "", ""),
+    )
+    worker.script(*(answer(url, 200, linking()) for url in (HOME, "https://b.test/")))
+    worker.script(*(answer(one.url, 404) for one in worker.requisites))
+    worker.run(lambda: worker.crawl(HOME, "https://b.test/"))
+    copy = next(one for one in worker.archive.captures if one.revisit_of is not None)
+    assert requisites_in(copy) == _remembered_page(copy).requisites == worker.requisites
+    assert all(requisites_in(one) == () for one in worker.archive.captures if one is not copy)
 
 
 def test_a_second_copy_is_a_revisit_of_the_first(worker: Worker) -> None:
