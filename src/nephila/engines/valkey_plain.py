@@ -1,7 +1,8 @@
 """The same client without an event loop, for readers: one question, one answer, a blocking socket to each server.
 
 Several threads may ask at once: each question has the connections to itself while it is asked and answered, and not
-while a server that is away is waited for.
+while a server that is away is waited for. When one question was not answered in all its time, those of the next seconds
+are not asked, and the one after them asks each server once: a hundred who ask do not wait one after the other.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ import hiredis
 
 from .valkey_servers import ServerAddress, ValkeyServers
 from .valkey_slots import PASSING, read_slots, redirected, slot_of
-from .valkey_wire import REACH, EngineError, RefusedError, Reply, Word, advice_on
+from .valkey_wire import REACH, EngineError, EngineSilentError, RefusedError, Reply, Word, advice_on
 
 MOST_REDIRECTS = 8
 """What may be asked again at once, before it is waited for."""
 AT_ONCE = 64
 """Commands that are sent before their answers are read: few enough that neither side fills its buffers."""
+RESTS_S = 10.0
+"""How long nothing is asked after a question that nobody has answered."""
 
 
 class PlainValkey:
-    """Reads. A server that is away is waited for, `patience_s` at most."""
+    """Reads. A server that is away is waited for, `patience_s` at most; then it is an `EngineSilentError`."""
 
     def __init__(self, servers: ValkeyServers, library: str = "", patience_s: float = 30.0) -> None:
         self._servers = servers
@@ -36,6 +39,8 @@ class PlainValkey:
         self._open: dict[ServerAddress, tuple[socket.socket, hiredis.Reader]] = {}
         self._slots: list[ServerAddress | None] = []
         self._alone = Lock()
+        self._silent: tuple[str, float] | None = None
+        """Why the last question was not answered, and until when nothing is asked; None where it was."""
 
     def close(self) -> None:
         """Close all connections."""
@@ -48,6 +53,7 @@ class PlainValkey:
 
         What does not go well so, because a server is away or has handed its keys on, is done one by one.
         """
+        self._check_resting()
         by_address: dict[ServerAddress, list[int]] = {}
         for place, (key, _) in enumerate(commands):
             by_address.setdefault(self._address(slot_of(key), 0), []).append(place)
@@ -77,29 +83,49 @@ class PlainValkey:
 
     def do(self, key: str, *command: Word) -> Reply:
         """Do a command for a key."""
-        until = time.monotonic() + self._patience_s
-        last: Exception | None = None
+        silent = self._check_resting()
+        if silent is not None:
+            self._rest(silent[0])  # whoever comes meanwhile is not asked
+        until = time.monotonic() + (self._patience_s if silent is None else 0.0)
+        last: Exception
         asking: ServerAddress | None = None
         attempt = mended = 0
-        while time.monotonic() < until:
+        while True:
             address = asking or self._address(slot_of(key), attempt)
             with self._alone:
                 try:
                     if asking is not None:
                         self._ask(address, ("ASKING",))
-                    return self._ask(address, command)
+                    reply = self._ask(address, command)
                 except RefusedError as error:
                     last = error
                 except OSError as error:
                     last = error
                     self._forget(address)
+                else:
+                    self._silent = None
+                    return reply
                 asking = self._handed_on(last, address)
                 if mended < MOST_REDIRECTS and (asking is not None or self._mended(last, address)):
                     mended += 1
                     continue
             attempt, mended = attempt + 1, 0
+            if time.monotonic() >= until and attempt >= len(self._servers.addresses):
+                self._rest(str(last))
+                raise _silence(str(last)) from last
             time.sleep(min(1.0, 0.02 * 2 ** min(attempt, 10)) * (0.5 + self._random.random() / 2))
-        raise EngineError(f"Valkey does not answer: {last}", advice_on(str(last)) or REACH) from last
+            if silent is None:
+                self._check_resting()  # another has waited for all its time
+
+    def _check_resting(self) -> tuple[str, float] | None:
+        """What was silent when it was asked last; raises `EngineSilentError` where it is not yet asked again."""
+        silent = self._silent
+        if silent is not None and time.monotonic() < silent[1]:
+            raise _silence(silent[0])
+        return silent
+
+    def _rest(self, why: str) -> None:
+        self._silent = why, time.monotonic() + RESTS_S
 
     @staticmethod
     def _handed_on(error: Exception, address: ServerAddress) -> ServerAddress | None:
@@ -130,10 +156,10 @@ class PlainValkey:
         self._judge(error, address)
         return False
 
-    @staticmethod
-    def _judge(error: RefusedError, address: ServerAddress) -> None:
+    def _judge(self, error: RefusedError, address: ServerAddress) -> None:
         """Raise EngineError for a refusal that does not pass."""
         if error.kind not in PASSING:
+            self._silent = None  # it has spoken
             raise EngineError(f"Valkey at {address} refused: {error}", advice_on(str(error))) from error
 
     def _forget(self, address: ServerAddress) -> None:
@@ -181,3 +207,7 @@ class PlainValkey:
         if link is not None:
             with contextlib.suppress(OSError):
                 link[0].close()
+
+
+def _silence(why: str) -> EngineSilentError:
+    return EngineSilentError(f"Valkey does not answer: {why}", advice_on(why) or REACH)

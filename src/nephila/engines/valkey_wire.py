@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import hiredis
 
-from nephila.model.errors import NephilaError
+from nephila.model.errors import EngineAwayError, NephilaError
 
 from .valkey_servers import ServerAddress, ValkeyServers
 
@@ -54,6 +54,10 @@ class ConnectionLostError(Exception):
 
 class EngineError(NephilaError):
     """An engine of the fleet cannot be used as it is."""
+
+
+class EngineSilentError(EngineError, EngineAwayError):
+    """It does not answer: the same may work later."""
 
 
 class RefusedError(Exception):

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from nephila.interfaces.catalogue import BlockedDomains
 from nephila.interfaces.clock import Clock
-from nephila.model.errors import DatabaseAwayError, DatabaseRefusedError, StorageError
+from nephila.model.errors import DatabaseAwayError, DatabaseRefusedError, EngineAwayError, StorageError
 from nephila.model.policy import Block
 from nephila.model.settings import Settings
 from nephila.urls import registrable_domain
@@ -63,15 +63,19 @@ class BlockedInStep:
         self._catalogue = catalogue
         self._clock = clock
         self._shown: tuple[list[str], list[str]] | None = None
-        self._looked_at = self._shown_at = 0
+        self._looked_at = self._shown_at = self._not_before = 0
 
     def flush(self) -> None:
         """Look, if it is time to, and write what has changed. Blocks."""
         now = self._clock.steady_ms()
-        if self._shown is not None and now - self._looked_at < LOOK_MS:
+        if now < self._not_before or (self._shown is not None and now - self._looked_at < LOOK_MS):
             return
         self._looked_at = now
-        found = blocked_names(self._blocks())
+        try:
+            found = blocked_names(self._blocks())
+        except EngineAwayError:  # the books of a worker do not wait for it: it is asked later
+            self._not_before = now + AGAIN_MS
+            return
         again = any(found) and now - self._shown_at >= AGAIN_MS
         if found != self._shown or again:
             self._catalogue.show_blocked(*found)

@@ -6,13 +6,16 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 
 import hiredis
 import pytest
 
+from nephila.engines import valkey_plain
 from nephila.engines.valkey_plain import PlainValkey
 from nephila.engines.valkey_servers import servers_of
 from nephila.engines.valkey_wire import EngineError
+from nephila.model.errors import EngineAwayError
 
 Play = Callable[[list[bytes], int], bytes | None]
 """What is answered to a command, the port at hand; None hangs up."""
@@ -118,4 +121,68 @@ def test_what_does_not_pass_is_told(word: bytes) -> None:
         with pytest.raises(EngineError, match="refused: NOPERM") as told:
             client.do("key", "GET", "key")
         assert told.value.hint
+        client.close()
+
+
+def test_many_who_ask_a_server_that_is_away_do_not_wait_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N4: nothing is asked for a while after a question without an answer; then once, and as ever when it is back."""
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(valkey_plain, "time", clock)
+    hangs = [True]
+    with playing(lambda command, port: None if hangs else value(command, port)) as (port, asked):
+        client = PlainValkey(servers_of([f"127.0.0.1:{port}"], {}), patience_s=3.0)
+
+        def refused() -> int:
+            before = len(asked)
+            with pytest.raises(EngineAwayError, match="does not answer"):
+                client.do("k", "GET", "k")
+            return len(asked) - before
+
+        assert refused() > 3
+        assert [refused() for _ in range(3)] == [0, 0, 0]
+        now[0] += valkey_plain.RESTS_S
+        assert [refused() for _ in range(3)] == [1, 0, 0]
+        now[0] += valkey_plain.RESTS_S
+        hangs.clear()
+        assert client.do("k", "GET", "k") == b"hi"
+        hangs.append(True)
+        assert refused() > 3, "it is waited for again"
+        with pytest.raises(EngineAwayError):
+            client.do_all([("k", ("GET", "k")), ("l", ("GET", "l"))])
+        assert refused() == 0, "nor are many at once"
+        client.close()
+
+
+def test_who_asks_again_asks_each_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N4: the first of them is gone for good, another has its keys."""
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(valkey_plain, "time", clock)
+    hangs = [True]
+    with playing(lambda *_: None) as (gone, _), playing(lambda *told: None if hangs else value(*told)) as (port, _):
+        client = PlainValkey(servers_of([f"127.0.0.1:{gone}", f"127.0.0.1:{port}"], {}), patience_s=3.0)
+        with pytest.raises(EngineAwayError):
+            client.do("k", "GET", "k")
+        hangs.clear()
+        now[0] += valkey_plain.RESTS_S
+        assert client.do("k", "GET", "k") == b"hi"
+        client.close()
+
+
+def test_a_server_that_refuses_for_good_is_not_said_to_be_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N4: it has come back, and lets nobody in: everybody is told so."""
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(valkey_plain, "time", clock)
+    answers: list[bytes | None] = [None]
+    with playing(lambda *_: answers[0]) as (port, _):
+        client = PlainValkey(servers_of([f"127.0.0.1:{port}"], {}), patience_s=3.0)
+        with pytest.raises(EngineAwayError):
+            client.do("k", "GET", "k")
+        answers[0] = b"-NOAUTH no\r\n"
+        now[0] += valkey_plain.RESTS_S
+        for _ in range(2):
+            with pytest.raises(EngineError, match="refused: NOAUTH"):
+                client.do("k", "GET", "k")
         client.close()

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
+from nephila.model.errors import EngineAwayError
 from nephila.model.policy import Block
 from nephila.node.blocked import AGAIN_MS, LOOK_MS, BlockedInStep, blocked_names
 from nephila.testing.clock import VirtualClock
@@ -62,3 +63,23 @@ def test_the_catalogue_is_brought_in_step_at_the_start_on_changes_and_now_and_th
     clock.advance(10 * AGAIN_MS / 1000)
     part.flush()
     assert len(shown.told) == 4, "nothing is blocked: nothing to be written again"
+
+
+def test_books_do_not_wait_for_an_engine_that_is_away() -> None:
+    """T7, N4: a worker goes on without it, asks again a minute later, and shows what is blocked then."""
+    asked, shown, clock = list[int](), Shown(), VirtualClock()
+
+    def blocks() -> list[Block]:
+        asked.append(clock.steady_ms())
+        if len(asked) == 1:
+            raise EngineAwayError("Valkey does not answer")
+        return [Block("a.example", "because")]
+
+    part = BlockedInStep(blocks, shown, clock)
+    for _ in range(3):
+        part.flush()
+        clock.advance(LOOK_MS / 1000)
+    assert (len(asked), shown.told) == (1, [])
+    clock.advance(AGAIN_MS / 1000)
+    part.flush()
+    assert shown.told == [["a.example"]]
