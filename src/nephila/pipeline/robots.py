@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from nephila.interfaces.politeness import RobotsRedirect
 from nephila.model.errors import NephilaError
@@ -23,6 +24,7 @@ from .narration import Narrator
 from .notes import policy_notes
 from .parts import Conduct, Stages
 from .resting import left_of
+from .rules_at_hand import until_answered
 
 NOWHERE_MS = 86_400_000
 """How long a robots.txt counts as missing that redirects to something that is no address: as any that was read."""
@@ -44,7 +46,7 @@ class RobotsClause:
 
     async def conclude(self, lease: Lease, task: RobotsTask, answer: Answer) -> None:
         """Understand, store and settle an answer; the lease ends with it."""
-        outcome, release = self.learn(lease, task, answer)
+        outcome, release = await until_answered(partial(self.learn, lease, task, answer))
         release = left_of(release, answer, self._to.clock.steady_ms(), self._conduct.rounded_ms)
         if isinstance(answer, FetchFailed):
             links = self._conduct.twins(origin_of(task.url), answer.kind)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
 from nephila.interfaces.frontier import FrontierView
+from nephila.model.errors import EngineAwayError
 from nephila.model.outcome import OriginRules
 from nephila.model.task import Lease
 from nephila.urls import origin_of
@@ -11,6 +16,18 @@ RULES_REMEMBERED = 16_384
 RULES_BYTES = 8_000_000
 """Origins whose rules are kept at hand, and bytes of them all: reading half a megabyte from the store for every page
 would be felt. A polite crawl goes round its hosts, so that fewer than there are hosts would be none."""
+AGAIN_S = 1.0
+
+T = TypeVar("T")
+
+
+async def until_answered(read: Callable[[], T]) -> T:
+    """Read what an engine has that may be away: it is waited for, as it is where something is settled (N4)."""
+    while True:
+        try:
+            return read()
+        except EngineAwayError:
+            await asyncio.sleep(AGAIN_S)
 
 
 class RulesAtHand:

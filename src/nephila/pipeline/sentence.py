@@ -15,8 +15,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from nephila.model.errors import MemoryShortageError, NephilaError
+from nephila.model.errors import EngineAwayError, MemoryShortageError, NephilaError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchRequest
 from nephila.model.outcome import (
     Dead,
@@ -45,7 +46,7 @@ from .resource import ResourceClause
 from .resources import is_resource
 from .resting import left_of
 from .robots import RobotsClause
-from .rules_at_hand import RulesAtHand
+from .rules_at_hand import RulesAtHand, until_answered
 from .under_way import UnderWay
 
 BUG_WAIT_MS = 300_000
@@ -91,7 +92,7 @@ class Pipeline(Concluding):
             self._conduct.fatal(error)
 
     async def _work(self, lease: Lease, under_way: UnderWay) -> None:
-        rules = self._rules.of(lease)
+        rules = await self._rules_of(lease, under_way)
         for attempt, task in enumerate(lease.tasks):
             under_way.task = task
             if isinstance(task, PageTask):
@@ -134,6 +135,13 @@ class Pipeline(Concluding):
         rest = under_way.unsent(self._conduct.now()) if attempt == len(lease.tasks) - 1 else None
         await self._settle(lease, task, verdict, rest, links=links)
         return True
+
+    async def _rules_of(self, lease: Lease, under_way: UnderWay) -> OriginRules | None:
+        """The rules in force, be it that they lie on an engine that is away."""
+        try:
+            return self._rules.of(lease)
+        except EngineAwayError:
+            return await self._interruptibly(under_way, until_answered(partial(self._rules.of, lease)))
 
     async def _do_robots(self, lease: Lease, under_way: UnderWay, task: RobotsTask) -> None:
         """One robots.txt; the lease ends with it."""

@@ -7,6 +7,7 @@ import hashlib
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from worker import SEGMENT, Worker, address, answer, failure, linking
@@ -22,6 +23,7 @@ from nephila.model.errors import (
 )
 from nephila.model.events import EventKind
 from nephila.model.exchange import Answer, FailureKind, FetchRequest
+from nephila.model.outcome import OriginRules
 from nephila.model.page import Link
 from nephila.model.settings import SitemapSettings
 from nephila.model.task import Candidate, RobotsTask
@@ -424,6 +426,30 @@ def test_without_allowance_nothing_is_sent(worker: Worker) -> None:
 
 
 # Our own failures
+
+
+def test_rules_are_waited_for_when_the_engine_is_away(obedient: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """N4, F3: before a page is asked for, and when a robots.txt has come; the crawl goes on as if nothing had been."""
+    obedient.script(answer(ROBOTS, 404), answer(HOME, 200, linking()))
+    read, tries = obedient.pipeline._rules._view.rules, list[bool]()
+
+    def rules(origin: str) -> OriginRules | None:
+        known = read(origin)
+        tries.append(known is not None)
+        if tries.count(known is not None) < 3:
+            raise EngineAwayError("Valkey does not answer")
+        return known
+
+    view = SimpleNamespace(rules=rules)
+    monkeypatch.setattr(obedient.pipeline._rules, "_view", view)
+    robots = obedient.pipeline._robots
+    monkeypatch.setattr(robots, "_to", replace(robots._to, view=view))
+    obedient.run(lambda: obedient.crawl(HOME))
+    assert tries == [False] * 3 + [True] * 3
+    assert obedient.failures == []
+    assert obedient.fetcher.urls == [ROBOTS, HOME]
+    assert kinds(obedient)["fetch_ok"] == 1
+    assert kinds(obedient)["warning"] == 0
 
 
 def test_a_bug_costs_one_page_is_told_and_hurries_nobody(worker: Worker) -> None:
