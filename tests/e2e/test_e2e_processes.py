@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hangups import hearing_hangups
 from served import QUICK, ServedWeb, crawl_json, nephila, plain_web, run, served, stored_pages
 from warc_checks import check_books
 
@@ -58,7 +59,7 @@ def crawling(web: ServedWeb, out: Path, *options: str, pages: int = 1) -> Iterat
     """A crawl that has fetched so many pages in each of its workers; killed in the end if it still runs."""
     command = nephila("crawl", *web.seeds, "--out", out, *web.flags, "--json", *options)
     before = fetches(out)
-    with (out.parent / "output.json").open("wb") as output:
+    with (out.parent / "output.json").open("wb") as output, hearing_hangups():
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE)
     try:
         wait_until(lambda: len(told := fetches(out) - before) > 1 and min(told.values()) >= pages, process)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from hangups import hearing_hangups
 
 PROGRAM = """
 import asyncio, signal, sys
@@ -33,9 +34,10 @@ class Obeying:
     """Such a process. It says "ready", then the signal that it stops for, and then what it is told, line by line."""
 
     def __init__(self, how: str = "") -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        with hearing_hangups():
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
         assert self.line() == "ready"
 
     def line(self) -> str:
