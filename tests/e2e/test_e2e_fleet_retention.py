@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +18,6 @@ from uuid import uuid4
 import pytest
 from changing_site import PAGES, changing_site, is_steady
 from fleet_engines import Engines, Fleet, Worker
-from gate import gate
 from leashed import leashed
 from seaweed import BUCKET, ask_object, listing
 from served import ServedWeb, nephila, records, run
@@ -110,6 +109,23 @@ class Retained:
         return folder
 
 
+@contextmanager
+def retaining(crawl: Retained, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """That command, under way; killed in the end if it still runs, and the store is as quick as ever."""
+    command = leashed(nephila("retain", "--config", crawl.fleet.settings, *arguments))
+    environ = {**os.environ, **crawl.fleet.environ}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
+    try:
+        yield process
+    finally:
+        door = crawl.fleet.engines.door
+        door.only, door.delay_s = None, 0.0
+        door.let_go()
+        if process.returncode is None:
+            process.kill()
+            process.communicate()
+
+
 def ids_in(folder: Path) -> set[str]:
     return {
         record.rec_headers.get_header("WARC-Record-ID")
@@ -183,16 +199,16 @@ def test_an_age_limit_spares_what_is_marked(crawl: Retained, tmp_path: Path) -> 
         crawl.check(f"after {name}")
 
 
-def test_killed_anywhere_it_goes_on_and_moves_everything_once(crawl: Retained, say: Callable[[str], None]) -> None:
+def test_killed_anywhere_it_goes_on_and_moves_everything_once(
+    crawl: Retained, hold: ExitStack, say: Callable[[str], None]
+) -> None:
     """W5, F10: kill -9 whenever an object was written, here or elsewhere; audited at every step."""
     prefix = f"old/{uuid4().hex}"
     everything = ids_in(crawl.archive("before"))
     target = ("--captures", "1", "--archive-to", f"s3://{BUCKET}/{prefix}", "--json")
-    environ = {**os.environ, **crawl.fleet.environ}
 
     def begin() -> subprocess.Popen[str]:
-        command = leashed(nephila("retain", "--config", crawl.fleet.settings, *target))
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
+        return hold.enter_context(retaining(crawl, *target))
 
     def written() -> list[list[bytes]]:
         return [listing(crawl.fleet.engines.store, f"{place}/") for place in (crawl.fleet.crawl, prefix)]
@@ -224,15 +240,9 @@ def test_killed_anywhere_it_goes_on_and_moves_everything_once(crawl: Retained, s
 def test_workers_come_back_while_it_goes_on(crawl: Retained, tmp_path: Path) -> None:
     """W5, N3, D2: from the moment that it says so; nothing that they store refers to what goes."""
     before, fleet = crawl.captures, crawl.fleet
-    with gate(fleet.engines.store.ports[0]) as door:  # its own way to the store
-        settings = tmp_path / "retaining.toml"
-        settings.write_text(fleet.settings.read_text().replace(fleet.engines.door.endpoint, door.endpoint))
-        command = nephila("retain", "--config", settings, "--captures", "0", "--older-than", "1s", "--json")
-        environ = {**os.environ, **fleet.environ}
-        door.delay_s = 0.02
-        process = subprocess.Popen(
-            leashed(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
-        )
+    door = fleet.engines.door
+    with retaining(crawl, "--captures", "0", "--older-than", "1s", "--json") as process:
+        door.only, door.delay_s = process.pid, 0.02
         assert process.stderr is not None
         assert "may be started again" in process.stderr.readline()
         door.hold()

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 
 class Gate:
@@ -21,6 +22,8 @@ class Gate:
         self._flow.set()
         self.delay_s = 0.0
         """What passes takes so long, packet by packet: a slow server."""
+        self.only: int | None = None
+        """The process that alone is held and slowed, by its id; None for everybody."""
         self.passed = 0
         """Connections so far."""
         self.port = 0
@@ -62,7 +65,7 @@ class Gate:
     def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
-                client, _ = listener.accept()
+                client, (_, port) = listener.accept()
                 server = socket.create_connection(("127.0.0.1", self._behind))
             except OSError:
                 return
@@ -70,14 +73,15 @@ class Gate:
             with self._lock:
                 self._open |= {client, server}
             for source, target in ((client, server), (server, client)):
-                threading.Thread(target=self._carry, args=(source, target), daemon=True).start()
+                threading.Thread(target=self._carry, args=(source, target, port), daemon=True).start()
 
-    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+    def _carry(self, source: socket.socket, target: socket.socket, port: int) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
-                self._flow.wait()
-                if self.delay_s:
-                    time.sleep(self.delay_s)
+                if self.only is None or has_connected(self.only, port):
+                    self._flow.wait()
+                    if self.delay_s:
+                        time.sleep(self.delay_s)
                 target.sendall(data)
         for one in (source, target):
             with contextlib.suppress(OSError):
@@ -85,6 +89,17 @@ class Gate:
             with self._lock:
                 self._open.discard(one)
             one.close()
+
+
+def has_connected(pid: int, port: int) -> bool:
+    """Whether a process has a connection from this loopback port."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{port:04X}")}
+    for opened in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if str(opened.readlink()) in sockets:
+                return True
+    return False
 
 
 @contextlib.contextmanager
