@@ -154,6 +154,31 @@ def test_many_who_ask_a_server_that_is_away_do_not_wait_one_after_the_other(monk
         client.close()
 
 
+def test_while_one_asks_again_the_others_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N4: threads do not queue for a server that may be silent for as long as a connection takes."""
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(valkey_plain, "time", clock)
+    told: list[str] = []
+
+    def play(*_: object) -> None:
+        if now[0] >= valkey_plain.RESTS_S:
+            with pytest.raises(EngineAwayError, match="does not answer") as error:
+                client.do("k", "GET", "k")
+            told.append(str(error.value))
+
+    with playing(play) as (port, asked):
+        client = PlainValkey(servers_of([f"127.0.0.1:{port}"], {}), patience_s=3.0)
+        with pytest.raises(EngineAwayError):
+            client.do("k", "GET", "k")
+        now[0] += valkey_plain.RESTS_S
+        before = len(asked)
+        with pytest.raises(EngineAwayError):
+            client.do("k", "GET", "k")
+        assert (len(asked) - before, len(told)) == (1, 1)
+        client.close()
+
+
 def test_who_asks_again_asks_each_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """N4: the first of them is gone for good, another has its keys."""
     now = [0.0]
