@@ -26,6 +26,8 @@ from nephila.store.trail_place import TrailListing
 from nephila.testing.web import AuditReport
 
 DELAY_S = 0.3
+SHORT = {"more": "[frontier]\nlease_s = 15", "fetch": "timeout_s = 12"}
+"""What a worker that is killed held is free again soon."""
 
 
 @dataclass
@@ -93,9 +95,7 @@ def crawled(lasting_engines: Engines, tmp_path_factory: pytest.TempPathFactory) 
     folder = tmp_path_factory.mktemp("fleet-audit")
     with ExitStack() as hold:
         web = web_of(hold, folder, 400, seed=81, hosts=16)
-        fleet = hold.enter_context(
-            Fleet(folder / "fleet", lasting_engines, web, DELAY_S, more="[frontier]\nlease_s = 33")
-        )
+        fleet = hold.enter_context(Fleet(folder / "fleet", lasting_engines, web, DELAY_S, **SHORT))
         fleet.seed()
         first, second, third = fleet.start("first"), fleet.start("second"), fleet.start("third")
         wait_until(lambda: fleet.pages >= 60, "nothing is fetched")
@@ -178,7 +178,7 @@ def test_a_fleet_that_is_at_work_is_not_accused_of_what_has_not_arrived(tmp_path
     """K1, W2: while workers run, and when some of them are gone for good with what they had not uploaded."""
     with ExitStack() as hold:
         web = web_of(hold, tmp_path, 200, seed=82, hosts=8)
-        fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, DELAY_S, more="[frontier]\nlease_s = 33"))
+        fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, DELAY_S, **SHORT))
         fleet.seed()
         stays, goes = fleet.start("stays"), fleet.start("goes")
         crawl = Crawled(fleet, web.audit(), TrailListing(ArchivePlace("none", ""), ()))
