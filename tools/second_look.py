@@ -2,9 +2,9 @@
 
 The processes of a whole run starve each other at times: they share cores with servers, browsers and crawls that are
 killed. A test that gives real processes a minute may fail there and nowhere else. Each test that failed is therefore
-run three times more with the machine to itself. One that fails again has failed. One that passes every time is
-unsteady: its failure was shown like any other, the last line of the run names it, and the run is not refused for it.
-More than a few of them are no accident, and nothing is run again.
+run three times more with the machine to itself. One that fails again has failed, and nothing is run after that. One
+that passes every time is unsteady: its failure was shown like any other, the last line of the run names it, and the run
+is not refused for it. More than a few of them are no accident, and nothing is run again.
 """
 
 from __future__ import annotations
@@ -37,5 +37,4 @@ def is_unsteady(command: Sequence[str], failed: Sequence[str], root: Path) -> bo
     if not 0 < len(failed) <= MOST:
         return False
     print(f"\n== failed, and run {TIMES} times more by themselves: {', '.join(failed)}", flush=True)
-    told = SideBySide(root).run([(*command, *failed)] * TIMES, 1)
-    return all(one.exit_code == 0 for one in told)
+    return all(SideBySide(root).run([(*command, *failed)], 1, turn)[0].exit_code == 0 for turn in range(1, TIMES + 1))

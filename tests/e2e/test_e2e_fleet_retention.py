@@ -19,7 +19,7 @@ import pytest
 from changing_site import PAGES, changing_site, is_steady
 from fleet_engines import Engines, Fleet, Worker
 from leashed import leashed
-from seaweed import BUCKET, ask_object, listing
+from seaweed import BUCKET, ask_object
 from served import ServedWeb, nephila, records, run
 from waiting import wait_until
 from warc_checks import check_archives, check_index, index_lines
@@ -210,20 +210,18 @@ def test_killed_anywhere_it_goes_on_and_moves_everything_once(
     def begin() -> subprocess.Popen[str]:
         return hold.enter_context(retaining(crawl, *target))
 
-    def written() -> list[list[bytes]]:
-        return [listing(crawl.fleet.engines.store, f"{place}/") for place in (crawl.fleet.crawl, prefix)]
-
-    known, kills, process = written(), 0, begin()
+    store = crawl.fleet.engines.store
+    known, kills, process = store.written, 0, begin()
     deadline = time.monotonic() + 200
     while process.poll() is None:
         assert time.monotonic() < deadline
-        if kills == KILLS or written() == known:
+        if kills == KILLS or store.written == known:
             time.sleep(POLL_S)
             continue
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
         kills += 1
-        known = written()
+        known = store.written
         found = json.loads(crawl.fleet.say("audit", "--json", code=None))
         assert found["clean"], (found["trail"]["breaches"], found["findings"][:3])
         process = begin()

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 from fleet_engines import Engines, Fleet
 from leashed import leashed
-from seaweed import ask_object, listing
+from seaweed import ask_object
 from served import ServedWeb, nephila, plain_web, records, served
 from warc_checks import check_archives
 
@@ -269,19 +269,18 @@ def test_killed_anywhere_it_is_carried_out_by_the_next_who_looks(
     crawl.fleet.start("one").end(120)
     pages = crawl.pages()
     host = urlsplit(max(pages, key=lambda url: len(path_of(url)))).hostname or ""
-    prefix = f"{crawl.fleet.crawl}/"
-    known = listing(engines.store, prefix)
+    known = engines.store.written
     process = begin_purge(crawl, host)
     kills, deadline = 0, time.monotonic() + 200
     while process.poll() is None:
         assert time.monotonic() < deadline
-        if listing(engines.store, prefix) == known:
+        if engines.store.written == known:
             time.sleep(POLL_S)
             continue
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
         kills += 1
-        known = listing(engines.store, prefix)
+        known = engines.store.written
         crawl.check_audit()
         process = begin_purge(crawl)
     printed, told = process.communicate()

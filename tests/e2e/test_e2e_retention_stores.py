@@ -27,6 +27,7 @@ from nephila.store import MARKER
 from nephila.store.s3 import CredentialChain, S3ObjectStore
 
 CYCLES = 4
+POLL_S = 0.02
 OPTIONS = ("--allow-address", "127.0.0.0/8", "--delay", "0", "--user-agent", "Nephila/1.0 (+https://example.org/bot)")
 SMALL = ("--set", "spool.segment_bytes=400KB", "--set", "archive.max_bytes=400KB")
 
@@ -264,21 +265,21 @@ def test_killed_anywhere_it_goes_on(in_bucket: Crawl, tmp_path: Path, say: Calla
     def begin() -> subprocess.Popen[str]:
         return subprocess.Popen(leashed(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def written() -> tuple[dict[str, bytes], dict[str, bytes]]:
-        return crawl.store.objects(crawl.prefix), crawl.store.objects(prefix)
-
-    known, kills, process = written(), 0, begin()
+    server = crawl.store.server
+    known, kills, process = server.written, 0, begin()
     deadline = time.monotonic() + 200
     while process.poll() is None:
         assert time.monotonic() < deadline
-        if (now := written()) != known:
-            known = now
-            os.kill(process.pid, signal.SIGKILL)
-            process.communicate()
-            kills += 1
-            found = json.loads(run("audit", crawl.out, "--json", code=None).stdout)
-            assert found["clean"], (found["trail"]["breaches"], found["findings"][:3])
-            process = begin()
+        if server.written == known:
+            time.sleep(POLL_S)
+            continue
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        kills += 1
+        known = server.written
+        found = json.loads(run("audit", crawl.out, "--json", code=None).stdout)
+        assert found["clean"], (found["trail"]["breaches"], found["findings"][:3])
+        process = begin()
     _, told = process.communicate()
     assert process.returncode == 0, told
     assert kills >= 3

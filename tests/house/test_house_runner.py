@@ -106,10 +106,11 @@ def test_what_fails_beside_others_and_never_alone_is_named_and_not_refused(tmp_p
     assert run_tests.closing_line([found]).endswith("passed alone: tests/test_starved.py::test_starved")
 
 
-@pytest.mark.parametrize("runs", [{1, 2, 3, 4}, {1, 4}], ids=["always", "once more"])
-def test_what_fails_again_alone_has_failed(tmp_path: Path, runs: set[int]) -> None:
+@pytest.mark.parametrize(("runs", "run"), [({1, 2, 3, 4}, 2), ({1, 4}, 4)], ids=["always", "once more"])
+def test_what_fails_again_alone_has_failed_and_is_not_run_once_more(tmp_path: Path, runs: set[int], run: int) -> None:
     found = suite(tmp_path, {"starved": {1}, "broken": runs})
     assert (found.exit_code, found.unsteady) == (1, ())
+    assert (tmp_path / "tests" / "test_broken.runs").read_text() == "." * run
 
 
 def test_many_failures_are_no_accident(tmp_path: Path) -> None:

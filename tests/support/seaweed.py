@@ -10,7 +10,6 @@ import hashlib
 import http.client
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -136,6 +135,14 @@ class Seaweed:
                 for kind in ("master", "volume", "filer", "s3"):
                     Path(f"/tmp/seaweedfs-{kind}-grpc-{port}.sock").unlink(missing_ok=True)  # noqa: S108 - its choice
 
+    @property
+    def written(self) -> dict[str, int]:
+        """How long the logs of its list of objects are: other whenever one is written or removed, by anybody.
+
+        It is looked at from outside, many times a second and at no cost of the server's.
+        """
+        return {str(path): path.stat().st_size for path in (self.folder / "data" / "filerldb2").glob("*/*.log")}
+
     def _answers(self) -> bool:
         """Whether an object can be written: the gateway is up some seconds before the volumes are."""
         return self._ask("GET", self.ports[0], "/") in {200, 403} and self._can_assign()
@@ -187,22 +194,6 @@ def ask_object(server: Seaweed, method: str, key: str, data: bytes = b"") -> tup
         return answer.status, answer.read()
     finally:
         connection.close()
-
-
-def listing(server: Seaweed, prefix: str) -> list[bytes]:
-    """What the server tells of the objects below a prefix (key, time, ETag, size): other for each that is written."""
-    request = S3Request("GET", f"127.0.0.1:{server.ports[0]}", f"/{BUCKET}", (("list-type", "2"), ("prefix", prefix)))
-    headers = signed_headers(request, Credentials(OWNER, OWNER_SECRET), "us-east-1", int(time.time() * 1000))
-    connection = http.client.HTTPConnection("127.0.0.1", server.ports[0], timeout=30)
-    try:
-        connection.request("GET", request.target, headers=headers)
-        answer = connection.getresponse()
-        told = answer.read()
-    finally:
-        connection.close()
-    assert answer.status == 200, told
-    assert b"<IsTruncated>false</IsTruncated>" in told, "there is more than one answer tells"
-    return re.findall(rb"<Contents>.*?</Contents>", told, re.DOTALL)
 
 
 @contextlib.contextmanager
