@@ -24,6 +24,7 @@ FOUND = {
     "what a dead worker had written, which its supervisor could not make durable on a full disk": 53187,
     "an answer that ended a moment after its connection was given up, with a Retry-After that nobody read": 54444,
     "a crawl whose last word came as much later as its books wait between two syncs": 75934,
+    "what a worker did not keep whose disk had failed, and which an index held up until it was killed": 602677,
     "a lease returned by its own holder, who was stopped while it looked for expired ones": 61262,
 }
 

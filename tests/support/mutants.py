@@ -186,7 +186,7 @@ def recovered_name_not_synced(patch: pytest.MonkeyPatch) -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._disk, name)
 
-    patch.setattr(local, "recover", lambda disk, path, confirmed=0: recover(Deaf(disk), path, confirmed))
+    patch.setattr(local, "recover", lambda disk, *rest: recover(Deaf(disk), *rest))
 
 
 def addresses_not_counted(patch: pytest.MonkeyPatch) -> None:
@@ -214,6 +214,18 @@ def confirmed_past_unsettled(patch: pytest.MonkeyPatch) -> None:
         self._work.set()
 
     patch.setattr(Bookkeeper, "appended", appended)
+
+
+def indexed_while_settled(patch: pytest.MonkeyPatch) -> None:
+    """What is settled while the index of another file is written keeps no index of its own file from being written."""
+    settle = Bookkeeper.settled
+
+    def settled(self: Bookkeeper, *arguments: Any) -> None:
+        known, self._unwritten = self._unwritten, set()
+        settle(self, *arguments)
+        self._unwritten = known
+
+    patch.setattr(Bookkeeper, "settled", settled)
 
 
 def listed_before_confirmed(patch: pytest.MonkeyPatch) -> None:
@@ -279,6 +291,7 @@ MUTANTS: tuple[Mutant, ...] = (
     addresses_not_counted,
     a_counter_drifts,
     confirmed_past_unsettled,
+    indexed_while_settled,
     listed_before_confirmed,
     dropped_bytes_believed,
     journal_not_synced,

@@ -153,16 +153,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Run the function now, in this thread: threads would bring chance in."""
         del executor
         future: asyncio.Future[T] = self.create_future()
-        try:
-            result = func(*args)
-        except Exception as error:  # noqa: BLE001 - as an executor does: whatever was raised belongs to the future
-            future.set_exception(error)
-        else:
-            future.set_result(result)
+        tell = run_aside(func, *args)
+        tell(future)
         return future
 
     def _write_to_self(self) -> None:
         """Called by `call_soon_threadsafe` to wake a sleeping loop: this one never sleeps."""
+
+
+def run_aside(func: Callable[[Unpack[Ts]], T], *args: *Ts) -> Callable[[asyncio.Future[T]], None]:
+    """Run a function as an executor does; what tells a future that waits for it what came of it."""
+    try:
+        result = func(*args)
+    except Exception as error:  # noqa: BLE001 - as an executor does: whatever was raised belongs to the future
+        failure = error
+        return lambda future: None if future.done() else future.set_exception(failure)
+    return lambda future: None if future.done() else future.set_result(result)
 
 
 def run_virtual(

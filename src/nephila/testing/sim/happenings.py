@@ -51,6 +51,8 @@ class Happening(StrEnum):
     DISK_FULL = "disk full"
     BYTES_LOST = "unsynced bytes lost"
     NAME_LOST = "unsynced name lost"
+    CATALOGUE_STALLS = "catalogue stalls"
+    INDEX_STALLS = "index stalls"
     # Processes
     KILLED = "killed"
     KILLED_IN_WRITE = "killed inside a write"

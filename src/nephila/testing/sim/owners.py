@@ -13,10 +13,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Executor
 from contextvars import ContextVar
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from nephila.testing.clock import VirtualClock
-from nephila.testing.loop import VirtualLoop
+from nephila.testing.loop import VirtualLoop, run_aside
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 _stop = asyncio.base_events._run_until_complete_cb  # type: ignore[attr-defined]
 """What asyncio calls when that is done which it runs a loop for."""
@@ -41,6 +46,8 @@ class ProcessLoop(VirtualLoop):
         self._over = False
         self._frozen: dict[int, list[asyncio.Handle]] = {}
         self._dead: dict[int, list[asyncio.Handle]] = {}
+        self.stall: Callable[[Callable[..., Any]], float] = lambda _: 0.0
+        """How long a function takes that a thread is to run, in seconds; less than nothing where it is done at last."""
 
     def plan_crash(self, turn: int, place: float, crash: Callable[[], None]) -> None:
         """Call `crash` in that turn from now, after that part of its callbacks."""
@@ -74,6 +81,23 @@ class ProcessLoop(VirtualLoop):
         self._frozen.clear()
         self._dead.clear()
         self._crash_at = 0
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        """Run the function here, at the beginning or at the end of the time that it takes; all else goes on meanwhile.
+
+        As with a thread, it is run whether or not somebody still waits for it.
+        """
+        wait_s = 0.0 if self._over else self.stall(func)
+        if not wait_s:
+            return super().run_in_executor(executor, func, *args)
+        future: asyncio.Future[T] = self.create_future()
+        if wait_s > 0:
+            self.call_later(wait_s, run_aside(func, *args), future)
+        else:
+            self.call_later(-wait_s, lambda: run_aside(func, *args)(future))
+        return future
 
     def _begin_turn(self) -> None:
         self.turns += 1

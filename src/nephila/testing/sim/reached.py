@@ -41,7 +41,8 @@ def check_reached(
     """URLs that nobody can explain. `answers` and `cut`: where the archive has captures, and such of half a body."""
     told: list[str] = []
     lost: list[str] = []
-    longest_ms = (MAX_WAIT_S - ENDING_S) * 1000 - world.scenario.settings.archive.sync_ms
+    closing_s = max(0.0, world.clock.elapsed_s() - world.closed_at_s)
+    longest_ms = (MAX_WAIT_S - ENDING_S - closing_s) * 1000 - world.scenario.settings.archive.sync_ms
     for url, story in stories(world, frontier, cut, lost):
         problem = _unexplained(story, longest_ms)
         if problem:

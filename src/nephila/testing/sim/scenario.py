@@ -24,6 +24,9 @@ TIGHT_BYTES = 4_000
 """Bodies in flight: less than one page, so that connections are held back all the time."""
 
 
+USUAL_LINGER_MS = Settings().frontier.linger_ms
+
+
 class Ending(StrEnum):
     """How one life of a crawl is to end, unless it comes to its own end before."""
 
@@ -59,6 +62,17 @@ class Storm:
     overloaded: float = 0.0
     """Share of hosts that slow down under load."""
     lasts_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stalls:
+    """How slow what is written beside the archive is, while fetching and settling go on."""
+
+    catalogue: float = 0.0
+    """Share of the writes to the catalogue that stall."""
+    index: float = 0.0
+    """Share of the indexes that take long to write."""
+    longest_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +117,7 @@ class Scenario:
     """Aliases and pages that stand for missing ones are learned: URLs may then be known under another name."""
     sitemaps: float = 0.0
     """The share of hosts that have a sitemap."""
+    stalls: Stalls = Stalls()
 
 
 def draw_scenario(seed: int) -> Scenario:
@@ -121,6 +136,7 @@ def draw_scenario(seed: int) -> Scenario:
     if negligent:
         lives = (_slow_life(draw, settings), *lives[:2])
     scenario = _archived(Scenario(seed, web, settings, _storm(draw), lives, workers, negligent, learns))
+    scenario = _stalled(scenario)
     return scenario if large else _with_sitemaps(scenario)
 
 
@@ -133,6 +149,17 @@ def _archived(scenario: Scenario) -> Scenario:
     if random.Random(f"nephila sim {scenario.seed} zstd").random() < 0.15:
         archive = replace(archive, compression="zstd")
     return replace(scenario, settings=replace(scenario.settings, archive=archive))
+
+
+def _stalled(scenario: Scenario) -> Scenario:
+    """In some scenarios the catalogue or the disk of the indexes is slow; drawn apart, as sitemaps are."""
+    draw = random.Random(f"nephila sim {scenario.seed} stalls")
+    if draw.random() >= 0.25:
+        return scenario
+    stalls = Stalls(draw.choice((0.0, 0.3, 1.0)), draw.choice((0.3, 1.0)), draw.choice((0.05, 0.5, 3.0, 20.0)))
+    # And so are commits of the frontier: captures lie in the archive for a while before they are settled.
+    frontier = replace(scenario.settings.frontier, linger_ms=draw.choice((USUAL_LINGER_MS, 40.0, 400.0)))
+    return replace(scenario, settings=replace(scenario.settings, frontier=frontier), stalls=stalls)
 
 
 def _with_sitemaps(scenario: Scenario) -> Scenario:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import math
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -125,6 +126,7 @@ class Staff:
         self._scenario = scenario
         self._network = network
         self._ground = Ground(clock, network, network, disk, threaded=False)
+        self._trouble = disk.trouble
         self._loop = loop
         self._forgive = forgive
         self._born = 0
@@ -212,7 +214,8 @@ class Staff:
             process, line = self._processes.pop(owner)
             self._loop.kill(owner)
             self._network.hang_up(owner)
-            self._lose_answers(self.frozen_at_ms.pop(owner, self._network.service.now_ms()))
+            frozen_at_ms = self.frozen_at_ms.pop(owner, self._network.service.now_ms())
+            self._lose_answers(min(frozen_at_ms, 1000 * self._trouble.since_s_of.get(owner, math.inf)))
             self.deaths += 1
             process.end(KILLED)
             line.put(None)

@@ -20,6 +20,7 @@ from nephila.engines.disk import DiskFile
 from nephila.testing.disk import ForgetfulDisk, MemoryFile
 
 from .happenings import Happened, Happening
+from .owners import OWNER
 
 
 @dataclass(slots=True)
@@ -41,6 +42,8 @@ class Trouble:
     syncs: int = 0
     since_s: float | None = None
     """When something went wrong first."""
+    since_s_of: dict[int, float] = field(default_factory=dict)
+    """The same of each process: it keeps no answer any more, for as long as it takes to end."""
 
     def around(self, operation: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the operation gives
         """Do it, unless the crawl dies before; or die after."""
@@ -56,8 +59,10 @@ class Trouble:
     def went_wrong(self, kind: Happening) -> None:
         """The disk has refused something."""
         self.happened[kind] += 1
+        now_s = self.now_s()
         if self.since_s is None:
-            self.since_s = self.now_s()
+            self.since_s = now_s
+        self.since_s_of.setdefault(OWNER.get(), now_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 from nephila.frontier.embedded.tables import open_tables
 from nephila.model.errors import StorageError
@@ -41,7 +42,7 @@ from .listener import Listener
 from .naps import Naps
 from .owners import OWNER, Crash, ProcessLoop
 from .rulebook import Rulebook
-from .scenario import TIGHT_BYTES, Ending, Life, Scenario
+from .scenario import TIGHT_BYTES, USUAL_LINGER_MS, Ending, Life, Scenario
 from .staff import Staff
 from .trouble import Trouble, TroubledDisk
 from .weather import Sky, StormyNetwork
@@ -76,6 +77,7 @@ class World:
         self.web.documents.lend(_SENTENCES)
         self._draw = random.Random(f"{scenario.seed} world")
         self._draw_log = random.Random(f"{scenario.seed} log")
+        self._draw_stalls = random.Random(f"{scenario.seed} stalls")
         self.sky = Sky(self.clock, random.Random(f"{scenario.seed} sky"), self.happened, scenario.storm)
         self.rules = Rulebook(self.web, self._draw, scenario.storm.flapping, scenario.storm.lasts_s)
         settings = scenario.settings
@@ -91,6 +93,8 @@ class World:
         self.disk = ForgetfulDisk()
         self.warnings: list[str] = []
         self.peak_in_flight_bytes = 0
+        self.closed_at_s = math.inf
+        """When the last life that ended by itself began to close its books, which takes long where they stall."""
         self.left_behind: list[str] = []
         """What a crawl that ended still held in memory."""
         self._alive: Crawl | Supervisor | None = None
@@ -139,6 +143,7 @@ class World:
 
         def make_loop() -> ProcessLoop:
             loop.append(ProcessLoop(self.clock))
+            loop[0].stall = self._stall
             return loop[0]
 
         def crash() -> None:
@@ -166,6 +171,18 @@ class World:
         if summary is not None and self.sky.calm:
             self._look_at_leftovers()
         return summary
+
+    def _stall(self, func: Callable[..., Any]) -> float:
+        """How long a thread takes for a function: catalogue and indexes may stall, in a calm life too."""
+        stalls, name = self.scenario.stalls, getattr(func, "__name__", "")
+        share = {"record": stalls.catalogue, "write_index": stalls.index}.get(name, 0.0)
+        if self.sky.calm and self.scenario.workers > 1:  # who of them closes its books when is not known here
+            return 0.0
+        if not share or self.sky.dark or self._draw_stalls.random() >= share:
+            return 0.0
+        self.happened[Happening.CATALOGUE_STALLS if name == "record" else Happening.INDEX_STALLS] += 1
+        wait_s = self._draw_stalls.uniform(0.001, stalls.longest_s)
+        return self._draw_stalls.choice((wait_s, -wait_s))
 
     def _tidy_up(self, life: Life, trouble: Trouble, began_s: float) -> None:
         """The directory as the next life finds it, and for the auditor what cannot be known in it."""
@@ -231,7 +248,17 @@ class World:
                 else:
                     self._alive = await staff.supervised(directory, ground, stack, [listener])
                 self._watch_budget(self._alive._m)
+                self._watch_closing(self._alive._m)
                 return await self._alive.run(seeds)
+
+    def _watch_closing(self, machinery: Machinery) -> None:
+        hurry = machinery.bookkeeper.hurry
+
+        def hurried(patience_s: float) -> None:
+            self.closed_at_s = self.clock.elapsed_s()
+            hurry(patience_s)
+
+        machinery.bookkeeper.hurry = hurried  # type: ignore[method-assign]
 
     def _watch_budget(self, machinery: Machinery) -> None:
         """Keep the most bytes of bodies that were in memory at once."""
@@ -366,7 +393,8 @@ class World:
     def _unread_ms(self) -> float:
         """How long ago an answer may have ended for its server that the crawler has not got in its hands yet."""
         tight = self.scenario.settings.fetch.max_in_flight_bytes == TIGHT_BYTES
-        return _SETTLING_MS + (self.scenario.settings.fetch.timeout_s * 1000 if tight else 0.0)
+        slower_ms = 2 * (self.scenario.settings.frontier.linger_ms - USUAL_LINGER_MS)  # behind one that is under way
+        return _SETTLING_MS + slower_ms + (self.scenario.settings.fetch.timeout_s * 1000 if tight else 0.0)
 
     def _worker_died(self, since_ms: float) -> None:
         """A worker was killed, which may have lost answers since then."""
