@@ -22,6 +22,9 @@ static int kind_of(uint32_t code) {
     for (size_t place = 0; place < sizeof JOINING / sizeof *JOINING; place++)
         if (code >= JOINING[place][0] && code <= JOINING[place][1])
             return JOINS | (Py_UNICODE_ISALNUM(code) ? LETTER : NO_WORD);
+    for (size_t place = 0; place < sizeof SIGNS / sizeof *SIGNS; place++)
+        if (code >= SIGNS[place][0] && code <= SIGNS[place][1])
+            return LETTER;
     if (!Py_UNICODE_ISALNUM(code))
         return NO_WORD;
     for (size_t place = 0; place < sizeof ALONE / sizeof *ALONE; place++)

@@ -141,6 +141,7 @@ def _words() -> list[str]:
         f"enum {{ LANGUAGE_COUNT = {len(language.LANGUAGES)} }};\n",
         _array("uint32_t", "ALONE", (f"{{{first:#x}, {last:#x}}}" for first, last in words.ALONE), "][2"),
         _array("uint32_t", "JOINING", (f"{{{first:#x}, {last:#x}}}" for first, last in words.JOINING), "][2"),
+        _array("uint32_t", "SIGNS", (f"{{{first:#x}, {last:#x}}}" for first, last in words.SIGNS), "][2"),
         _array("uint32_t", "UNSEEN", (f"{code:#x}" for code in words.UNSEEN)),
     ]
 

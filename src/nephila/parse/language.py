@@ -48,7 +48,7 @@ COMMON_WORDS = {
     "zh": "的 是 不 了 在 我 有 这 他 们 和 为 你 来 我 要 个",
     "ko": "수 있는 및 등 것 이 그 있습니다 합니다 위한 대한 더 할 있다 하는 통해 우리",
     "th": "า น ก ร เ อ ง ม ย ว ล ท ส ด บ ค แ",
-    "hi": "क ह म स र न य त प द ल ज ग ब व भ श",
+    "hi": "के में है की और को से का हैं पर यह एक ने कि भी नहीं था",
 }
 """Thirty languages of the web; words that are spelled alike in several count for each."""
 

@@ -141,6 +141,29 @@ def test_scripts_without_spaces_have_a_word_a_character() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "हिन्दी में कड़ियाँ",
+        "আমরা পৃষ্ঠাটি পড়ি",
+        "ਪੰਜਾਬੀ ਵਿੱਚ",
+        "ગુજરાતી માં",
+        "தமிழ் மொழியில்",
+        "తెలుగు లో",
+        "ಕನ್ನಡ ದಲ್ಲಿ",
+        "മലയാളം ഭാഷയിൽ",
+        "සිංහල භාෂාව",
+        "שָׁלוֹם עוֹלָם",
+        "مُحَمَّدٌ شُكْرًا",
+        "ދިވެހި ބަސް",
+    ],
+)
+def test_signs_for_vowels_cut_no_word(text: str, read: Reader) -> None:
+    """D3: to Unicode they are marks, to readers parts of a word."""
+    assert list(words_of(text)) == text.split()
+    assert read(f"<p>{text}").words == len(text.split())
+
+
 def test_the_hash_of_a_word_never_changes() -> None:
     """D3: it is kept in databases."""
     assert word_hash(b"") != word_hash(b"\0") != word_hash(b"\0\0")
@@ -159,6 +182,7 @@ SENTENCES = {
     "ja": "このページを読んで、その中にあるリンクをたどりますが、許されていないものはたどりません。",
     "zh": "我们阅读这个页面、并且跟随它的链接、但是不跟随不允许的链接、这是我们的规则、他们也是这样的。",
     "ar": "نحن نقرأ الصفحة في الموقع ثم نذهب إلى الروابط التي على هذه الصفحة من غير أن نطلب ما هذا الذي لا يسمح",
+    "hi": "हम पृष्ठ को पढ़ते हैं और उस में जो कड़ियाँ हैं उन का अनुसरण करते हैं, पर जिन की अनुमति नहीं है उन का नहीं।",
     "th": "เราอ่านหน้าเว็บและตามลิงก์ที่อยู่ในหน้านั้น แต่ไม่ตามลิงก์ที่ไม่ได้รับอนุญาต",
 }
 
@@ -177,5 +201,8 @@ def test_a_language_is_known_by_its_commonest_words(language: str, read: Reader)
 def test_no_language_is_guessed_from_nothing() -> None:
     """X5: names, numbers, a word of several languages."""
     assert language_of("") == language_of("Ford Opel Skoda 1 2 3") == language_of("de de de de") == ""
+    marathi = "आम्ही पान वाचतो आणि त्यातील दुव्यांचे अनुसरण करतो, पण ज्यांना परवानगी नाही त्यांचे नाही. हा नियम सर्वांसाठी आहे."
+    nepali = "हामी पृष्ठ पढ्छौं र त्यसमा भएका लिङ्कहरू पछ्याउँछौं, तर अनुमति नभएकालाई होइन। काठमाडौं नेपालको राजधानी हो।"
+    assert language_of(marathi) == language_of(nepali) == "", "written as Hindi is, and not Hindi"
     assert all(len(set(words.split())) > 12 for words in COMMON_WORDS.values())
     assert len(LANGUAGES) == 30
