@@ -229,6 +229,8 @@ static const char *raw_name(uint16_t tag) {
 static text read_raw(scanner *self, uint16_t tag, uint32_t flags, text p) {
     text close = tag == TAG_SCRIPT ? script_end(p, self->end) : raw_end(p, self->end, raw_name(tag));
     int references = (flags & RCDATA) != 0;
+    if (self->drawn && memchr(p, '<', (size_t)(close - p)))
+        doubt(self);
     if (self->anchor_count && !self->templates)
         keep_anchor_text(self, p, close, references);
     if (tag == TAG_TITLE) {
@@ -277,6 +279,9 @@ static void start_in_template(scanner *self, const struct tag_entry *tag) {
     if (self->marker && (tag->flags & HOLDS_MARKERS || tag->tag == TAG_SVG || tag->tag == TAG_MATH ||
                          tag->tag == TAG_TEMPLATE))
         self->marked = 1;
+    if (self->drawn && tag->tag == TAG_TEMPLATE)
+        doubt(self);
+    self->drawn |= tag->tag == TAG_SVG || tag->tag == TAG_MATH;
     if (tag->flags & MARKER)
         self->marker = tag->tag;
 }
@@ -288,7 +293,7 @@ static void end_in_template(scanner *self, const struct tag_entry *tag) {
             return;
         if (self->marker || self->marked)
             doubt(self);
-        self->marker = self->marked = 0;
+        self->marker = self->marked = self->drawn = 0;
     } else if (self->marker && tag->tag == self->marker) {
         self->marker = 0;
     } else if (tag->flags & HOLDS_MARKERS && self->marker) {
@@ -389,7 +394,10 @@ static text read_declaration(scanner *self, text bracket) {
     if (left >= 4 && !memcmp(bracket, "<!--", 4))
         return comment_end(bracket + 4, self->end);
     nesting *open = &self->nesting;
-    if (left >= 9 && !memcmp(bracket, "<![CDATA[", 9) && !self->doubtful && open->open[open->depth - 1].foreign) {
+    int is_cdata = left >= 9 && !memcmp(bracket, "<![CDATA[", 9);
+    if (is_cdata && self->drawn)
+        doubt(self);
+    if (is_cdata && !self->doubtful && open->open[open->depth - 1].foreign) {
         for (text p = bracket + 9; (p = memchr(p, ']', (size_t)(self->end - p))); p++)
             if (self->end - p > 2 && p[1] == ']' && p[2] == '>') {
                 see(self, bracket + 9, p, 0);

@@ -177,6 +177,7 @@ typedef struct {
     int images, doubtful, failed;
     uint32_t templates, tags;
     int marker, marked; /* the marker that is open in a template, and whether one in it was not closed plainly */
+    int drawn;          /* whether a drawing or a formula was opened in it: what begins there may be read otherwise */
     PyObject *refresh_url, *srcset_urls;
     arena_block *arena;
     reference *references;

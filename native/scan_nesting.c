@@ -159,7 +159,10 @@ static void end_plain(nesting *self, uint64_t key) {
     for (int at = self->depth - 1; at > 0; at--) {
         open_element *entry = &self->open[at];
         if (entry->key == key && !entry->foreign) {
-            cut(self, at);
+            if (entry->tag == TAG_NOSCRIPT && at == 1 && self->depth > 2)
+                self->doubt = 1; /* in a head it was left for the body by what is open in it */
+            else
+                cut(self, at);
             return;
         }
         if (entry->flags & SPECIAL)

@@ -337,6 +337,8 @@ class Nesting:
         for at in range(len(self._open) - 1, 0, -1):
             entry = self._open[at]
             if entry.name == name and not entry.foreign:
+                if name == "noscript" and at == 1 < len(self._open) - 1:
+                    raise Doubt  # in a head it was left for the body by what is open in it
                 self._cut(at)
                 return
             if entry.flags & SPECIAL:

@@ -37,7 +37,8 @@ MAX_TAGS = 290_000
 
 _ATTRIBUTES_READ = frozenset({"html", "template"})
 _HOLDS_MARKERS = MARKER | TABLE | PART | SELECT
-_HOLD_MARKERS = frozenset({"svg", "math", "template"})
+_DRAWINGS = frozenset({"svg", "math"})
+_HOLD_MARKERS = _DRAWINGS | {"template"}
 """What may keep a marker in a template from being closed by its end tag (HTML standard 13.2.4.3 and 13.2.6)."""
 _NEVER_FOLLOWED = frozenset({"plaintext", "frameset"})
 _DROP_LINE_END = frozenset({"pre", "listing", "textarea"})
@@ -76,6 +77,8 @@ class _Scanner:
         """The marker that is open in the template that we are in."""
         self._unmarked = True
         """Whether every marker in it was closed plainly."""
+        self._drawn = False
+        """Whether a drawing or a formula was opened in it: what begins there may be read as elsewhere, or as there."""
 
     @property
     def findings(self) -> Findings:
@@ -122,7 +125,9 @@ class _Scanner:
         if text.startswith("<!--", bracket):
             match = COMMENT.match(text, bracket)
             return _END if match is None else match.end()
-        if text.startswith("<![CDATA[", bracket) and not self.doubtful and self.gathering.nesting.foreign:
+        is_cdata = text.startswith("<![CDATA[", bracket)
+        self.doubtful |= is_cdata and self._drawn
+        if is_cdata and not self.doubtful and self.gathering.nesting.foreign:
             end = text.find("]]>", bracket)
             self._see(text[bracket + 9 : end if end >= 0 else len(text)])
             return _END if end < 0 else end + 3
@@ -152,6 +157,8 @@ class _Scanner:
 
     def _start_in_template(self, name: str, flags: int) -> None:
         self._unmarked &= not self._marker or not (flags & _HOLDS_MARKERS or name in _HOLD_MARKERS)
+        self.doubtful |= self._drawn and name == "template"
+        self._drawn |= name in _DRAWINGS
         if flags & MARKER:
             self._marker = name
 
@@ -161,7 +168,7 @@ class _Scanner:
             self._templates -= 1
             if not self._templates:
                 self.doubtful |= bool(self._marker) or not self._unmarked
-                self._marker, self._unmarked = "", True
+                self._marker, self._unmarked, self._drawn = "", True, False
         elif name == self._marker:
             self._marker = ""
         elif flags & _HOLDS_MARKERS:
@@ -210,6 +217,7 @@ class _Scanner:
         """The content of an element without tags in it; returns the place behind its end tag."""
         end = raw_end(self.text, name, position)
         content = self.text[position:end]
+        self.doubtful |= self._drawn and "<" in content
         if flags & RCDATA:
             content = decoded_text(content)
         self._gather_text(content)
