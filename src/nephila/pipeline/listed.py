@@ -31,6 +31,7 @@ from nephila.urls import Address, Fingerprint, host_of, origin_of, registrable_d
 
 from .frequency import EVERY_S, Priorities, finding_of, is_frequency_believed, weigh_frequency
 from .lists import DEPTH, Lists
+from .rules_at_hand import until_answered
 from .trust import after_reading, after_visit, is_believed, weigh
 
 INLINE_BYTES = 65_536
@@ -147,7 +148,10 @@ class ListClause:
         candidates = self._leads(task, lists, reading, refused)
         changed: dict[Fingerprint, int] = {}
         noted: list[tuple[Address, Listed]] = []
-        for sifted, chosen, believed in self._sift(task, pages, beliefs, reading):
+        own: Sequence[Listed] = ()
+        if not reading.seeds:  # whom a list may speak for is asked of an engine that may be away
+            own = await until_answered(lambda: [entry for entry in pages if beliefs.speaks_for(entry.url)])
+        for sifted, chosen, believed in self._sift(task, pages, own, beliefs, reading):
             refused += sifted.refused
             counts["malformed"] += sum(sifted.malformed.values())
             for candidate, place in zip(sifted.candidates, sifted.places, strict=True):
@@ -204,13 +208,12 @@ class ListClause:
         return found
 
     def _sift(
-        self, task: PageTask, pages: Sequence[Listed], beliefs: _Beliefs, reading: _Reading
+        self, task: PageTask, pages: Sequence[Listed], own: Sequence[Listed], beliefs: _Beliefs, reading: _Reading
     ) -> Iterator[tuple[Sifted, Sequence[Listed], bool]]:
-        """The pages through the sieve: those that the list may speak for, and the others as links."""
+        """The pages through the sieve: its own, those that the list may speak for, and the others as links."""
         if reading.seeds:
             yield self.lists.sieve.sift_listed([entry.url for entry in pages], 0, seeds=True), pages, False
             return
-        own = [entry for entry in pages if beliefs.speaks_for(entry.url)]
         if own:
             yield self.lists.sieve.sift_listed([entry.url for entry in own], DEPTH), own, True
         if len(own) < len(pages):

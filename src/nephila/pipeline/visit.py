@@ -18,6 +18,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nephila.interfaces.catalogue import CaptureRow
@@ -37,6 +38,7 @@ from .listing import part_row
 from .notes import policy_notes
 from .part_cache import PartCache, lasts_ms
 from .resources import ResourceNotes
+from .rules_at_hand import until_answered
 
 if TYPE_CHECKING:
     from .parts import Conduct, Stages
@@ -304,7 +306,7 @@ class Visit:
         """One request, if it may be sent."""
         async with self._turn:
             for _ in range(TURNS):
-                reason = self._objection(url)
+                reason = await until_answered(partial(self._objection, url))
                 if reason:
                     return Withheld(reason)
                 self.requests += 1  # before it leaves: whatever becomes of it, the host rests for it

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from worker import Worker, address, answer, page_task
 
+from nephila.model.errors import EngineAwayError
 from nephila.model.events import EventKind
 from nephila.model.exchange import Fetched
 from nephila.model.listing import ListNote
@@ -113,6 +114,26 @@ def test_a_sitemap_speaks_for_its_directory_and_for_who_names_it(worker: Worker)
     counts = dict(event.counts)
     assert (counts["entries"], counts["elsewhere"], counts["refused"]) == (3, 2, 1)
     assert other.reason == "scope"
+
+
+def test_whom_a_sitemap_speaks_for_waits_for_an_engine_that_is_away(worker: Worker) -> None:
+    """N4, X3: its entries are taken once, as if nothing had been."""
+    own = f"{SITE}/blog/sitemap.xml"
+    worker.fetcher.script[own] = [served(own, urlset(f"<loc>{SITE}/b</loc>"))]
+    read, tries = worker.frontier.rules, list[str]()
+
+    def rules(origin: str) -> OriginRules | None:
+        tries.append(origin)
+        if len(tries) < 3:
+            raise EngineAwayError("Valkey does not answer")
+        return read(origin)
+
+    assert worker.pipeline._to.lists is not None
+    worker.pipeline._to.lists._view = SimpleNamespace(rules=rules)  # type: ignore[assignment]
+    crawled(worker, own)
+    (event,) = [event for event in worker.recorder.events if event.kind is EventKind.LISTED]
+    assert (tries, dict(event.counts)["entries"], dict(event.counts)["elsewhere"]) == ([SITE] * 3, 1, 1)
+    assert worker.failures == []
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from scripted_browser import HOME, MADE, SHELL, Scripted, ask, reasons
 from worker import Worker, answer, failure
 
 from nephila.interfaces.renderer import Supply
+from nephila.model.errors import EngineAwayError
 from nephila.model.events import EventKind
 from nephila.model.exchange import Answer, FailureKind, FetchRequest
 from nephila.model.rendering import (
@@ -22,6 +23,7 @@ from nephila.model.rendering import (
     Withheld,
 )
 from nephila.model.task import Lease, Pace, PageTask, PartTask, Token
+from nephila.pipeline.visit import Visit
 
 ROBOTS = "https://a.test/robots.txt"
 
@@ -110,6 +112,26 @@ def test_what_is_withheld_is_not_sent(tmp_path: Path, wanted: Wanted, reason: st
     worker, browser = visit(tmp_path, lambda supply: supply(wanted), rules, robots=True)
     assert browser.got == Withheld(reason)
     assert {url for url in worker.fetcher.urls if url not in (ROBOTS, HOME, "https://a.test/next")} == set()
+
+
+def test_whether_it_may_be_sent_waits_for_an_engine_that_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N4, J3: nothing is sent unasked, and nothing is given up for it."""
+    allows, tries = Visit._is_allowed, list[str]()
+
+    def away_at_first(self: Visit, url: str) -> bool:
+        tries.append(url)
+        if len(tries) < 3:
+            raise EngineAwayError("Valkey does not answer")
+        return allows(self, url)
+
+    monkeypatch.setattr(Visit, "_is_allowed", away_at_first)
+    url = "https://a.test/app.js"
+    worker, browser = visit(tmp_path, lambda supply: ask(supply, url), answer(url))
+    assert tries == [url] * 3
+    assert reasons(browser.got) == [200]
+    assert worker.fetcher.urls.count(url) == 1
 
 
 def test_a_url_is_asked_for_once_however_often_the_page_is_shown(tmp_path: Path) -> None:
