@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from random import Random
 from threading import Lock
+from typing import NamedTuple
 
 import hiredis
 
@@ -26,6 +27,14 @@ AT_ONCE = 64
 """Commands that are sent before their answers are read: few enough that neither side fills its buffers."""
 RESTS_S = 10.0
 """How long nothing is asked after a question that nobody has answered."""
+LONG_S = 1.0
+"""A question that nobody has answered, and that took so long, is followed by that rest even where nobody waits."""
+
+
+class _Unanswered(NamedTuple):
+    """Why nobody has answered."""
+
+    error: Exception
 
 
 class PlainValkey:
@@ -83,15 +92,39 @@ class PlainValkey:
 
     def do(self, key: str, *command: Word) -> Reply:
         """Do a command for a key."""
+        return self._do(key, command, self._patience_s)
+
+    def do_now(self, key: str, *command: Word) -> Reply:
+        """The same for who must not wait, as an event loop: each server is asked once, without a pause."""
+        return self._do(key, command, 0.0)
+
+    def _do(self, key: str, command: tuple[Word, ...], patience_s: float) -> Reply:
         silent = self._check_resting()
         if silent is not None:
             self._rest(silent[0])  # whoever comes meanwhile is not asked
-        until = time.monotonic() + (self._patience_s if silent is None else 0.0)
-        last: Exception
-        asking: ServerAddress | None = None
-        attempt = mended = 0
+        begun = time.monotonic()
+        until = begun + (patience_s if silent is None else 0.0)
+        attempt = 0
         while True:
-            address = asking or self._address(slot_of(key), attempt)
+            reply = self._attempt(slot_of(key), command, attempt)
+            if not isinstance(reply, _Unanswered):
+                return reply
+            attempt += 1
+            if time.monotonic() >= until and attempt >= len(self._servers.addresses):
+                if patience_s or time.monotonic() - begun >= LONG_S:
+                    self._rest(str(reply.error))
+                raise _silence(str(reply.error)) from reply.error
+            if patience_s:
+                time.sleep(min(1.0, 0.02 * 2 ** min(attempt, 10)) * (0.5 + self._random.random() / 2))
+            if silent is None:
+                self._check_resting()  # another has waited for all its time
+
+    def _attempt(self, slot: int, command: tuple[Word, ...], attempt: int) -> Reply | _Unanswered:
+        """The answer of the server that has a slot's keys, or of the next one where that is not known."""
+        asking: ServerAddress | None = None
+        last: Exception
+        for _ in range(1 + MOST_REDIRECTS):
+            address = asking or self._address(slot, attempt)
             with self._alone:
                 try:
                     if asking is not None:
@@ -106,16 +139,9 @@ class PlainValkey:
                     self._silent = None
                     return reply
                 asking = self._handed_on(last, address)
-                if mended < MOST_REDIRECTS and (asking is not None or self._mended(last, address)):
-                    mended += 1
-                    continue
-            attempt, mended = attempt + 1, 0
-            if time.monotonic() >= until and attempt >= len(self._servers.addresses):
-                self._rest(str(last))
-                raise _silence(str(last)) from last
-            time.sleep(min(1.0, 0.02 * 2 ** min(attempt, 10)) * (0.5 + self._random.random() / 2))
-            if silent is None:
-                self._check_resting()  # another has waited for all its time
+                if asking is None and not self._mended(last, address):
+                    break
+        return _Unanswered(last)
 
     def _check_resting(self) -> tuple[str, float] | None:
         """What was silent when it was asked last; raises `EngineSilentError` where it is not yet asked again."""

@@ -18,7 +18,7 @@ from nephila.interfaces.catalogue import CaptureRow, Catalogue
 from nephila.interfaces.recrawl import Outlook
 from nephila.model.errors import StoreAwayError
 from nephila.model.listing import ListKind
-from nephila.model.outcome import DeferReason, Done, OriginRules, Release, RulesLearned
+from nephila.model.outcome import DeferReason, Done, OriginRules, Release, RulesLearned, RulesMoved
 from nephila.model.page import Directives, Page
 from nephila.model.policy import DomainPolicy
 from nephila.model.record import Capture, Original, SegmentId, StoredCapture
@@ -265,7 +265,7 @@ class Recovery:
             case RobotsTask() as task:
                 if not self._frontier.view.holds(capture.token, None, task.origin):
                     return False
-                outcome, release = self._pipeline.learn(lease, task, capture.fetched)
+                outcome, release = self._learn(lease, task, capture)
                 return await self._pipeline.settle_robots(lease, task, capture.fetched, outcome, stored, release)
             case PageTask() as task:
                 if not self._frontier.view.holds(capture.token, task.fingerprint):
@@ -302,7 +302,7 @@ class Recovery:
     def _row(self, capture: Capture, stored: StoredCapture) -> CaptureRow:
         lease, worker = self._lease(capture), str(writer_of(stored.ref.segment))
         if isinstance(capture.task, RobotsTask):
-            outcome, release = self._pipeline.learn(lease, capture.task, capture.fetched)
+            outcome, release = self._learn(lease, capture.task, capture)
             if isinstance(outcome, RulesLearned):
                 self._note_signals(lease, outcome.rules)
             delay_ms, text = release.pace.crawl_delay_ms, capture.rules or b""
@@ -316,6 +316,9 @@ class Recovery:
         self._pipeline.remember_again(task, judged)
         beside = Beside(worker, self._signals_of(lease, capture), outlook=self._outlook(lease.host, task, stored))
         return capture_row(lease, task, capture.fetched, judged, stored, beside, judged.sizes)
+
+    def _learn(self, lease: Lease, task: RobotsTask, capture: Capture) -> tuple[RulesLearned | RulesMoved, Release]:
+        return self._pipeline.learn(lease, task, capture.fetched, self._frontier.view.rules(task.origin))
 
     def _note_signals(self, lease: Lease, rules: OriginRules) -> None:
         if len(self._signals) >= SIGNALS_REMEMBERED:

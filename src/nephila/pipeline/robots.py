@@ -46,7 +46,8 @@ class RobotsClause:
 
     async def conclude(self, lease: Lease, task: RobotsTask, answer: Answer) -> None:
         """Understand, store and settle an answer; the lease ends with it."""
-        outcome, release = await until_answered(partial(self.learn, lease, task, answer))
+        last = await until_answered(partial(self._to.view.rules, task.origin))
+        outcome, release = self.learn(lease, task, answer, last)
         release = left_of(release, answer, self._to.clock.steady_ms(), self._conduct.rounded_ms)
         if isinstance(answer, FetchFailed):
             links = self._conduct.twins(origin_of(task.url), answer.kind)
@@ -59,9 +60,11 @@ class RobotsClause:
         stored = self._to.archive.append(capture)
         await self.settle_stored(lease, task, answer, outcome, stored, release)
 
-    def learn(self, lease: Lease, task: RobotsTask, answer: Answer) -> tuple[RulesLearned | RulesMoved, Release]:
-        """What an answer to a robots.txt request comes to, and how long the host that was asked rests."""
-        outcome = self._outcome_of(task, answer)
+    def learn(
+        self, lease: Lease, task: RobotsTask, answer: Answer, last: OriginRules | None
+    ) -> tuple[RulesLearned | RulesMoved, Release]:
+        """What an answer to a robots.txt request comes to after the last rules, and how long the host asked rests."""
+        outcome = self._outcome_of(task, answer, last)
         rules = outcome.rules if isinstance(outcome, RulesLearned) else None
         own = rules if origin_of(task.url) == task.origin else None
         if isinstance(outcome, RulesLearned) and own is None:
@@ -110,9 +113,9 @@ class RobotsClause:
     def _rest(self, pace: Pace, answer: Answer | None, rules: OriginRules | None, lease: Lease) -> Release:
         return self._to.politeness.release(pace, answer, rules, self._to.clock.wall_ms(), lease.user_agent)
 
-    def _outcome_of(self, task: RobotsTask, answer: Answer) -> RulesLearned | RulesMoved:
+    def _outcome_of(self, task: RobotsTask, answer: Answer, last: OriginRules | None) -> RulesLearned | RulesMoved:
         """As of the time when the answer came."""
-        last, wall, now = self._to.view.rules(task.origin), self._to.clock.wall_ms(), self._conduct.now()
+        wall, now = self._to.clock.wall_ms(), self._conduct.now()
         age = max(0, wall - answer.ended_at) if answer.ended_at else 0
         learned = self._to.politeness.learn(task, answer, last, now - age, wall - age)
         if isinstance(learned, RobotsRedirect):

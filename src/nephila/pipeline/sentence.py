@@ -351,9 +351,11 @@ class Pipeline(Concluding):
 
     # What recovery needs, too
 
-    def learn(self, lease: Lease, task: RobotsTask, answer: Answer) -> tuple[RulesLearned | RulesMoved, Release]:
-        """What an answer to a robots.txt request comes to, and how long the host that was asked rests."""
-        return self._robots.learn(lease, task, answer)
+    def learn(
+        self, lease: Lease, task: RobotsTask, answer: Answer, last: OriginRules | None
+    ) -> tuple[RulesLearned | RulesMoved, Release]:
+        """What an answer to a robots.txt request comes to after the last rules, and how long the host asked rests."""
+        return self._robots.learn(lease, task, answer, last)
 
     async def settle_robots(
         self,

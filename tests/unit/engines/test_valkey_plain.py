@@ -211,3 +211,44 @@ def test_a_server_that_refuses_for_good_is_not_said_to_be_silent(monkeypatch: py
             with pytest.raises(EngineError, match="refused: NOAUTH"):
                 client.do("k", "GET", "k")
         client.close()
+
+
+def test_who_must_not_wait_asks_each_server_once_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N4: an event loop goes on while its engine is away, and has its answer as soon as one server is back."""
+    pauses: list[float] = []
+    clock = SimpleNamespace(monotonic=lambda: 0.0, sleep=pauses.append)
+    monkeypatch.setattr(valkey_plain, "time", clock)
+    hangs = [True]
+    with playing(lambda *_: None) as (gone, a), playing(lambda *told: None if hangs else value(*told)) as (port, b):
+        client = PlainValkey(servers_of([f"127.0.0.1:{gone}", f"127.0.0.1:{port}"], {}), patience_s=3.0)
+        for turn in (1, 2):
+            with pytest.raises(EngineAwayError, match="does not answer"):
+                client.do_now("k", "GET", "k")
+            assert (len(a), len(b), pauses) == (turn, turn, [])
+        hangs.clear()
+        assert client.do_now("k", "GET", "k") == b"hi", "a refusal that took no time is followed by no rest"
+        assert pauses == []
+        client.close()
+
+
+def test_a_silence_that_took_long_is_followed_by_a_rest_for_those_who_must_not_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """N4: a server that swallows what it is sent does not hold an event loop up again and again."""
+    now = [0.0]
+    monkeypatch.setattr(valkey_plain, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=pytest.fail))
+
+    def swallow(*_: object) -> None:
+        now[0] += valkey_plain.LONG_S
+
+    with playing(swallow) as (port, asked):
+        client = PlainValkey(servers_of([f"127.0.0.1:{port}"], {}))
+        for expected in (1, 1, 1):
+            with pytest.raises(EngineAwayError, match="does not answer"):
+                client.do_now("k", "GET", "k")
+            assert len(asked) == expected
+        now[0] += valkey_plain.RESTS_S
+        with pytest.raises(EngineAwayError, match="does not answer"):
+            client.do_now("k", "GET", "k")
+        assert len(asked) == 2
+        client.close()

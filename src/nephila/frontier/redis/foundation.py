@@ -138,8 +138,8 @@ class Foundation:
     # Reading: what was answered, through the view
 
     def rules(self, origin: str) -> OriginRules | None:
-        """The robots rules in force for an origin."""
-        return self.view.rules(origin)
+        """The robots rules in force for an origin; an engine that is away is not waited for."""
+        return self.view.rules_now(origin)
 
     def story(self, host: str, fingerprint: Fingerprint) -> UrlStory | None:
         """What is known of a URL."""

@@ -141,6 +141,12 @@ class RedisFrontierView:
         """The robots rules in force for an origin."""
         return telling.rules_told(origin, self.ask(self.shards.of_origin(origin), "rules", origin))
 
+    def rules_now(self, origin: str) -> OriginRules | None:
+        """The same, without waiting for an engine that is away: for a worker's event loop, which asks again."""
+        key = self.shards.keys[self.shards.of_origin(origin)]
+        asked = "FCALL", library().function("rules"), 1, key, self.timeline.argument(), origin
+        return telling.rules_told(origin, self._valkey.do_now(key, *asked))
+
     def counters(self) -> list[telling.ShardCounters]:
         """What each shard counts."""
         with self._counting:
