@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 
 import pytest
 from redis_harness import RedisHarness, policy_for
@@ -261,6 +261,73 @@ def test_immediate_work_that_others_bring_goes_first_once_it_was_heard_of(cluste
         (lease,) = await contract.claim_pages(1)
         assert lease.host == "now.test"
         await harness.frontier.close()
+
+    asyncio.run(run())
+
+
+HOUR_MS = 3_600_000
+
+
+async def set_ahead(frontier: RedisFrontier, shard: int, by_ms: int) -> int:
+    """Have a shard lie so far ahead of its server's clock, as when that was set back; its time then."""
+    key = frontier._shards.keys[shard]
+    now = int((await frontier._caller.call(shard, "snapshot"))[0]) + by_ms
+    await frontier._valkey.do(key, "HSET", f"{key}:meta", "last", now)
+    return now
+
+
+def real_frontier(servers: list[str], crawl: str, shards: int) -> Coroutine[None, None, RedisFrontier]:
+    """By the servers' own clock."""
+    return RedisFrontier.open(
+        servers,
+        crawl,
+        Policy(FrontierSettings(), base_delay_ms=1000, robots=False),
+        worker="w",
+        clock=SystemClock(),
+        options=Opening(shards=shards),
+    )
+
+
+def test_time_goes_on_where_the_clock_of_a_server_was_set_back(single: list[str]) -> None:
+    """N2, P1: hosts do not wait for the hour to come once more, and a clock that is put right makes no leap."""
+
+    async def run() -> None:
+        frontier = await real_frontier(single, "set-back", 1)
+        clock = int((await frontier._caller.call(0, "snapshot"))[0])
+        last = await set_ahead(frontier, 0, HOUR_MS)
+        moments = [await frontier._caller.call(0, "rest") for _ in range(200)]
+        assert moments == sorted(moments)
+        assert moments[0] >= last
+        assert moments[-1] > moments[0], "it stands still"
+        assert moments[-1] - moments[0] <= (await frontier._caller.call(0, "snapshot"))[1] - clock
+        # The server's clock is put forward again: where it is by now, the timeline is already.
+        key = frontier._shards.keys[0]
+        await frontier._valkey.do(key, "HSET", f"{key}:meta", "last", clock)
+        now = await frontier._caller.call(0, "rest")
+        assert 0 <= now - clock < HOUR_MS
+        assert await frontier._valkey.do(key, "HGET", f"{key}:meta", "ahead") == b"0"
+        await frontier.close()
+
+    asyncio.run(run())
+
+
+def test_a_host_is_not_asked_early_where_another_server_is_ahead(single: list[str]) -> None:
+    """P1, N4: the moment of a lease is told in the worker's own time, whichever server's clock that follows."""
+
+    async def run() -> None:
+        frontier = await real_frontier(single, "ahead", 2)
+        (host,) = (one for one in spread_over(Shards("any", 2), "a", 1) if frontier._shards.of_domain(one) == 0)
+        await frontier.admit(suite.candidates(f"https://{host}/1", f"https://{host}/2"))
+        await set_ahead(frontier, 1, HOUR_MS)
+        await frontier.look()
+        (lease,) = await frontier.claim(1, 300)
+        assert lease.expires_at - frontier.timeline.now() > 200_000, "it does not look as if it had ended"
+        done = Done(RecordRef(SegmentId("s"), 0, 1, 1), 200, bytes(32), outlinks=0)
+        settled_at = frontier.timeline.now()
+        await frontier.settle(lease.token, [Settlement(lease.tasks[0], done, [])], Release(499, Pace(499)))
+        (lease,) = await frontier.claim(1, 300)
+        assert lease.not_before >= settled_at + 499, "its whole rest"
+        await frontier.close()
 
     asyncio.run(run())
 

@@ -52,3 +52,16 @@ def test_the_timeline_follows_an_engine_whose_clock_runs_slower() -> None:
 def test_before_anything_is_heard_the_wall_clock_must_do() -> None:
     """N4: there is nothing else."""
     assert RemoteTimeline(Clock()).now() == 0
+
+
+def test_a_shard_whose_server_is_behind_the_others_is_known_to_be() -> None:
+    """P1, N4: its moments are told in the worker's time, which is that of the server furthest ahead."""
+    clock = Clock()
+    timeline = RemoteTimeline(clock)
+    timeline.heard(clock.ms + 100_000, 0)
+    timeline.heard(clock.ms + 99_300, 1)
+    assert (timeline.behind(0), timeline.behind(1)) == (0, 700)
+    clock.ms += 50
+    timeline.heard(clock.ms + 99_300 - 40, 1)  # it took long to come: a worse bound
+    assert timeline.behind(1) == 700
+    assert timeline.now() == clock.ms + 100_000

@@ -168,12 +168,13 @@ class Claiming(Settling):
             reply = await self._caller.repeat(shard, "claim", make, replicas=self._caller.replicas)
             late_ms = 0 if self._virtual else math.ceil((asyncio.get_running_loop().time() - sent_at) * 1000)
             _, now, _, found, lacking, ready, left, moment, stage, ungraded = reply
-            self.timeline.heard(now)
+            self.timeline.heard(now, shard)
+            behind_ms = self.timeline.behind(shard)
             for told in found:
-                lease, facts = telling.lease_told(told, self._verifying, late_ms)
+                lease, facts = telling.lease_told(told, self._verifying, late_ms, behind_ms)
                 self._facts[lease.token] = lease.host, facts
                 leases.append(lease)
-            self._heard(shard, now, ready, moment)
+            self._heard(shard, now, ready, moment, behind_ms)
             if not lacking and not ungraded:
                 return leases, list(left)
             patterns |= patterns_of(url.decode() for url in lacking)
@@ -183,13 +184,13 @@ class Claiming(Settling):
             if wanted is not None:
                 head["wanted"] = left
 
-    def _heard(self, shard: int, now: int, ready: list[int], moment: int) -> None:
+    def _heard(self, shard: int, now: int, ready: list[int], moment: int, behind_ms: int) -> None:
         """What a claim was told of a shard beside leases; nothing where it was a repeated one."""
         if not ready:
             return
         self._present[shard] = ready
         longest = LOOK_AGAIN_MS if shard in self._ours else LOOK_AT_OTHERS_MS
         if not any(ready):
-            self._quiet[shard] = now + (longest if moment < 0 else max(0, min(moment - now, longest)))
+            self._quiet[shard] = now + behind_ms + (longest if moment < 0 else max(0, min(moment - now, longest)))
         if (known := self._counters.get(shard)) is not None:
-            known.next_at = moment
+            known.next_at = moment if moment < 0 else moment + behind_ms

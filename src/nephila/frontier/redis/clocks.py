@@ -7,6 +7,9 @@ many of those come (all shards at once, seconds after they answered, while one f
 would leap ahead with the next good answer, and cut a rest short that was reckoned in between. It only fades as fast as
 clocks drift.
 
+Shards lie on several servers, and each counts by its own. A worker's time is that of the one furthest ahead; what
+another says of a lease is told in it (`behind`), or a host whose server is behind would be asked too early.
+
 A crawl may have been made for a virtual clock: then every call carries the time, and an anchor that lets the timeline
 go on after a reboot, as it does on one machine.
 """
@@ -24,6 +27,9 @@ from nephila.interfaces.clock import Clock
 _DRIFT_PER_MS = 1 / 5_000
 """By so much may two clocks run apart: 200 ppm, twice what a bad quartz does."""
 
+ELSEWHERE = -1
+"""In place of a shard: whatever else the engine keeps."""
+
 
 class EngineTimeline(Protocol):
     """Timeline milliseconds as the engine counts them."""
@@ -40,8 +46,11 @@ class EngineTimeline(Protocol):
     def argument(self) -> str:
         """What a call says of the time; empty where the engine's own clock counts."""
 
-    def heard(self, now: int) -> None:
-        """An answer was given at that moment."""
+    def heard(self, now: int, shard: int = ELSEWHERE) -> None:
+        """A shard gave an answer at that moment of its own."""
+
+    def behind(self, shard: int) -> int:
+        """By how much a shard that was heard of is behind this timeline."""
 
 
 class RemoteTimeline:
@@ -49,14 +58,13 @@ class RemoteTimeline:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._best: int | None = None
-        """The engine's time less ours, by the best answer."""
-        self._heard_at = 0
-        """When that answer came, by our own clock."""
+        self._furthest = _Bound()
+        self._shards: dict[int, _Bound] = {}
 
     def now(self) -> int:
         """The present moment, or a little before it."""
-        return self._clock.wall_ms() if self._best is None else self._clock.steady_ms() + self._best
+        best = self._furthest.best
+        return self._clock.wall_ms() if best is None else self._clock.steady_ms() + best
 
     def wall_of(self, moment: int) -> int:
         """The engine's timeline is UTC."""
@@ -70,12 +78,33 @@ class RemoteTimeline:
         """The engine's own clock counts."""
         return ""
 
-    def heard(self, now: int) -> None:
+    def heard(self, now: int, shard: int = ELSEWHERE) -> None:
         """One more bound."""
         here = self._clock.steady_ms()
-        faded = None if self._best is None else self._best - int((here - self._heard_at) * _DRIFT_PER_MS)
+        self._furthest.heard(now, here)
+        self._shards.setdefault(shard, _Bound()).heard(now, here)
+
+    def behind(self, shard: int) -> int:
+        """What its best answer is less than the best of all."""
+        known, best = self._shards.get(shard), self._furthest.best
+        return 0 if known is None or known.best is None or best is None else best - known.best
+
+
+class _Bound:
+    """A clock, bounded from below by the best answer."""
+
+    __slots__ = ("_heard_at", "best")
+
+    def __init__(self) -> None:
+        self.best: int | None = None
+        """Its time less ours."""
+        self._heard_at = 0
+        """When that answer came, by our own clock."""
+
+    def heard(self, now: int, here: int) -> None:
+        faded = None if self.best is None else self.best - int((here - self._heard_at) * _DRIFT_PER_MS)
         if faded is None or now - here >= faded:
-            self._best, self._heard_at = now - here, here
+            self.best, self._heard_at = now - here, here
 
 
 class VirtualTimeline:
@@ -105,5 +134,9 @@ class VirtualTimeline:
         anchor = msgspec.json.encode(one.anchor()).decode()
         return f"{one.now()},{self._clock.wall_ms()},{one.rebooted_at},{one.slept_ms},{anchor}"
 
-    def heard(self, now: int) -> None:
+    def heard(self, now: int, shard: int = ELSEWHERE) -> None:
         """It is known already."""
+
+    def behind(self, shard: int) -> int:  # noqa: ARG002 - all are told the same
+        """Not at all."""
+        return 0

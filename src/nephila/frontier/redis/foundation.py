@@ -111,7 +111,10 @@ class Foundation:
         chosen = list(range(self._shards.count) if shards is None else shards)
         for shard, told in zip(chosen, await self._every("snapshot", shards=chosen), strict=True):
             self._counters[shard] = telling.counters_told(told)
-            self.timeline.heard(self._counters[shard].now)
+            self.timeline.heard(self._counters[shard].now, shard)
+        for shard in chosen:
+            if (known := self._counters[shard]).next_at >= 0:
+                known.next_at += self.timeline.behind(shard)
         await self._look_at_coverage()
         return self.snapshot()
 

@@ -30,11 +30,13 @@ class Verifying:
     seed: int
 
 
-def lease_told(told: Told, verifying: Verifying, late_ms: int) -> tuple[Lease, dict[Fingerprint, Facts]]:
+def lease_told(
+    told: Told, verifying: Verifying, late_ms: int, behind_ms: int = 0
+) -> tuple[Lease, dict[Fingerprint, Facts]]:
     """A lease, and what its pages' links and next visits follow from.
 
     `late_ms` is how long the answer took: the lease is told to end so much earlier, since nobody knows when in that
-    time the shard gave it.
+    time the shard gave it. `behind_ms`: the shard's clock is so much behind the worker's timeline.
     """
     (token, host, domain, not_before, expires_at, delay, crawl_delay, base, claimed_at, rules_at, agent, lied_in) = (
         told[:12]
@@ -60,8 +62,8 @@ def lease_told(told: Told, verifying: Verifying, late_ms: int) -> tuple[Lease, d
         host=name,
         domain=domain.decode(),
         tasks=tuple(found),
-        not_before=not_before,
-        expires_at=expires_at - late_ms,
+        not_before=not_before + behind_ms,
+        expires_at=expires_at + behind_ms - late_ms,
         pace=Pace(delay, crawl_delay, base),
         claimed_at=claimed_at,
         rules_at=rules_at,

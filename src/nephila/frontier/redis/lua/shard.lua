@@ -2,7 +2,7 @@
 --
 -- All keys begin with the shard's own name (`nephila:{crawl:shard}:`), so they lie in one slot of a cluster:
 --
---   meta           hash: rules, version, cycle, sweep, replan, mean rank, draws, tokens, clock
+--   meta           hash: rules, version, cycle, sweep, replan, mean rank, draws, tokens, clock (last, ahead)
 --   count          hash: counters
 --   hosts, domains hash: name -> packed record
 --   known          hash: buckets of the URLs of a host, and what is noted of each (known.lua)
@@ -36,12 +36,27 @@ function Shard.sweeps()
   return X.sweep and X.sweep ~= ''
 end
 
+-- The engine's own time. A clock that was set back does not take the timeline with it: that goes on from where it was, ahead
+-- of the clock by as much, until the clock has come there by itself.
+local function tell_time(moment, noted)
+  local ahead = noted
+  if moment >= X.last then
+    ahead = 0
+  elseif moment + noted < X.last then
+    ahead = X.last - moment
+  end
+  if ahead ~= noted then
+    X.meta.ahead = ahead
+  end
+  X.now = moment + ahead
+end
+
 -- Begin: `clock` is empty (the engine's own time counts), or "now,wall_ms,rebooted_at,slept_ms,anchor".
 function Shard.open(name, clock)
   local P = name .. ':'
   local got = redis.call(
     'HMGET', P .. 'meta', 'version', 'cycle', 'sweep', 'mean', 'draws', 'tokens', 'last', 'rebooted_at', 'covered',
-    'policies', 'blocks', 'replan'
+    'policies', 'blocks', 'replan', 'ahead'
   )
   X = {
     P = P, hosts = {}, domains = {}, counts = {}, scores = {}, policy = {}, meta = {}, buckets = {},
@@ -67,7 +82,7 @@ function Shard.open(name, clock)
     local time = redis.call('TIME')
     local moment = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
     X.wall_ms = moment
-    X.now = math.max(moment, X.last) -- a clock that was set back does not take the timeline with it
+    tell_time(moment, tonumber(got[13] or 0))
   else
     local now, wall, rebooted, slept, anchor = clock:match('^(%d+),(%d+),(%d+),(%d+),(.*)$')
     X.now, X.wall_ms = tonumber(now), tonumber(wall)
