@@ -89,15 +89,18 @@ class Tail:
                 size = path.stat().st_size
                 self._places[other] = min(end, size) if other == number else size if other < number else 0
             return []
-        before: list[Line] = []
-        for number, path in files.items():
+        before: list[list[Line]] = []
+        missing = backlog
+        for number, path in reversed(files.items()):  # the newest first: a long crawl has hundreds
             size = path.stat().st_size
-            if backlog:
+            lines: list[Line] = []
+            if missing:
                 start = max(0, size - TAIL_BYTES)
-                lines = list(self._lines(number, path, start, size))
-                before += lines[1:] if start else lines
-            self._places[number] = before[-1].end if before and before[-1].file == number else size
-        return before[-backlog:] if backlog else []
+                lines = list(self._lines(number, path, start, size))[1 if start else 0 :]
+                before.append(lines[-missing:])
+                missing -= len(before[-1])
+            self._places[number] = lines[-1].end if lines else size
+        return [line for lines in reversed(before) for line in lines]
 
     def look(self) -> list[Line]:
         """Whole lines that were written since the last look, a bounded number of bytes of each file."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 from nephila.control.stream import stream_events
-from nephila.node.tailing import FileTail, Tail
+from nephila.node.tailing import FileTail, Line, Tail
 
 
 def write(directory: Path, number: int, *kinds: str, torn: str = "") -> None:
@@ -51,6 +52,31 @@ def test_who_was_cut_off_goes_on_after_an_id(tmp_path: Path) -> None:
         other.begin(nonsense, 0)
         assert kinds(other) == []
     assert Tail(tmp_path / "none").begin("", 5) == []
+
+
+class CountingTail(Tail):
+    """Knows which files it has read."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.read: list[int] = []
+
+    def _lines(self, number: int, path: Path, start: int, stop: int) -> Iterator[Line]:
+        self.read.append(number)
+        return super()._lines(number, path, start, stop)
+
+
+def test_the_last_events_are_read_from_the_last_files_alone(tmp_path: Path) -> None:
+    """O1: a crawl of months has hundreds of files, a megabyte of each is too much for whoever opens the dashboard."""
+    events = tmp_path / "events"
+    for number in range(1, 50):
+        write(events, number, f"a{number}", f"b{number}")
+    tail = CountingTail(events)
+    assert [line.kind for line in tail.begin("", 5)] == ["b47", "a48", "b48", "a49", "b49"]
+    assert sorted(tail.read) == [47, 48, 49]
+    write(events, 3, "late")
+    write(events, 49, "more")
+    assert kinds(tail) == ["late", "more"]
 
 
 def test_a_reader_is_not_swamped_and_is_told_so(tmp_path: Path) -> None:
