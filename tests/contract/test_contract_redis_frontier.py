@@ -332,6 +332,32 @@ def test_a_host_is_not_asked_early_where_another_server_is_ahead(single: list[st
     asyncio.run(run())
 
 
+def test_what_is_confirmed_of_a_segment_is_noted_once_for_all_shards(single: list[str]) -> None:
+    """N8, F8: workers close a file a minute each, and nobody forgets one: a note in each of 256 shards has no bound."""
+
+    async def run() -> None:
+        frontier = await real_frontier(single, "noted", 20)
+        keys = frontier._shards.keys
+        hosts = spread_over(Shards("any", 20), "a", 1)
+        await frontier.admit(suite.candidates(*(f"https://{one}/" for one in hosts)))
+        names = [SegmentId(f"s{number}") for number in range(3)]
+        for at, lease in enumerate(await frontier.claim(20, 300)):
+            done = Done(RecordRef(names[at % 2], at, 1, at + 1), 200, bytes(32), outlinks=0)
+            await frontier.settle(lease.token, [Settlement(lease.tasks[0], done, [])], Release(0, Pace(0)))
+        view = frontier.view
+        assert view.pending_segments() == await frontier.pending_segments() == {"s0", "s1"}
+        assert [await frontier.confirm(name, 20) for name in names] == [10, 10, 0]
+        assert view.pending_segments() == await frontier.pending_segments() == set()
+        assert view.marks() == {"s0": 20, "s1": 20, "s2": 20}
+        assert view.marks(names[1:]) == {"s1": 20, "s2": 20}
+        assert view.marks([]) == view.marks([SegmentId("none")]) == {}
+        noted = [await frontier._valkey.do(key, "HLEN", f"{key}:marks") for key in keys]
+        assert sum(noted) == 3
+        await frontier.close()
+
+    asyncio.run(run())
+
+
 def test_several_pages_of_a_lease_are_settled_in_one_call(single: list[str]) -> None:
     """F3, T2, N2: also where the host is looked at more closely from one of them on."""
 

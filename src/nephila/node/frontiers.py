@@ -8,7 +8,7 @@ Whoever operates a crawl, over HTTP or on the command line, asks more of it (`op
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from nephila.frontier.embedded import LmdbFrontier
@@ -42,8 +42,8 @@ class HostPace(Protocol):
 class Remains(Protocol):
     """The reading side, as going on after a crash needs it."""
 
-    def marks(self) -> Mapping[SegmentId, int]:
-        """Up to where each segment is confirmed."""
+    def marks(self, segments: Collection[SegmentId] | None = None) -> Mapping[SegmentId, int]:
+        """Up to where these segments are confirmed; without a word, all that there ever were."""
 
     def pending_segments(self) -> set[SegmentId]:
         """Segments on which pages wait."""

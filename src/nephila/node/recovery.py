@@ -166,9 +166,10 @@ class Recovery:
 
     async def of_spool(self) -> Recovered:
         """Recover what lies in the spool of this worker, whatever else the frontier knows of (N3)."""
-        marks = self._frontier.view.marks()
+        unfinished = self._archive.unfinished()
+        marks = self._frontier.view.marks(unfinished)
         total = Recovered()
-        for segment in self._archive.unfinished():
+        for segment in unfinished:
             total = total.and_then(await self._segment(segment, marks.get(segment, 0)))
         return total
 
@@ -176,7 +177,7 @@ class Recovery:
         """Go through a segment of a worker that is lost, if it had arrived in the store; False where it had not."""
         if not isinstance(self._archive, SpooledArchive) or not self._archive.recall(segment):
             return False
-        await self._segment(segment, self._frontier.view.marks().get(segment, 0))
+        await self._segment(segment, self._frontier.view.marks([segment]).get(segment, 0))
         return True
 
     async def cut_short(self) -> set[SegmentId]:

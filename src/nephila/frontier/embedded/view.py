@@ -6,6 +6,7 @@ host is looked up, a list has its limit.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from nephila.frontier.timeline import Timeline
@@ -98,10 +99,12 @@ class LmdbFrontierView(Stories):
 
         return snapshot_of(self.totals(), self.timeline.now(), None)
 
-    def marks(self) -> dict[SegmentId, int]:
-        """Up to where each segment is confirmed."""
+    def marks(self, segments: Collection[SegmentId] | None = None) -> dict[SegmentId, int]:
+        """Up to where these segments (all) are confirmed."""
         with self._tables.look() as txn, txn.cursor(db=self._db["marks"]) as cursor:
-            return {SegmentId(key.decode()): int.from_bytes(value, "big") for key, value in cursor}
+            keys = None if segments is None else [segment.encode() for segment in segments]
+            found = cursor if keys is None else cursor.getmulti(keys)
+            return {SegmentId(key.decode()): int.from_bytes(value, "big") for key, value in found}
 
     def pending_segments(self) -> set[SegmentId]:
         """Segments that pages wait for: few, because every tick confirms what is durable."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -157,7 +158,9 @@ class RedisFrontier(Cycling):
     async def confirm(self, segment: SegmentId, upto: int) -> int:
         """Complete the pages that were pending on the bytes before `upto`."""
         shards = await self._shards_of(segment)
-        done = int(sum(await self._every("confirm", segment, upto, shards=shards)))
+        keeper = sorted(shards)[crc32(segment.encode()) % len(shards)]
+        calls = (self._caller.call(shard, "confirm", segment, upto, int(shard == keeper)) for shard in shards)
+        done = int(sum(await asyncio.gather(*calls)))
         await self._touched(shards)
         return done
 
@@ -225,8 +228,7 @@ class RedisFrontier(Cycling):
 
     async def pending_segments(self) -> set[SegmentId]:
         """Segments that pages wait for, of all workers: as the view tells them, without holding up the event loop."""
-        told = await self._every("segments")
-        return {SegmentId(one.decode()) for _, pending in told for one in pending}
+        return {SegmentId(one.decode()) for pending in await self._every("pending") for one in pending}
 
     async def disown(self, segment: SegmentId, offset: int) -> None:
         """A capture that was stored, but whose settle was refused: it belongs to nobody and is listed nowhere."""

@@ -52,8 +52,9 @@ _WRITING = {
 _MOVING = ("whole", "domains", "hosts", "queue", "chunks", "chunk", "records", "rest_of_host", "origins", "refused")
 _SPILLING = ("look", "done", "strangers")
 _READING = (
-    "snapshot", "story", "dead", "tallies", "flagged", "rules", "holds", "host", "domain", "segments", "overdue", "now",
-    "host_of", "census_hosts", "census_domains", "census_under", "census_named", "census_waits", "census_loan",
+    "snapshot", "story", "dead", "tallies", "flagged", "rules", "holds", "host", "domain", "marks", "pending",
+    "overdue", "now", "host_of", "census_hosts", "census_domains", "census_under", "census_named",
+    "census_waits", "census_loan",
 )  # fmt: skip
 
 

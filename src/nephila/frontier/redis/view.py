@@ -7,7 +7,7 @@ works beside any number of workers.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from threading import Lock
 
@@ -305,10 +305,15 @@ class RedisFrontierView:
 
     # Segments and leases
 
-    def marks(self) -> dict[SegmentId, int]:
-        """Up to where each segment is confirmed in the shard that is furthest: all before it was settled in all."""
+    def marks(self, segments: Collection[SegmentId] | None = None) -> dict[SegmentId, int]:
+        """Up to where these segments (all) are confirmed: what lies before was settled, in whichever shard.
+
+        A fleet makes thousands of segments a day, and no mark is ever forgotten: whoever can names those he asks for.
+        """
         found: dict[SegmentId, int] = {}
-        for marks, _ in self.ask_every("segments"):
+        if segments is not None and not segments:
+            return found
+        for marks in self.ask_every("marks", *(segments or ())):
             for name, upto in zip(marks[::2], marks[1::2], strict=True):
                 segment = SegmentId(name.decode())
                 found[segment] = max(int(upto), found.get(segment, 0))
@@ -316,7 +321,7 @@ class RedisFrontierView:
 
     def pending_segments(self) -> set[SegmentId]:
         """Segments that pages wait for."""
-        return {SegmentId(one.decode()) for _, pending in self.ask_every("segments") for one in pending}
+        return {SegmentId(one.decode()) for pending in self.ask_every("pending") for one in pending}
 
     def orphans(self, segment: SegmentId) -> set[int]:
         """Offsets of captures in a segment whose settle was refused."""

@@ -13,7 +13,8 @@
 --   t:HOST         hash: pattern -> tally (traps); sec:HOST hash: section -> URLs queued
 --   ready:LANE     sorted set (all of one score): hosts by the comparator; since: by how long they have had work
 --   wait, due      sorted set by time; lends: leases by their end; lease: token -> lease
---   pend:SEGMENT   sorted set by end of capture; pends: set of such segments; marks: segment -> confirmed up to
+--   pend:SEGMENT   sorted set by end of capture; pends: set of such segments; marks: segment -> confirmed up to,
+--                  in one of the shards that have to do with it
 --   origins, rules hash: what is known of an origin, and the text of its rules
 --   orphans:SEGMENT set: captures that belong to nobody; orphaned: set of such segments
 --   refused, policies, blocks, over, covering, dead, claims

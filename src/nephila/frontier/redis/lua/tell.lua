@@ -217,10 +217,26 @@ function Tell.domain(keys, args)
   }
 end
 
--- What one shard knows of segments. ARGV: clock
-function Tell.segments(keys, args)
+-- Up to where segments are confirmed, as one shard has noted: name and end by turns. ARGV: clock, segments (none: all)
+function Tell.marks(keys, args)
   Shard.open(keys[1], args[1])
-  return { redis.call('HGETALL', X.P .. 'marks'), redis.call('SMEMBERS', X.P .. 'pends') }
+  if not args[2] then
+    return redis.call('HGETALL', X.P .. 'marks')
+  end
+  local found = {}
+  for at = 2, #args do
+    local upto = redis.call('HGET', X.P .. 'marks', args[at])
+    if upto then
+      found[#found + 1], found[#found + 2] = args[at], upto
+    end
+  end
+  return found
+end
+
+-- Segments that pages of a shard wait for. ARGV: clock
+function Tell.pending(keys, args)
+  Shard.open(keys[1], args[1])
+  return redis.call('SMEMBERS', X.P .. 'pends')
 end
 
 -- Holders of leases that have expired. ARGV: clock

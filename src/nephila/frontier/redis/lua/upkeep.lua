@@ -77,13 +77,16 @@ function Upkeep.reap(keys, args)
   return ended
 end
 
--- Bytes of a segment before `upto` are durable. ARGV: clock, segment, upto
+-- Bytes of a segment before `upto` are durable. ARGV: clock, segment, upto, whether that is noted here: one shard of those
+-- that have to do with a segment does
 function Upkeep.confirm(keys, args)
   Shard.open(keys[1], args[1])
   local key = X.P .. 'pend:' .. args[2]
   local done = redis.call('ZREMRANGEBYSCORE', key, '-inf', args[3])
   Shard.count('pending', -done)
-  redis.call('HSET', X.P .. 'marks', args[2], args[3])
+  if args[4] == '1' then
+    redis.call('HSET', X.P .. 'marks', args[2], args[3])
+  end
   if redis.call('EXISTS', key) == 0 then
     redis.call('SREM', X.P .. 'pends', args[2])
   end
