@@ -85,6 +85,7 @@ class SharedAddressLedger:
         (resumed_at,) = _RESUMED.unpack_from(self._table, 0)
         self._resumed_at = None if resumed_at < 0 else resumed_at
         self._servers: dict[str, Server] = {}
+        """Between two questions each counts the permits of this process alone: what others hold keeps nothing here."""
         self._sweep_at = SWEEP_FROM
 
     def ask(self, address: str, host: str, now_ms: int) -> AddressPermit | AddressBusy:
@@ -100,6 +101,7 @@ class SharedAddressLedger:
             if not wait_ms:
                 held[self._process] += 1
             self._write(at, mark, server, held)
+            server.in_flight = held[self._process]
         return AddressBusy(wait_ms) if wait_ms else AddressPermit(counted.key, now_ms)
 
     def give_back(self, permit: AddressPermit, now_ms: int, *, notice_ms: int = 0) -> None:
@@ -113,6 +115,7 @@ class SharedAddressLedger:
             held[self._process] -= 1
             server.give_back(permit.granted_at, now_ms, notice_ms)
             self._write(at, mark, server, held)
+            server.in_flight = held[self._process]
 
     def release(self, process: int, now_ms: int, notice_ms: int) -> int:
         """Take back the permits of a process that died; how many. Its exchanges end when their servers notice."""

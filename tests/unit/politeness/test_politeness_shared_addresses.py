@@ -22,6 +22,7 @@ from nephila.politeness import (
     shared_ledger,
     shared_table,
 )
+from nephila.politeness.addresses import SWEEP_FROM
 from nephila.politeness.shared_addresses import BUCKET, BUCKETS
 
 SERVER = "192.0.2.1"
@@ -146,6 +147,25 @@ def test_a_full_table_says_to_come_again_and_forgets_who_is_idle() -> None:
                 ledger.give_back(answer, 10)
         later = [ledger.ask(f"11.{n >> 16}.{n >> 8 & 255}.{n & 255}", "h", 10_000) for n in range(BUCKETS)]
         assert all(isinstance(answer, AddressPermit) for answer in later)
+
+
+def test_what_another_process_held_is_not_remembered_for_ever(three: list[SharedAddressLedger]) -> None:
+    """P2, Q5: addresses that others asked at the same time are forgotten like all others; own permits are kept."""
+    first, second, _ = three
+    both = [f"10.0.{n >> 8}.{n & 255}" for n in range(200)]
+    for address in both:
+        first.ask(address, "a", 0)
+        permit = second.ask(address, "b", 0)
+        assert isinstance(permit, AddressPermit)
+        second.give_back(permit, 10)
+    held = second.ask(SERVER, "b", 0)
+    assert isinstance(held, AddressPermit)
+    for n in range(2 * SWEEP_FROM):
+        permit = second.ask(f"11.0.{n >> 8}.{n & 255}", "h", 1_000_000 + 2_000 * n)
+        assert isinstance(permit, AddressPermit)
+        second.give_back(permit, 1_000_010 + 2_000 * n)
+    assert not second._servers.keys() & set(both)
+    second.give_back(held, 9_000_000)
 
 
 def test_a_rate_of_thousands_is_counted_over_a_part_of_a_second() -> None:
