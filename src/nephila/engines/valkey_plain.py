@@ -194,7 +194,8 @@ class PlainValkey:
         self._slots = []
 
     def _address(self, slot: int, attempt: int) -> ServerAddress:
-        if self._slots and (address := self._slots[slot]) is not None:
+        slots = self._slots  # another thread may find out meanwhile that a server is away
+        if slots and (address := slots[slot]) is not None:
             return address
         known = self._servers.addresses
         return known[attempt % len(known)]

@@ -13,7 +13,7 @@ import pytest
 
 from nephila.engines import valkey_plain
 from nephila.engines.valkey_plain import PlainValkey
-from nephila.engines.valkey_servers import servers_of
+from nephila.engines.valkey_servers import ServerAddress, servers_of
 from nephila.engines.valkey_wire import EngineError
 from nephila.model.errors import EngineAwayError
 
@@ -251,4 +251,19 @@ def test_a_silence_that_took_long_is_followed_by_a_rest_for_those_who_must_not_w
         with pytest.raises(EngineAwayError, match="does not answer"):
             client.do_now("k", "GET", "k")
         assert len(asked) == 2
+        client.close()
+
+
+def test_another_thread_may_find_a_server_away_while_one_looks_where_a_key_is() -> None:
+    """N4: the map of slots is let go by the one, and the other goes by what it had."""
+    with playing(value) as (port, _):
+        client = PlainValkey(servers_of([f"127.0.0.1:{port}"], {}), "", 10.0)
+
+        class LetGo(list[ServerAddress | None]):
+            def __len__(self) -> int:
+                client._slots = []  # what the other thread does between two steps of this one
+                return super().__len__()
+
+        client._slots = LetGo([ServerAddress("127.0.0.1", port)] * 16384)
+        assert client.do("key", "GET", "key") == b"hi"
         client.close()
