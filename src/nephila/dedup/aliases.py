@@ -30,6 +30,8 @@ REFRESH_MS = 1_000
 SAMPLING_DOUBLINGS = 6
 """Each URL that is let through to test a rule doubles the number of those caught before the next, up to 64 times: a
 page may have 500 links under a rule, and those let through must bring less than one more each."""
+RULES_SAMPLED = 65_536
+"""Rules of which it is known when one is let through next; one that is forgotten is verified more often."""
 DOMAINS_AT_HAND = 16_384
 """Domains whose tallies, and as many whose rules, are in memory: the others are read when they are met."""
 HOSTS_AT_HAND = 65_536
@@ -166,6 +168,8 @@ class LearnedAliases:
                 gap = min(gap * 2, every << SAMPLING_DOUBLINGS)
                 self._sampling[key] = gap, gap
                 return False
+            if key not in self._sampling and len(self._sampling) >= RULES_SAMPLED:
+                del self._sampling[next(iter(self._sampling))]
             self._sampling[key] = gap, left - 1
         caught = self._caught  # without the lock: a count that goes astray while it is written is not missed
         caught[key] = caught.get(key, 0) + 1

@@ -30,6 +30,8 @@ MAX_BYTES = 8 << 20
 """Of one page with all that it was given: a larger one does not wait."""
 MARGIN_MS = 300_000
 """Over its time, how long an answer is kept for its page: a host may have its turn late."""
+HOSTS_REMEMBERED = 65_536
+"""Hosts with pages that wait: none does so for longer than some minutes."""
 LOOK_MS = (2_000, 4_000, 8_000, 15_000)
 """When it is looked for what a page waits for, the first time and after every look in vain."""
 
@@ -79,7 +81,8 @@ class Holding:
         self._shelf = shelf
         self._settings = settings
         self._clock = clock
-        self._hosts: set[str] = set()
+        self._hosts: dict[str, None] = {}
+        """Whose pages were put off, those of last time last."""
 
     def elsewhere(self, task: PageTask, host: str, held: Held | None, is_worth: Callable[[str], bool]) -> Elsewhere:
         """What a page may have of other hosts; `is_worth` says which of them are worth waiting for."""
@@ -128,7 +131,10 @@ class Holding:
         held = msgspec.structs.replace(held, waits=held.waits + 1, looks=0, until=until, wanted=wanted)
         if not await self._put(task, held):
             return None
-        self._hosts.add(host)
+        self._hosts.pop(host, None)
+        self._hosts[host] = None
+        if len(self._hosts) > HOSTS_REMEMBERED:
+            del self._hosts[next(iter(self._hosts))]
         needed_ms = delay_ms * (1 + _most_of_one_host(links)) if links else 0
         return Waiting(min(max(LOOK_MS[0], needed_ms), LOOK_MS[-1]), links)
 

@@ -51,6 +51,17 @@ def test_rules_of_more_domains_than_fit_into_memory_act_all_the_same(monkeypatch
     assert resolved(aliases, "https://site0.example/item/77?ref=zz") is not None
 
 
+def test_when_rules_are_verified_is_known_of_so_many_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D4, Q5: a crawl of months meets rules of more domains than memory is for."""
+    monkeypatch.setattr(module, "RULES_SAMPLED", 2)
+    hand = Hand()
+    aliases = opened(MemoryAliasStorage(RULES.votes), hand)
+    for number in range(6):
+        teach_domain(aliases, hand, f"site{number}.example")
+        assert resolved(aliases, f"https://site{number}.example/item/77?ref=zz") is not None
+    assert len(aliases._sampling) == 2
+
+
 def test_a_redirect_that_leaves_a_parameter_out_needs_no_other_proof() -> None:
     """D4: where it leads is what would be asked for instead."""
     hand = Hand()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 from scripted_browser import HOME, SHELL, Scripted, ask, reasons
 from worker import MemoryArchive, Worker, address, answer, linking
 
@@ -16,9 +17,19 @@ from nephila.interfaces.renderer import Supply
 from nephila.model.events import EventKind
 from nephila.model.exchange import Answer, FetchRequest
 from nephila.model.record import Capture, StoredCapture
-from nephila.model.rendering import PartKind, Rendered, RenderFailed, RenderOrder, SiteRendering, Supplied, Withheld
+from nephila.model.rendering import (
+    PartKind,
+    Rendered,
+    RenderFailed,
+    RenderOrder,
+    Sign,
+    SiteRendering,
+    Supplied,
+    Withheld,
+)
 from nephila.model.settings import RenderSettings
-from nephila.model.task import PartTask
+from nephila.model.task import Level, PageTask, PartTask
+from nephila.pipeline import holding
 from nephila.pipeline.elsewhere import Elsewhere, hosts_of, readable
 from nephila.pipeline.render_rule import WAIT_AGAIN, WAITS, after_waiting, is_worth_waiting
 from nephila.pipeline.resources import MARK, ResourceNotes, bare, candidate_for, is_resource
@@ -135,6 +146,23 @@ def test_so_many_resources_of_so_many_hosts() -> None:
     got = in_time(main)
     assert [one.reason for one in got if isinstance(one, Withheld)].count("budget") == 12
     assert got[-1] == Withheld("host")
+
+
+def test_hosts_whose_pages_wait_are_known_of_so_many_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """J3, Q5: those whose pages were put off last; a crawl of months has put off pages of millions."""
+    monkeypatch.setattr(holding, "HOSTS_REMEMBERED", 2)
+
+    async def main(clock: VirtualClock) -> list[bool]:
+        shelf = MemoryShelf(clock)
+        kept = holding.Holding(shelf, ResourceNotes(shelf, clock, 60), RenderSettings(), clock)
+        task = PageTask(address(HOME).fingerprint, HOME, 0, Level.HIGH)
+        first = holding.Held(1, Sign.SHELL, 0, 0, 0, 1, (1, 0), {}, {}, b"", answer(HOME))
+        for host in ("a.test", "b.test", "a.test", "c.test"):
+            elsewhere = kept.elsewhere(task, host, None, lambda _: True)
+            assert await kept.hold(task, host, first, elsewhere, 0) is not None
+        return [kept.has_some_of(host) for host in ("a.test", "b.test", "c.test")]
+
+    assert in_time(main) == [True, False, True]
 
 
 def test_an_answer_stands_for_as_long_as_its_server_says() -> None:
