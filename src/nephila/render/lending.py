@@ -37,6 +37,9 @@ SLACK_S = 25.0
 
 _ORDERS, _ALIVE = "orders", "alive"
 
+_PUSH = "redis.call('RPUSH', KEYS[1], ARGV[1]); redis.call('PEXPIRE', KEYS[1], ARGV[2])"
+"""In one act: whoever ends between the two would leave a page there for ever."""
+
 
 class _Message(msgspec.Struct, omit_defaults=True):
     """What goes between the two: what a page wants, what it is given, how it ended."""
@@ -65,8 +68,7 @@ class _Wire:
         return await self._state.call(command, self._tag + name, *arguments)
 
     async def push(self, name: str, value: bytes, seconds: float) -> None:
-        await self.call("RPUSH", name, zlib.compress(value, 1))
-        await self.call("PEXPIRE", name, int(seconds * 1000))
+        await self._state.run(_PUSH, [self._tag + name], [zlib.compress(value, 1), int(seconds * 1000)])
 
     async def pull(self, name: str) -> bytes | None:
         packed = await self.call("LPOP", name)

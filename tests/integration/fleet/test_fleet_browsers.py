@@ -58,6 +58,39 @@ async def give(wanted: Wanted) -> Supplied | Withheld:
     return Supplied(200, (), wanted.url.encode()) if wanted.url.endswith("one.js") else Withheld("robots")
 
 
+class CutOff:
+    """A worker that ends after its first word."""
+
+    def __init__(self, state: ValkeyState) -> None:
+        self._said: Callable[..., Awaitable[Any]] | None = state.call
+        self._run: Callable[..., Awaitable[Any]] | None = state.run
+
+    async def call(self, *words: Any) -> Any:
+        return await self._once(self._said, *words)
+
+    async def run(self, *words: Any) -> Any:
+        return await self._once(self._run, *words)
+
+    async def _once(self, act: Callable[..., Awaitable[Any]] | None, *words: Any) -> Any:
+        self._said = self._run = None
+        if act is None:
+            raise asyncio.CancelledError
+        return await act(*words)
+
+
+def test_a_worker_that_ends_in_the_middle_leaves_no_page_on_the_servers(valkey: ValkeySingle) -> None:
+    """J2, Q5: whatever is sent is gone after its time, though nobody says another word."""
+
+    async def act(state: ValkeyState, crawl: str) -> None:
+        with suppress(asyncio.CancelledError):
+            await lending._Wire(CutOff(state), crawl).push("order:x", b"a page", 60.0)
+        key = f"nephila:{{{crawl}:browsers}}:order:x"
+        assert 0 < int(await state.call("PTTL", key)) <= 60_000
+        assert await lending._Wire(state, crawl).pull("order:x") == b"a page"
+
+    on(valkey, act)
+
+
 def test_a_shelf_is_shared_for_its_time_and_bounded(valkey: ValkeySingle) -> None:
     """J3, N2, Q5: what one worker keeps another finds; what is oldest goes when there is too much; away is nothing."""
 
