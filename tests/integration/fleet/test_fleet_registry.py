@@ -111,6 +111,33 @@ def test_a_worker_that_was_given_up_may_not_upload_any_more(valkey: ValkeySingle
     with_state(valkey, act)
 
 
+def test_who_comes_back_first_does_not_give_up_those_who_come_back_next(valkey: ValkeySingle) -> None:
+    """N3, N4: silence counts while somebody hears it, not while all were down or the server's clock leapt ahead."""
+    day_ms = 86_400_000
+
+    async def act(state: ValkeyState) -> None:
+        registry, tag = Registry(state, "outage"), "nephila:{outage}:fleet:"
+        three = Member("c" * 8, "orb-3")
+
+        async def pass_time(*keys: str) -> None:
+            for name in keys:
+                await state.call("ZINCRBY", tag + "beats", -2 * day_ms, name)
+
+        for number, member in enumerate((ONE, TWO, three), 21):
+            last = await registry.beat(member, Figures(), [number])
+        await pass_time(ONE.id, TWO.id, three.id)
+        await state.call("SET", tag + "heard", last.now_ms - 2 * day_ms)
+        await registry.forget(three.id)
+        assert (await registry.beat(ONE, Figures(), [31])).alive == 1, "the others are still away"
+        assert await registry.give_up(86_400, [21, 22, 23]) == [23], "who was forgotten by a person is not waited for"
+        assert await registry.may_upload(TWO.id, 22) is True
+        await pass_time(TWO.id)  # this time the others were there
+        await registry.beat(ONE, Figures(), [31])
+        assert await registry.give_up(86_400, [21, 22]) == [22, 23]
+
+    with_state(valkey, act)
+
+
 def test_a_writer_that_nobody_knows_counts_from_when_it_was_noticed(valkey: ValkeySingle) -> None:
     """N4: what a fail-over has lost of the register is waited for, and then given up, not forgotten."""
 

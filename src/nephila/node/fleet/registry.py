@@ -7,8 +7,12 @@ in, without a word of the worker.
 Every decision is one script on keys that lie together, by the server's clock. What a fail-over may lose (the last
 second) is said again with the next sign of life.
 
-A writer is given up when its worker has been silent for too long; that is never taken back. Who is about to upload asks
-first, which is a sign of life as well: whoever was allowed to upload is not given up for the next `lost_s`.
+A writer is given up when its worker has been silent for too long; that is never taken back. Silence counts while
+somebody is there to hear it: where nobody has given a sign of life for a while, the whole fleet was down, or the clock
+of the server was set forward, and those who come back first must not give up those who come back next.
+
+Who is about to upload asks first, which is a sign of life as well: whoever was allowed to upload is not given up for
+the next `lost_s`.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ NAME = re.compile(r"[a-z][a-z0-9_-]{0,54}")
 WRITERS = 10**12
 """Writers' numbers are drawn below this: two of a fleet that draws one each second for a year meet once in 10^4 years
 of such fleets, and the store of objects would refuse the second of two segments of one name."""
-_PARTS = ("workers", "beats", "writers", "given", "drains", "figures", "quiet", "call")
+_PARTS = ("workers", "beats", "writers", "given", "drains", "figures", "quiet", "call", "heard")
 
 _NOW = "local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
 
@@ -37,6 +41,14 @@ _BEAT = (
     _NOW
     + """
 local id, info, figures = ARGV[1], ARGV[2], ARGV[3]
+local unheard = now - tonumber(redis.call('GET', KEYS[9]) or now) - tonumber(ARGV[4]) - 1
+redis.call('SET', KEYS[9], string.format('%.0f', now))
+if unheard > 0 then
+  local beats = redis.call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES')
+  for i = 1, #beats, 2 do
+    if tonumber(beats[i + 1]) > 0 then redis.call('ZINCRBY', KEYS[2], unheard, beats[i]) end
+  end
+end
 redis.call('HSET', KEYS[1], id, info)
 redis.call('ZADD', KEYS[2], now, id)
 redis.call('HSET', KEYS[6], id, figures)
