@@ -17,8 +17,9 @@ from rich.console import Console, Group
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from nephila.cli.backend import Backend, RunningCrawl
+from nephila.cli.backend import Backend
 from nephila.cli.live import RecentUrls, frame
+from nephila.cli.needs import RunningCrawl
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "images" / "live.svg"
 COLUMNS = 80

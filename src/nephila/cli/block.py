@@ -8,10 +8,10 @@ import click
 
 from nephila.model.errors import UsageError
 
-from .backend import Operator
 from .figures import moment
 from .looking import fleet_option, json_option, operator_of, place_argument, without_directory
 from .naming import command_name
+from .needs import Operator
 from .output import print_json, printable
 
 NONE_SUCH = 1

@@ -18,10 +18,11 @@ from nephila.model.errors import NephilaError, UsageError
 from nephila.model.summary import CrawlSummary
 
 from .alerts import WarningSink
-from .backend import Backend, RunningCrawl, Serve, View, backend_of
+from .backend import Backend, backend_of
 from .cautions import cautions
 from .display import Choice, Kind, choose, is_terminal, style_allowed, watch_plainly, write_quietly
 from .flags import Section, SectionCommand, SectionOption, given_flags, setting_options
+from .needs import RunningCrawl, Serve, View
 from .order import Order, crawl_directory, reaches_public, seed_sources
 from .output import print_json, printable, tell
 from .summary import exit_code, shortfall, summary_document, summary_lines

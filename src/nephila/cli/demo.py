@@ -10,11 +10,12 @@ from pathlib import Path
 
 import click
 
-from .backend import DemoResult, backend_of
+from .backend import backend_of
 from .crawl import Watch, print_summary, tell_trouble
 from .display import choose, is_terminal
 from .looking import json_option, print_labelled
 from .naming import command_name
+from .needs import DemoResult
 from .next_steps import LIMITS
 from .output import print_json, printable
 from .summary import exit_code, summary_document

@@ -27,7 +27,7 @@ from nephila.testing.web import AuditReport
 if TYPE_CHECKING:
     from nephila.interfaces.events import EventSink
 
-    from .backend import RunCrawl, View
+    from .needs import RunCrawl, View
 
 DELAY_S = 0.5
 """What the demonstration web is sized for: short enough to watch, long enough that breaking it would show."""

@@ -18,8 +18,8 @@ from typing import TextIO
 
 from nephila.model.summary import CrawlSnapshot
 
-from .backend import RunningCrawl
 from .figures import clock, count, rate, size
+from .needs import RunningCrawl
 
 PLAIN_EVERY_S = 10.0
 

@@ -24,8 +24,8 @@ from nephila.model.events import Event, EventKind
 from nephila.model.summary import CrawlSnapshot
 from nephila.urls import mask_secrets
 
-from .backend import RunningCrawl
 from .figures import clock, rate, short_count, size
+from .needs import RunningCrawl
 from .output import printable
 
 REFRESH_S = 0.25

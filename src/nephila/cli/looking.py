@@ -13,7 +13,8 @@ import click
 from nephila.config import Configured, Given, load
 from nephila.model.errors import UsageError
 
-from .backend import Insight, Operator, backend_of
+from .backend import backend_of
+from .needs import Insight, Operator
 from .output import printable
 
 _GIVEN = "nephila.place"

@@ -22,7 +22,6 @@ from nephila.model.errors import UsageError
 from nephila.model.policy import DomainPolicy, Tier
 from nephila.model.rendering import RenderMode
 
-from .backend import Operator
 from .cautions import CUSTOMARY_DELAY_S
 from .figures import span
 from .looking import (
@@ -33,6 +32,7 @@ from .looking import (
     print_labelled,
     without_directory,
 )
+from .needs import Operator
 from .output import print_json, printable
 
 DEFAULT = "default"

@@ -12,11 +12,12 @@ from nephila.config import load, read_stored
 from nephila.model.errors import CrawlDirectoryError, NephilaError, UsageError
 
 from .alerts import WarningSink
-from .backend import Purger, backend_of
+from .backend import backend_of
 from .display import write_quietly
 from .figures import count
 from .looking import crawl_of, fleet_option, group_option, json_option, print_labelled
 from .naming import command_name
+from .needs import Purger
 from .output import print_json, printable
 from .rows import many
 from .summary import exit_code

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from nephila.cli.backend import Backend, RunningCrawl, View
+from nephila.cli.backend import Backend
 from nephila.cli.main import cli
+from nephila.cli.needs import RunningCrawl, View
 from nephila.config import Configured
 from nephila.interfaces.catalogue import DomainFigures, PageRow
 from nephila.interfaces.frontier import Trap, UrlStory

@@ -11,9 +11,10 @@ from typing import cast
 import pytest
 from click.testing import Result
 
-from nephila.cli.backend import Backend, Operator
+from nephila.cli.backend import Backend
 from nephila.cli.engines import sum_of
 from nephila.cli.main import run
+from nephila.cli.needs import Operator
 from nephila.cli.status import status_lines
 from nephila.config import Configured
 from nephila.model.alias import AliasKind
