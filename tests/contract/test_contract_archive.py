@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from simulation import Recorder
 
+from nephila.model.errors import StorageError
 from nephila.model.record import SegmentId
 from nephila.model.settings import ArchiveSettings, SpoolSettings
 from nephila.node.shipping import Shipper
@@ -122,6 +123,24 @@ def test_what_an_upload_syncs_is_told_to_the_books_all_the_same(tmp_path: Path) 
     body = archive.body(stored.ref.segment)
     assert archive.sync_spool() == [(stored.ref.segment, body.size)]
     assert archive.sync_spool() == []
+
+
+def test_a_file_that_cannot_be_read_while_it_leaves_is_not_the_store_s_fault(tmp_path: Path) -> None:
+    """W2, F10: what the disk refuses is told as such, and not waited for as if the store were away."""
+    disk, identity = ForgetfulDisk(), CrawlIdentity(secret=7)
+    spool = LocalArchive(
+        tmp_path, ArchiveSettings(), VirtualClock(), identity, disk, decode_sample, lambda host: "one.example"
+    )
+    archive = SpooledArchive(
+        spool, tmp_path, disk, SimulatedObjectStore(), ArchivePlace("bucket", "prefix"), decode_sample
+    )
+    segment = archive.append(page_capture(1)).ref.segment
+    archive.sync_spool()
+    body = archive.body(segment)
+    assert len(body.read_at(0, body.size)) == body.size
+    disk.remove(tmp_path / segment)
+    with pytest.raises(StorageError, match="in the spool cannot be read"):
+        body.read_at(0, body.size)
 
 
 def test_that_a_segment_has_arrived_is_in_the_chain_before_it_leaves_the_spool(tmp_path: Path) -> None:

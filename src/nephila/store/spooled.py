@@ -14,6 +14,7 @@ What is not in the spool any more is read from the store, in stretches.
 
 from __future__ import annotations
 
+import errno
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -39,6 +40,8 @@ from .segment import directories_of, refused
 from .trail import ARCHIVES
 
 HASH_BYTES = 1 << 20
+_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE})
+"""No descriptor now: the upload is tried again like one that the network broke off."""
 
 
 class SpooledArchive:
@@ -136,11 +139,16 @@ class SpooledArchive:
                     position += len(piece)
                 size = position
         except OSError as error:
-            raise StorageError(f"{name} in the spool cannot be read: {error.strerror or error}.") from error
+            raise _unreadable(name, error) from error
 
         def read_at(offset: int, count: int) -> bytes:
-            with closing(self._disk.open(path)) as opened:
-                return opened.read_at(offset, count)
+            try:
+                with closing(self._disk.open(path)) as opened:
+                    return opened.read_at(offset, count)
+            except OSError as error:
+                if error.errno in _SHORTAGE:
+                    raise
+                raise _unreadable(name, error) from error  # else it would be taken for the store's fault
 
         return ObjectBody(size, digest.hexdigest(), read_at)
 
@@ -286,6 +294,10 @@ class SpooledArchive:
             return set(self._disk.names(self._directory))
         except OSError as error:
             raise refused(self._directory.name, error) from error
+
+
+def _unreadable(name: str, error: OSError) -> StorageError:
+    return StorageError(f"{name} in the spool cannot be read: {error.strerror or error}.")
 
 
 def spool_standing(disk: Disk, directory: Path, now_ms: int) -> SpoolStanding:
