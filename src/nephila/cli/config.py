@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -77,7 +78,7 @@ def shown(configured: Configured, *, changed: bool) -> str:
 
 
 def _without_passwords(text: str) -> str:
-    """What is shown to people ends up in tickets and on screens."""
+    """TOML, or JSON: what is shown to people ends up in tickets and on screens."""
     return PASSWORD.sub(r"\1***@", text)
 
 
@@ -85,7 +86,7 @@ def _told(value: object) -> object:
     """A value as it is shown."""
     if isinstance(value, tuple):
         return tuple(map(_told, value))
-    return _without_passwords(value) if isinstance(value, str) else value
+    return json.loads(_without_passwords(json.dumps(value, ensure_ascii=False))) if isinstance(value, str) else value
 
 
 def _document(configured: Configured, *, changed: bool) -> dict[str, object]:

@@ -15,8 +15,8 @@ from nephila.model.settings import Settings
 from .toml import dump_toml
 
 CONFIG_NAME = "config.toml"
-PASSWORD = re.compile(r"(://[^\s/@:\"]*:)[^\s/@\"]+@")
-"""In a URL, behind the user's name."""
+PASSWORD = re.compile(r"""(://(?:\\.|[^ \n/?#:"\\])*:)(?:\\.|[^ \n/?#"\\])+@""")
+"""In a URL in TOML, behind the user's name. Either may have an @ (the last one ends it) or an escaped quote."""
 
 
 def read_stored(directory: Path) -> str | None:

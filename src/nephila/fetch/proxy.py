@@ -64,6 +64,8 @@ def read_proxy(url: str) -> Proxy | None:
     scheme, _, rest = url.partition("://")
     if scheme not in set(ProxyKind) or not rest:
         raise UsageError(f"{_masked(url)!r} is no proxy that can be used", _HINT)
+    if " " in url:
+        raise UsageError(f"the proxy URL {_masked(url)!r} has a space in it", f"{_HINT}, with %20 for a space")
     try:  # read as http: the WHATWG rules give hosts of other schemes no structure
         parsed = can_ada.parse(f"http://{rest}")
     except (ValueError, TypeError) as error:  # TypeError: text that has no UTF-8 form

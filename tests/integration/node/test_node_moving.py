@@ -76,15 +76,16 @@ def test_one_that_was_imported_begins_without_seeds(
         assert f"start it: ./nephila crawl --out '{out}'" in capsys.readouterr().err
 
 
-def test_a_password_stays_where_it_is(crawled: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["ann", "ann@corp.test"])
+def test_a_password_stays_where_it_is(crawled: Path, tmp_path: Path, name: str) -> None:
     """N2, K4: the file is handed on; the proxy is not forgotten, so that nobody is asked without it."""
     site, file = tmp_path / "site", tmp_path / "frontier.gz"
     shutil.copytree(crawled, site)
-    write_stored(site, replace(SOME, fetch=replace(SOME.fetch, proxy="http://ann:secret@127.0.0.1:8080")))
+    write_stored(site, replace(SOME, fetch=replace(SOME.fetch, proxy=f"http://{name}:a@secret@127.0.0.1:8080")))
     assert run(["frontier", "export", str(site), "--to", str(file)]) == 0
     config = check_stream(file)[0].config
     assert "secret" not in config
-    assert 'proxy = "http://ann@127.0.0.1:8080"' in config
+    assert f'proxy = "http://{name}@127.0.0.1:8080"' in config
 
 
 def test_standard_output_is_no_file(

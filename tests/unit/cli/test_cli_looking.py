@@ -13,6 +13,7 @@ from nephila.cli.looking import labelled
 from nephila.cli.status import status_lines
 from nephila.config import write_stored
 from nephila.config.reference import reference
+from nephila.fetch.proxy import read_proxy
 from nephila.model.errors import CrawlDirectoryError, UsageError
 from nephila.model.settings import FetchSettings, Settings
 
@@ -131,6 +132,19 @@ def test_config_show_keeps_passwords_to_itself(invoke: Invoke, form: list[str]) 
     result = invoke("config", "show", *form, *(word for one in given for word in ("--set", one.replace(" ", "%20"))))
     assert "sesame" not in result.stdout
     assert result.stdout.count(":***@h") == 3
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize(
+    "login", ["me@corp.test:sesame", "me:a@sesame", 'me:a"sesame', "m:e@x:a:sesame", '"me":sesame']
+)
+def test_a_login_may_have_any_character(invoke: Invoke, form: list[str], login: str) -> None:
+    """C4, K4: a name at a domain, an @ in the password, quotes: a proxy takes them, and none is shown."""
+    assert read_proxy(f"http://{login}@h:1") is not None
+    result = invoke("config", "show", *form, "--set", f"fetch.proxy=http://{login}@h:1")
+    assert result.exit_code == 0
+    assert "sesame" not in result.stdout
+    assert result.stdout.count(":***@h:1") == 1
 
 
 def test_config_show_as_json(invoke: Invoke) -> None:

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,9 +111,10 @@ def test_the_settings_page_names_every_setting_once() -> None:
     assert all(one.flag in page for one in declarations().values())
 
 
-def test_a_configuration_with_a_password_is_for_its_owner(tmp_path: Path) -> None:
-    """K4: a proxy's; without one it is readable as other files are."""
-    quiet = replace(Settings(), fetch=replace(Settings().fetch, proxy="http://ann:secret@127.0.0.1:8080"))
+@pytest.mark.parametrize("login", ["ann:secret", "ann@corp.test:secret", 'ann:se"cret', '"ann":secret'])
+def test_a_configuration_with_a_password_is_for_its_owner(tmp_path: Path, login: str) -> None:
+    """K4: a proxy's, whatever stands in it; without one it is readable as other files are."""
+    quiet = replace(Settings(), fetch=replace(Settings().fetch, proxy=f"http://{login}@127.0.0.1:8080"))
     old = os.umask(0o022)
     try:
         for kept, mode in ((Settings(), 0o644), (quiet, 0o600), (Settings(), 0o644)):

@@ -77,7 +77,15 @@ def test_a_proxy_is_read_from_its_url() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["proxy.example:3128", "ftp://p.example", "http://", "socks5h://p.example", "http://p.example/path"]
+    "url",
+    [
+        "proxy.example:3128",
+        "ftp://p.example",
+        "http://",
+        "socks5h://p.example",
+        "http://p.example/path",
+        "http://a:b c@p.example",
+    ],
 )
 def test_a_proxy_that_cannot_be_used_is_the_users_mistake(url: str) -> None:
     """H1: told at once, with what to write instead."""
