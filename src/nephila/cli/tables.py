@@ -25,7 +25,8 @@ SAMPLE = 100
 GAP = 2
 LEAST = 6
 """Columns of a cell that tells anything."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""The last four are the first ones in full width, which some spreadsheets take for the same."""
 
 
 def shown(value: object) -> str:
@@ -106,8 +107,8 @@ def csv_lines(answer: Answered) -> Iterator[str]:
     """Names, then rows, as RFC 4180 has it but for the line ends."""
     for row in chain([answer.columns], answer.rows):
         text = io.StringIO()
-        csv.writer(text, lineterminator="").writerow([_cell(value) for value in row])
-        yield text.getvalue()
+        csv.writer(text).writerow([_cell(value) for value in row])  # quotes line ends because it writes them itself
+        yield text.getvalue().removesuffix("\r\n")
 
 
 def _cell(value: object) -> object:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -162,6 +164,19 @@ def test_no_cell_is_a_formula() -> None:
     rows: list[tuple[object, ...]] = [("=cmd()", -5), ("+1", 2.5), ("@x", None), ("plain, text", 1)]
     lines = list(csv_lines(Answered(["a", "b"], iter(rows))))
     assert lines == ["a,b", "'=cmd(),-5", "'+1,2.5", "'@x,", '"plain, text",1']
+    for one in ("\n=cmd()", "\t=1", "\uff1dcmd()", "\uff0b1", "\uff0d1", "\uff20x"):
+        assert _read_csv([("x", one)])[1:] == [["x", f"'{one}"]]
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "x\n=cmd()", "x\r=cmd()", "x\r\n=cmd()", '"\n', ""])
+def test_a_line_end_in_a_cell_begins_no_row(text: str) -> None:
+    """W6: what a stranger wrote cannot add a row, nor a formula at the beginning of one."""
+    assert _read_csv([(text, "b"), ("c", text)]) == [["a", "b"], [text, "b"], ["c", text]]
+
+
+def _read_csv(rows: list[tuple[object, ...]]) -> list[list[str]]:
+    lines = "\n".join(csv_lines(Answered(["a", "b"], iter(rows))))
+    return list(csv.reader(io.StringIO(lines, newline="")))
 
 
 def test_an_empty_answer_has_its_names() -> None:
