@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 import click
@@ -92,17 +91,15 @@ def levels_for(encoding: str | None) -> str:
 
 def write_whole(path: Path, text: str) -> None:
     """The file wholly or not at all: what was there stays until the new one is complete."""
+    draft = path.parent / f".report-{token_hex(8)}"
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=".report-", delete=False
-        ) as new:
+        with draft.open("x", encoding="utf-8", errors="backslashreplace") as new:
             try:
                 new.write(text)
                 new.flush()
-                os.fchmod(new.fileno(), 0o644)
-                Path(new.name).replace(path)
+                draft.replace(path)
             except OSError:
-                Path(new.name).unlink(missing_ok=True)
+                draft.unlink(missing_ok=True)
                 raise
     except OSError as error:
         raise NephilaError(f"{path} cannot be written: {error.strerror}", "name another file with --html") from error

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -139,6 +140,25 @@ def test_the_page_is_written_wholly_or_not_at_all(invoke: Invoke, tmp_path: Path
     assert isinstance(result.exception, Exception)
     assert "missing/r.html cannot be written: No such file or directory" in str(result.exception)
     assert invoke("report", "d", "--html", "-").stdout.endswith("</html>\n")
+
+
+def test_the_page_has_the_permissions_that_new_files_have(invoke: Invoke, tmp_path: Path) -> None:
+    """O3, K4: who keeps files to himself does so with this one."""
+    old = os.umask(0o077)
+    try:
+        for umask, mode in ((0o077, 0o600), (0o027, 0o640), (0o022, 0o644)):
+            os.umask(umask)
+            assert invoke("report", "d", "--html", "r.html").exit_code == 0
+            assert (tmp_path / "r.html").stat().st_mode & 0o777 == mode
+    finally:
+        os.umask(old)
+
+
+def test_the_name_of_a_crawl_may_be_bytes(invoke: Invoke, node: FakeNode, tmp_path: Path) -> None:
+    """O3, C4: what is no text is spelled in the page, as on standard output."""
+    node.reported = replace(REPORT, directory="caf\udce9")
+    assert invoke("report", "d", "--html", "r.html").exit_code == 0
+    assert "caf\\udce9" in (tmp_path / "r.html").read_text()
 
 
 def test_wrong_use_is_told(invoke: Invoke, node: FakeNode) -> None:
