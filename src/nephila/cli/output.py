@@ -18,7 +18,7 @@ from nephila.model.plain import plain
 
 from .naming import command_name
 
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0 and C1 controls, line separators, and the marks that turn the direction of writing (they disguise addresses)."""
 _COMMAND = re.compile(r"(?<![^\s`])nephila (?=[a-z]+\b)")
 

@@ -243,6 +243,7 @@ def test_a_file_may_be_called_anything(node: FakeNode, tmp_path: Path) -> None:
 def test_text_of_strangers_is_made_harmless() -> None:
     """K4, C4: controls, line ends, and marks that turn the direction of writing."""
     assert printable("a\x1b[2J\nb\u202ec\x9bd\ud800") == "a\ufffd[2J\ufffdb\ufffdc\ufffdd\ufffd"
+    assert printable("a\u061cb") == "a\ufffdb"
     assert printable("Grüße, 世界 \N{SNOWMAN}") == "Grüße, 世界 \N{SNOWMAN}"
 
 

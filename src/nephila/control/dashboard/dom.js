@@ -1,7 +1,7 @@
 // Elements, built and never parsed: whatever a stranger's page is called stays text.
 
 // What would turn the direction of writing, or is no character to be seen, is shown as such, as on the command line.
-const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const UNPRINTABLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 export const plain = (text) => (typeof text === "string" ? text.replace(UNPRINTABLE, "\ufffd") : text);
 
 export function h(name, properties = {}, ...children) {
