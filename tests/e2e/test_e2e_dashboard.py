@@ -413,9 +413,9 @@ def test_what_strangers_write_does_not_turn_the_text_round(page: Page) -> None:
           const { h, plain } = await import("/dom.js");
           return texts.flatMap((text) => [h("p", {}, text).textContent, plain(text)]);
         }""",
-        ["a\u202egpj.exe\u0007", "one\n\ttwo\u061c"],
+        ["a\u202egpj.exe\u0007", "one\n\ttwo\u2066", "\u061cb"],
     )
-    assert told == ["a\ufffdgpj.exe\ufffd"] * 2 + ["one\n\ttwo\ufffd"] * 2
+    assert told == ["a\ufffdgpj.exe\ufffd"] * 2 + ["one\n\ttwo\ufffd"] * 2 + ["\ufffdb"] * 2
 
 
 @pytest.mark.parametrize("width", [360, 1280])
