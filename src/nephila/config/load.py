@@ -9,6 +9,7 @@ a fetch, no request could ever be sent.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import chain
@@ -23,6 +24,8 @@ from .layers import Given, given_by_assignments, given_in_environment, given_in_
 from .stored import CONFIG_NAME
 
 DEFAULT = "default"
+_STORED = "crawl directory"
+_MEDIA_TYPE = re.compile(r"\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +46,14 @@ def load(
 ) -> Configured:
     """The settings in force. `stored` is the text of the crawl directory's configuration; raises `UsageError`."""
     kept = given_in_toml(stored or "", f"{CONFIG_NAME} of the crawl directory")
-    below = [Given(given.key, given.value, "crawl directory") for given in kept]
+    below = [Given(given.key, given.value, _STORED) for given in kept]
     written = given_in_toml(_read(file), f"file {file}") if file is not None else []
     layers = (below, written, given_in_environment(environ), given_by_assignments(assignments), flags)
     inforce = {given.key: given for given in chain.from_iterable(layers)}
     settings = _build(inforce)
     sources = {key: inforce[key].source if key in inforce else DEFAULT for key in declarations()}
     _check_together(settings, sources)
+    _check_types(settings.fetch.types, sources["fetch.types"])
     return Configured(settings, MappingProxyType(sources))
 
 
@@ -101,4 +105,14 @@ def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
                 f"{lesser} ({value:g}, {sources[lesser]}) must be below {greater} ({bound:g}, {sources[greater]}): "
                 f"{reason}.",
                 f"Set the other one too, for example --set {greater}={value * 2:g}",
+            )
+
+
+def _check_types(types: Sequence[str], source: str) -> None:
+    """A type that no answer can have would store nothing; what a crawl was begun with may still be looked at."""
+    for one in types:
+        if source != _STORED and not _MEDIA_TYPE.fullmatch(one):
+            raise UsageError(
+                f"{one!r} (fetch.types, {source}) is no media type.",
+                "Write it like text/html, text/* or */*, in lower case.",
             )
