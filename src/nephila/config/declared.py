@@ -10,6 +10,7 @@ bytes. Its *key* is ``group.name`` (or the bare name for the few that belong to 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass
 from enum import Enum
@@ -22,6 +23,8 @@ from nephila.model.settings import Settings
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 """What a setting can hold."""
 
+_IDS = re.compile(r" \([A-Z]\d+(?:(?:-|, )[A-Z]\d+)*\)")
+"""Requirements that a declaration names for those who work on it; they say nothing to those who set it."""
 MAY_BE_ENDLESS = frozenset({"limits.max_wait_s"})
 """Settings whose value may be infinite: a crawl that never ends by itself is asked for with `--forever`."""
 
@@ -70,11 +73,12 @@ class Declared:
         """What its number counts."""
         if self.type in (bool, str):
             return Unit.PLAIN
-        if self.name.endswith("_ms"):
+        counted = self.name.partition("_per_")[0]  # pages_per_s are pages, and no seconds
+        if counted.endswith("_ms"):
             return Unit.MILLISECONDS
-        if self.name.endswith("_s"):
+        if counted.endswith("_s"):
             return Unit.SECONDS
-        return Unit.BYTES if self.name.endswith("_bytes") else Unit.PLAIN
+        return Unit.BYTES if counted.endswith("_bytes") else Unit.PLAIN
 
     @property
     def endless(self) -> bool:
@@ -107,7 +111,7 @@ def groups() -> Mapping[str, str]:
     """The groups in order, each with the sentence that describes it."""
     hints = get_type_hints(Settings)
     members = {member.name: hints[member.name] for member in fields(Settings)}
-    return {name: (kind.__doc__ or "").strip() for name, kind in members.items() if is_dataclass(kind)}
+    return {name: _IDS.sub("", kind.__doc__ or "").strip() for name, kind in members.items() if is_dataclass(kind)}
 
 
 def value_of(settings: Settings, one: Declared) -> Value:
@@ -126,7 +130,7 @@ def _declared(group: str, member: Field[Any], kind: Any) -> Declared:  # noqa: A
         type=get_args(kind)[0] if many else kind,
         many=many,
         default=cast("Value", member.default),  # every field has one
-        help=meta["help"],
+        help=_IDS.sub("", meta["help"]),
         flag=meta["flag"],
         low=meta["low"],
         high=meta["high"],

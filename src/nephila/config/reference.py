@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .declared import Declared, declarations, groups
 from .toml import toml_value
-from .values import expected
+from .values import expected, plain
 
 INTRODUCTION = """\
 # Settings
@@ -50,9 +50,9 @@ def _table(members: list[Declared]) -> str:
 def _allowed(one: Declared) -> str:
     text = expected(one)
     if one.low is not None:
-        text += f", at least {one.low:g}"
+        text += f", at least {plain(one.low)}"
     if one.high is not None:
-        text += f", at most {one.high:g}"
+        text += f", at most {plain(one.high)}"
     return text + (", or inf" if one.endless else "")
 
 

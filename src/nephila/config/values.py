@@ -179,9 +179,9 @@ def _checked(one: Declared, value: Scalar) -> Scalar:
     if high is None and not one.endless:
         high = LARGEST_INT if one.type is int else LONGEST_S
     if low is not None and value < low:
-        raise BadValueError(f"must be at least {_plain(low)}, not {_shown(value)}")
+        raise BadValueError(f"must be at least {plain(low)}, not {_shown(value)}")
     if high is not None and value > high:
-        raise BadValueError(f"must be at most {_plain(high)}, not {_shown(value)}")
+        raise BadValueError(f"must be at most {plain(high)}, not {_shown(value)}")
     return value
 
 
@@ -205,7 +205,8 @@ def _noun(one: Declared, *, many: bool) -> str:
     return plural if many else single
 
 
-def _plain(number: float) -> str:
+def plain(number: float) -> str:
+    """A bound as people write it, never as 1e+06."""
     return f"{number:g}" if number < 1_000_000 else f"{int(number):,}"
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import string
 import tomllib
 from dataclasses import fields, replace
@@ -109,6 +110,11 @@ def test_the_settings_page_names_every_setting_once() -> None:
     page = reference()
     assert all(page.count(f"| `{one.key}` |") == 1 for one in declarations().values())
     assert all(one.flag in page for one in declarations().values())
+
+
+def test_the_settings_page_is_written_for_people() -> None:
+    """C4: no 1.04858e+06, and no ids of requirements, which nobody knows who sets something."""
+    assert not re.search(r"[0-9]e[+][0-9]|[(][A-Z][0-9]+[-,)]", reference())
 
 
 @pytest.mark.parametrize("login", ["ann:secret", "ann@corp.test:secret", 'ann:se"cret', '"ann":secret'])

@@ -132,3 +132,13 @@ def test_units_follow_from_names() -> None:
         "fetch.max_bytes": Unit.BYTES,
         "dns.tries": Unit.PLAIN,
     }
+
+
+def test_so_many_a_second_are_no_seconds() -> None:
+    """C4: a rate has the unit of what it counts."""
+    assert KNOWN["alerts.min_pages_per_s"].unit is Unit.PLAIN
+    assert KNOWN["fleet.events_per_s"].unit is Unit.PLAIN
+    assert KNOWN["s3.max_bytes_per_s"].unit is Unit.BYTES
+    assert from_text(KNOWN["alerts.max_bytes_per_day"], "4TB") == 4_000_000_000_000
+    with pytest.raises(BadValueError, match="must be a number"):
+        from_text(KNOWN["alerts.min_pages_per_s"], "5m")

@@ -114,8 +114,8 @@ class StreamSettings:
 
     url: str = setting(
         "",
-        "where they go: redis://USER@HOST:PORT/DB, nats://USER@HOST:PORT, kafka://USER@HOST:PORT,HOST:PORT or "
-        "file:///PATH; empty for nowhere",
+        "where a message for each page goes: redis://USER@HOST:PORT/DB, nats://USER@HOST:PORT, "
+        "kafka://USER@HOST:PORT,HOST:PORT or file:///PATH; empty for nowhere",
         flag="stream",
     )
     name: str = setting("nephila.pages", "the stream, subject or topic")
