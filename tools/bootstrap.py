@@ -349,7 +349,9 @@ def _read(path: Path) -> bytes:
 
 
 def layers_for(arguments: Sequence[str]) -> list[str]:
-    """What a command needs."""
+    """What a command needs; its help needs nothing more."""
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        return ["run"]
     if arguments[:1] == ["test"]:
         return ["run", "test"]
     asked = SET_UP.get(arguments[1]) if arguments[:1] == ["setup"] and len(arguments) > 1 else None

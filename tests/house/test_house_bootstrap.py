@@ -74,6 +74,8 @@ def test_everything_is_done_once(environment: Environment, steps: Steps) -> None
         (["setup", "browser"], ["run", "render"]),
         (["setup", "parquet", "--json"], ["run", "parquet"]),
         (["setup", "--help"], ["run"]),
+        (["setup", "parquet", "--help"], ["run"]),
+        (["test", "-h"], ["run"]),
     ],
 )
 def test_a_command_gets_what_it_needs(arguments: list[str], layers: list[str]) -> None:

@@ -41,7 +41,9 @@ _HASH = re.compile(r"[0-9a-fA-F]{64}")
 @click.option(
     "--expect", multiple=True, metavar="HASH", help="A head that was noted: it must still be there.  (repeatable)"
 )
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(min=0), help="Show so many violations.")
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(min=0), metavar="N", help="Show so many violations."
+)
 @json_option
 @click.pass_context
 def audit(

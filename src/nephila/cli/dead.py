@@ -21,7 +21,9 @@ from .output import print_json, printable
 @group_option
 @click.option("--retry", "urls", multiple=True, metavar="URL", help="Put this one back into the queue.  (repeatable)")
 @click.option("--retry-all", is_flag=True, help="Put all of them back.")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), help="List at most so many.")
+@click.option(
+    "--limit", default=100, show_default=True, type=click.IntRange(min=1), metavar="N", help="List at most so many."
+)
 @json_option
 @click.pass_context
 def dead(

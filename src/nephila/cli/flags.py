@@ -48,6 +48,8 @@ _TEXT_METAVARS: Mapping[str, str] = MappingProxyType(
         "archive": "URL",
         "s3-endpoint": "URL",
         "s3-region": "NAME",
+        "catalogue": "URL",
+        "stream": "URL",
     }
 )
 
@@ -73,7 +75,10 @@ SECTIONS: Mapping[str, Section] = MappingProxyType(
         "robots": Section.POLITENESS,
         "fetch": Section.FETCH,
         "dns": Section.FETCH,
+        "sitemaps": Section.SCOPE,
         "pdf": Section.SCOPE,
+        "office": Section.SCOPE,
+        "render": Section.FETCH,
         "archive": Section.TARGET,
         "s3": Section.TARGET,
     }

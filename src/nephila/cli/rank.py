@@ -34,7 +34,9 @@ _SHOWN = 3
 @fleet_option
 @group_option
 @click.option("--domains", is_flag=True, help="Registrable domains instead of pages.")
-@click.option("--top", default=20, show_default=True, type=click.IntRange(min=1), help="So many of the highest.")
+@click.option(
+    "--top", default=20, show_default=True, type=click.IntRange(min=1), metavar="N", help="So many of the highest."
+)
 @click.option("--anew", is_flag=True, help="Read all of the archive once more, not only what is new.")
 @click.option("--work", default="", metavar="FOLDER", help="Of a fleet: keep what is read here, not in rank.directory.")
 @click.option(

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from nephila.config import Given, load, read_stored
+from nephila.config import Given, declarations, given_by_flag, load, read_stored
 from nephila.model.errors import CrawlDirectoryError, UsageError
 
 from .alerts import WarningSink
@@ -128,16 +128,16 @@ def _configured(
 ) -> Configured:
     if (directory is None) == (file is None):
         raise UsageError("Name one crawl: DIR, or --config FILE of a fleet.")
-    given = (("retention.captures", captures), ("retention.max_age_s", older_than))
-    wanted = tuple(f"{key}={text}" for key, text in given if text is not None)
+    given = (("retention.captures", "--captures", captures), ("retention.max_age_s", "--older-than", older_than))
+    flags = [given_by_flag(declarations()[key], flag, text) for key, flag, text in given if text is not None]
     environ = backend_of(ctx).environ
     if directory is None:
-        flags = [Given("fleet.group", group, "--group")] if group else []
-        return load(file=file, environ=environ, assignments=wanted, flags=flags)
+        flags += [Given("fleet.group", group, "--group")] if group else []
+        return load(file=file, environ=environ, flags=flags)
     stored = read_stored(directory)
     if stored is None:
         raise CrawlDirectoryError(f"there is no crawl at {directory}", "name one that `nephila crawl --out` made")
-    return load(stored=stored, environ=environ, assignments=("processes=1", *wanted))
+    return load(stored=stored, environ=environ, assignments=("processes=1",), flags=flags)
 
 
 def _tell_choice(found: Choice, *, as_json: bool) -> None:

@@ -35,7 +35,14 @@ SERVED = Path("nephila-serve")
     help="The crawl directory; with --config, the folder for the log of changes.",
 )
 @fleet_option
-@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65_535), help="0 takes a free one.")
+@click.option(
+    "--port",
+    default=PORT,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="0 takes a free one.",
+)
 @click.option("--host", default=HOST, show_default=True, metavar="ADDR", help="Another than loopback needs a token.")
 @click.option(
     "--token-file",

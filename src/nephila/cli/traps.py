@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 @fleet_option
 @group_option
 @click.option("--release", "pattern", metavar="PATTERN", help="Let this pattern of HOST start anew.")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), help="List at most so many.")
+@click.option(
+    "--limit", default=100, show_default=True, type=click.IntRange(min=1), metavar="N", help="List at most so many."
+)
 @json_option
 @click.pass_context
 def traps(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import resource
 import signal
 import subprocess
@@ -13,8 +14,10 @@ from nephila.cli import crash
 from nephila.cli.main import COMMANDS, LEAST_FILES, cli, run
 from nephila.cli.output import printable
 from nephila.cli.version import version
+from nephila.config import write_stored
 from nephila.model.errors import StorageError
 from nephila.model.plain import plain
+from nephila.model.settings import Settings
 
 from .conftest import FakeNode
 
@@ -121,6 +124,7 @@ def test_help_is_for_people_and_fits_a_terminal(name: str, capfd: pytest.Capture
     assert run([name, "--help"]) == 0
     shown = capfd.readouterr().out
     assert "\\b" not in shown
+    assert not re.search(r"INTEGER RANGE|[(][A-Z][0-9]+[)]", shown)
     assert max(map(len, shown.splitlines())) <= 80
     assert not [line for line in shown.partition("\nCommands:\n")[2].splitlines() if line.endswith("...")]
 
@@ -274,3 +278,13 @@ def test_ctrl_c_while_the_program_is_imported_shows_no_traceback() -> None:
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
     done = python(code + "signal.signal(signal.SIGINT, signal.SIG_IGN)\nstart()", stdout=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("flag", "value"), [("--older-than", "soon"), ("--captures", "-1")])
+def test_a_bad_value_of_retain_names_the_flag_that_was_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str, value: str
+) -> None:
+    """C4: and not the setting behind it."""
+    write_stored(tmp_path, Settings())
+    assert run(["retain", str(tmp_path), flag, value]) == 2
+    assert capsys.readouterr().err.startswith(f"nephila: {flag} must be ")
