@@ -9,6 +9,7 @@ import errno
 import io
 import os
 import resource
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -110,7 +111,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     debugging = bool(os.environ.get("NEPHILA_DEBUG"))
     if not debugging:
         sys.excepthook = report_crash
-    sys.exit(run(argv, debugging=debugging))
+    code = run(argv, debugging=debugging)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is done: a second Ctrl-C has no traceback to tell
+    sys.exit(code)
 
 
 def run(argv: Sequence[str] | None = None, backend: Backend | None = None, *, debugging: bool = False) -> int:

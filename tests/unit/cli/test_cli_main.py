@@ -288,3 +288,12 @@ def test_a_bad_value_of_retain_names_the_flag_that_was_written(
     write_stored(tmp_path, Settings())
     assert run(["retain", str(tmp_path), flag, value]) == 2
     assert capsys.readouterr().err.startswith(f"nephila: {flag} must be ")
+
+
+def test_a_second_ctrl_c_while_python_ends_has_no_traceback() -> None:
+    """C4: what was registered to be done at the end may be cut off, and says nothing."""
+    done = python(
+        "import atexit, os, signal\nfrom nephila.cli.main import main\n"
+        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))\nmain(['--version'])"
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
