@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from nephila.interfaces.catalogue import EXTERNAL, CaptureRow
+from nephila.model.exchange import told_type
 from nephila.model.noun import noun
 
 from .preferences import Use, refuses
@@ -140,7 +141,7 @@ class Selection:
 
     def _is_of_type(self, header: str) -> bool:
         """Whether a Content-Type is one of those; one that is not told is looked at in the bytes later on."""
-        essence = header.partition(";")[0].strip().lower()
+        essence = told_type(header)
         return not essence or essence in self.types or essence.partition("/")[0] + "/*" in self.types
 
     def is_of_type(self, media_type: str) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import field
 from enum import StrEnum
+from functools import lru_cache
 
 from .noun import noun
 
 _TYPE = ":type"
 """Where an answer's Content-Type headers are noted (`Fetched.memo`)."""
+_ESSENCE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 
 
 class FailureKind(StrEnum):
@@ -181,3 +184,13 @@ class FetchFailed:
 
 
 Answer = Fetched | FetchFailed
+
+
+@lru_cache(maxsize=256)
+def told_type(content_type: str) -> str:
+    """The type that `Fetched.content_type` names, without parameters, in lower case: of several the last usable one."""
+    for one in reversed(content_type.split(",")):
+        essence = one.partition(";")[0].strip().lower()
+        if essence != "*/*" and _ESSENCE.fullmatch(essence):
+            return essence
+    return content_type.partition(";")[0].strip().lower()

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from nephila.interfaces.catalogue import CaptureFigures, ErrorFigures
+from nephila.model.exchange import told_type
 
 from .document import ErrorHost, Moment, Repetition, Spread, Timeline
 
@@ -189,7 +190,7 @@ class Gathering:
         self._sizes.add(row.length)
         self._exact += row.duplicate
         self._near += row.near
-        media = row.content_type.partition(";")[0].strip().lower() or "none told"
+        media = told_type(row.content_type) or "none told"
         self.types[media if media in self.types or len(self.types) < TYPES else OTHER] += 1
 
     def _forget_some(self) -> None:

@@ -32,7 +32,7 @@ from .segment import refused
 from .surt import surt
 from .warc import parse_date, target_uri, warc_date
 
-_AFTER_TYPE = re.compile(r"[;\s]")
+_AFTER_TYPE = re.compile(r"[;,\s]")
 _NOT_DIGITS = re.compile(r"\D")
 REVISIT_MIME = "warc/revisit"
 _REVISIT = f'"mime": "{REVISIT_MIME}", '

@@ -47,6 +47,7 @@ def changed(**fields: object) -> CaptureRow:
         (Selection(types=("text/*",)), PAGE, None),
         (Selection(types=("application/pdf",)), PAGE, LeftOut.TYPE),
         (Selection(types=("text/html",)), changed(content_type=""), None),
+        (Selection(types=("text/html",)), changed(content_type="text/html, text/html; charset=utf-8"), None),
         (Selection(), changed(noindex=True), LeftOut.NOINDEX),
         (Selection(), changed(noarchive=True), LeftOut.NOARCHIVE),
         (Selection(include=frozenset({Include.NOINDEX})), changed(noindex=True), None),

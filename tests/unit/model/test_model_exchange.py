@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nephila.model.exchange import Fetched, Truncation
+from nephila.model.exchange import Fetched, Truncation, told_type
 
 HEADERS = (("content-type", "text/html"), ("link", "<a>"), ("content-type", "text/plain"))
 ANSWER = Fetched(
@@ -56,3 +56,12 @@ def test_what_was_looked_up_before_is_no_part_of_an_answer() -> None:
 def test_an_answer_without_its_content_keeps_all_else() -> None:
     """Q5: only payload and body are let go."""
     assert ANSWER.without_content() == replace(ANSWER, payload=b"", body=b"")
+
+
+def test_of_several_types_the_last_usable_one_is_told() -> None:
+    """H7: as the answer itself was read (Fetch 2.2.2); a comma may also stand in a parameter."""
+    assert told_type("text/html, Text/Plain; charset=utf-8") == "text/plain"
+    assert told_type("text/html; charset=utf-8, */*, nonsense") == "text/html"
+    assert told_type('text/html; profile="a, b/c"') == "text/html"
+    assert told_type("nonsense; a=b") == "nonsense"
+    assert told_type("") == ""

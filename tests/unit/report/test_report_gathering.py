@@ -50,6 +50,7 @@ def test_types_are_told_without_their_parameters_and_bounded() -> None:
     """O3: servers make types up; what is one too many is summed up."""
     found = gathered(PAGE, PAGE._replace(content_type="TEXT/html"), PAGE._replace(content_type=""))
     assert found.types == {"text/html": 2, "none told": 1}
+    assert gathered(PAGE, PAGE._replace(content_type="text/html, text/html; charset=utf-8")).types == {"text/html": 2}
     found.captures(PAGE._replace(content_type=f"x/{number}") for number in range(TYPES + 50))
     assert len(found.types) == TYPES + 1
     assert found.types["other"] == 52

@@ -32,6 +32,11 @@ def test_revisits_and_missing_types_are_told_as_others_tell_them() -> None:
     assert "mime" not in cdxj_line(replace(sample_row(1), content_type=""))
 
 
+def test_of_a_type_that_was_sent_twice_the_first_is_told_alone() -> None:
+    """W1: as cdxj-indexer does; a comma is in no type, and tools that look for one would not find it."""
+    assert '"mime": "text/html", ' in cdxj_line(replace(sample_row(1), content_type="text/html, text/plain"))
+
+
 def test_lines_are_sorted_and_only_of_settled_captures(world: ArchiveWorld) -> None:
     """W1, F3: a capture whose settle was refused stays out; the rules of a robots.txt have a line of their own."""
     archive = world.open()
