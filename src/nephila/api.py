@@ -3,8 +3,9 @@
     async for page in nephila.crawl("https://example.org", out="site", max_pages=100):
         print(page.url, page.status, page.title)
 
-A page is handed over when it is stored and settled. The crawl waits for its reader (a bounded queue lies between the
-two), so a slow loop body slows the crawl down and never fills the memory. Who leaves the loop early stops the crawl;
+A page is handed over when it is stored and settled, once: what counts as a page in the summary, and nothing else. The
+crawl waits for its reader (a bounded queue lies between the two), so a slow loop body slows the
+crawl down and never fills the memory. Who leaves the loop early stops the crawl;
 in an ``async with`` it has ended when the block has, and without, the next crawl on the same directory waits for that.
 
 It runs in the process that calls it, whatever the setting `processes` says: pages are handed over as objects, and no
@@ -81,6 +82,8 @@ class FetchedPage:
     """The URL of an earlier page that says nearly the same; empty when there is none."""
     extracted: tuple[tuple[str, str], ...] = ()
     """What content extractors found, as ``PLUGIN.FIELD`` and text."""
+    truncated: str = ""
+    """Why the body is not whole, after all tries: ``length``, ``time``, ``disconnect``; empty when it is."""
 
     @property
     def text(self) -> str:
@@ -427,4 +430,5 @@ def _page(crawled: CrawledPage) -> FetchedPage:
         duplicate_of=crawled.duplicate_of,
         near_duplicate_of=crawled.near_duplicate_of,
         extracted=page.extracted if page else (),
+        truncated=fetched.truncated or "",
     )

@@ -127,7 +127,7 @@ class Concluding(Showing):
         self._narrator.answer(lease, task, answer, sizes[1], judged, settled, outcome, visit)
         if settled.accepted:
             self._learn(lease, task, answer, judged, outcome)
-            await self._hand_on(task, answer, judged)
+            await self._hand_on(task, answer, judged, outcome)
         return settled.accepted
 
     async def _taken(self, lease: Lease, task: PageTask, answer: Fetched, kind: ListKind, ref: RecordRef) -> bool:
@@ -166,9 +166,9 @@ class Concluding(Showing):
             same = judged.not_modified or (bool(judged.digest) and judged.digest == task.digest)
             self._to.lists.visited(lease, task, outcome.text or judged.digest[:8], same=same)
 
-    async def _hand_on(self, task: PageTask, answer: Fetched, judged: Judgement) -> None:
-        """Give a page to those who wait for it: the caller of the library, and plugins."""
-        if judged.error in {SOFT_404, PROBE} or judged.listing is not None:
+    async def _hand_on(self, task: PageTask, answer: Fetched, judged: Judgement, outcome: Outcome) -> None:
+        """Give what counts as a page to those who wait for it: the caller of the library, and plugins."""
+        if judged.error in {SOFT_404, PROBE} or not (isinstance(outcome, Done) and outcome.page):
             return
         if self._conduct.deliver is not None and 200 <= answer.status < 300:
             original_url = judged.original.url if judged.original else ""

@@ -24,15 +24,17 @@ from nephila.testing.web import Auditor, SimulatedNetwork, SimulatedWeb, WebSpec
 
 PAGES = 200
 WEB = SimulatedWeb(WebSpec.plain(4, hosts=10, pages=PAGES, page_bytes=400, links_per_page=10))
+FAILING = SimulatedWeb(WebSpec(7, hosts=12, pages=250, page_bytes=400, links_per_page=20))
 
 
 class Library:
     """`nephila.crawl` on the simulated web."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, web: SimulatedWeb = WEB) -> None:
         self.out = out
+        self.web = web
         self.clock = VirtualClock()
-        self.auditor = Auditor(WEB)
+        self.auditor = Auditor(web)
         self.recorder = Recorder()
 
     def crawl(self, *seeds: Any, **options: Any) -> PageStream:
@@ -41,7 +43,7 @@ class Library:
         return nephila.crawl(*seeds, out=self.out, ground=self.ground, frontier__map_bytes=1 << 28, **options)
 
     def ground(self) -> Ground:
-        network = SimulatedNetwork(WEB, self.clock, self.auditor)
+        network = SimulatedNetwork(self.web, self.clock, self.auditor)
         return Ground(self.clock, network, network, threaded=False)
 
     def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
@@ -80,6 +82,24 @@ def test_a_crawl_is_a_loop_over_its_pages(library: Library) -> None:
 
     library.run(main)
     assert not library.auditor.report().violations
+
+
+def test_what_is_handed_over_is_what_counts_as_a_page(tmp_path: Path) -> None:
+    """E2: no answer that was cut off and is asked for again, none of a type that is not kept; each page once."""
+    library = Library(tmp_path / "crawl", FAILING)
+
+    async def main() -> None:
+        stream = library.crawl(*FAILING.seeds(), max_wait=600, frontier__retry_waits_s="1,2,3")
+        pages = [page async for page in stream]
+        urls = [page.url for page in pages]
+        assert {page.truncated for page in pages} >= {"", "disconnect"}
+        assert len(urls) == len(set(urls))
+        assert stream.summary is not None
+        assert len(urls) == stream.summary.pages
+
+    library.run(main)
+    answers = [event for event in library.recorder.events if event.kind is EventKind.FETCH_OK and event.status == 200]
+    assert {"reset", "unwanted_type"} <= {event.reason for event in answers}
 
 
 def test_leaving_the_loop_stops_the_crawl_cleanly(library: Library) -> None:
