@@ -50,7 +50,7 @@ def load(
     written = given_in_toml(_read(file), f"file {file}") if file is not None else []
     layers = (below, written, given_in_environment(environ), given_by_assignments(assignments), flags)
     inforce = {given.key: given for given in chain.from_iterable(layers)}
-    settings = _build(inforce)
+    settings = _lower_types(_build(inforce))
     sources = {key: inforce[key].source if key in inforce else DEFAULT for key in declarations()}
     _check_together(settings, sources)
     _check_types(settings.fetch.types, sources["fetch.types"])
@@ -108,11 +108,17 @@ def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
             )
 
 
+def _lower_types(settings: Settings) -> Settings:
+    """Media types are the same in any case, and compared in lower case."""
+    lower = tuple(map(str.lower, settings.fetch.types))
+    return replace(settings, fetch=replace(settings.fetch, types=lower))
+
+
 def _check_types(types: Sequence[str], source: str) -> None:
     """A type that no answer can have would store nothing; what a crawl was begun with may still be looked at."""
     for one in types:
         if source != _STORED and not _MEDIA_TYPE.fullmatch(one):
             raise UsageError(
                 f"{one!r} (fetch.types, {source}) is no media type.",
-                "Write it like text/html, text/* or */*, in lower case.",
+                "Write it like text/html, text/* or */*",
             )

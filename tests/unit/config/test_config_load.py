@@ -148,13 +148,14 @@ def test_settings_that_cannot_work_together_are_refused() -> None:
     assert load(assignments=["dns.max_ttl_s=5"])
 
 
-@pytest.mark.parametrize("given", ["html", "Text/HTML", "text/", "*/html", "text/html; charset=utf-8"])
+@pytest.mark.parametrize("given", ["html", "text/", "*/html", "text/html; charset=utf-8"])
 def test_what_is_no_media_type_is_refused(given: str) -> None:
     """C4: nothing would ever be stored of it; where a crawl was begun so, it can still be looked at."""
     message, hint = complaint(flags=[Given("fetch.types", ("text/html", given), "--type")])
     assert message == f"{given!r} (fetch.types, --type) is no media type."
     assert "text/*" in hint
     assert load(stored=f'[fetch]\ntypes = ["{given}"]').settings.fetch.types == (given,)
+    assert load(assignments=["fetch.types=Text/HTML"]).settings.fetch.types == ("text/html",)
     assert load(assignments=["fetch.types=text/*,application/vnd.ms-excel,*/*,image/svg+xml"])
 
 
