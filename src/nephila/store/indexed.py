@@ -91,7 +91,11 @@ class IndexedMarks:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)
-        connection.execute("PRAGMA synchronous = FULL")
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error:  # no database, or a disk that does not read
+            connection.close()
+            raise
         return connection
 
     @contextmanager

@@ -38,11 +38,15 @@ class Originals:
     def __enter__(self) -> Self:
         with _told():
             self._connection = sqlite3.connect(self._path)
-            self._connection.executescript(
-                f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{CACHE_KB};"
-                "CREATE TABLE wanted (digest TEXT PRIMARY KEY, segment TEXT, offset INTEGER,"
-                " url TEXT, record_id TEXT, at INTEGER, coding TEXT) WITHOUT ROWID"
-            )
+            try:
+                self._connection.executescript(
+                    f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{CACHE_KB};"
+                    "CREATE TABLE wanted (digest TEXT PRIMARY KEY, segment TEXT, offset INTEGER,"
+                    " url TEXT, record_id TEXT, at INTEGER, coding TEXT) WITHOUT ROWID"
+                )
+            except sqlite3.Error:
+                self._connection.close()
+                raise
         return self
 
     def __exit__(

@@ -273,6 +273,12 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     """C4: and left as it is."""
     path = tmp_path / "indexed.sqlite"
     path.write_bytes(b"nonsense" * 1000)
-    with pytest.raises(StorageError, match="refused"):
+    with pytest.raises(StorageError, match="refused") as told:
         IndexedMarks(path).add([])
     assert path.read_bytes() == b"nonsense" * 1000
+    assert path not in open_files(), f"held while {told} is"
+
+
+def open_files() -> set[Path]:
+    """What this process has open."""
+    return {link.resolve() for link in Path("/proc/self/fd").iterdir() if link.exists()}
