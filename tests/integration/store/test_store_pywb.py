@@ -1,9 +1,13 @@
 """Replay by pywb, from our WARC files and our index, over a real socket."""
 
+import re
 from collections.abc import Iterator
+from importlib.metadata import distributions
 
 import pytest
-from wayback import Wayback, replaying
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from wayback import REQUIREMENTS, Wayback, commands, replaying
 
 from .conftest import StoredCrawl
 
@@ -57,3 +61,16 @@ def test_the_robots_txt_in_force_is_replayed(wayback: Wayback, stored_crawl: Sto
 def test_what_was_never_captured_is_not_found(wayback: Wayback) -> None:
     """W1: the index names captures only."""
     assert wayback.get("https://spiders.example/never")[0] == 404
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.14"])
+def test_the_environment_of_pywb_can_be_made_with_any_python(version: str) -> None:
+    """What its packages need there has a hash as well, or pip would refuse all of them."""
+    lock = REQUIREMENTS.read_text(encoding="utf-8")
+    there = {canonicalize_name(name) for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)}
+    python = {"python_version": version, "python_full_version": f"{version}.0", "extra": ""}
+    installed = distributions(path=[str(path) for path in commands().parent.glob("lib/*/site-packages")])
+    wanted = [Requirement(line) for one in installed for line in one.requires or ()]
+    needed = {canonicalize_name(one.name) for one in wanted if one.marker is None or one.marker.evaluate(python)}
+    assert "warcio" in needed
+    assert needed <= there
