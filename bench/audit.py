@@ -167,10 +167,10 @@ def auditing(pages: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pages", type=int, default=100_000, help="that are audited")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", action="store_true")
+    parser = argparse.ArgumentParser(prog="nephila bench audit", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--pages", type=int, default=100_000, metavar="N", help="that are audited")
+    parser.add_argument("--quick", action="store_true", help="end within 45 seconds")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     chosen = parser.parse_args()
     pages, written = (10_000, 2000) if chosen.quick else (chosen.pages, 5000)
     rounds = [(writing_us(written, traced=False), writing_us(written, traced=True)) for _ in range(3)]

@@ -158,10 +158,10 @@ def on_postgres(rows: int) -> list[Cost]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rows", type=int, default=0)
+    parser = argparse.ArgumentParser(prog="nephila bench catalogue", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=0, metavar="N", help="other than 100,000")
     parser.add_argument("--quick", action="store_true", help="end within 45 seconds")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     chosen = parser.parse_args()
     rows = chosen.rows or (QUICK if chosen.quick else ROWS)
     costs = [*on_sqlite(rows), *on_postgres(rows)]

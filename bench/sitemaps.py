@@ -186,10 +186,10 @@ def _is_bounded(by_fifth: list[int]) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="nephila bench sitemaps", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument("--quick", action="store_true", help="three sitemaps instead of twenty")
-    parser.add_argument("--sitemaps", type=int, default=0, help="how many of 50,000 URLs each")
+    parser.add_argument("--sitemaps", type=int, default=0, metavar="N", help="how many of 50,000 URLs each")
     arguments = parser.parse_args()
     uvloop.install()
     report = measure(arguments.sitemaps or (3 if arguments.quick else 20))

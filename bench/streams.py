@@ -22,7 +22,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
-import confluent_kafka
 from stream_servers import nats, running, valkey
 
 from nephila.interfaces.stream import Message
@@ -48,6 +47,8 @@ class Cost:
 @contextmanager
 def places() -> Iterator[list[tuple[str, str]]]:
     """The streams, by name and URL."""
+    import confluent_kafka  # noqa: PLC0415 - of the test tools, which help does without
+
     with (
         tempfile.TemporaryDirectory() as first,
         tempfile.TemporaryDirectory() as second,
@@ -88,10 +89,10 @@ def _cost(what: str, cpu_s: float, wall_s: float, count: int) -> Cost:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--messages", type=int, default=0)
+    parser = argparse.ArgumentParser(prog="nephila bench streams", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--messages", type=int, default=0, metavar="N", help="other than 50,000")
     parser.add_argument("--quick", action="store_true", help="end within 45 seconds")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     chosen = parser.parse_args()
     made, messages = making(chosen.messages or (QUICK if chosen.quick else MESSAGES))
     with places() as streams:

