@@ -101,8 +101,8 @@ def test_an_age_limit_takes_what_nobody_has_marked(out: Path, crawled: Path) -> 
 
 BAD: dict[str, tuple[list[str], list[str]]] = {
     "nothing to do": (["--captures", "0"], ["nothing that could go", "--older-than"]),
-    "no number": (["--captures", "few"], ["retention.captures"]),
-    "no age": (["--older-than", "long"], ["retention.max_age_s", "90s"]),
+    "no number": (["--captures", "few"], ["--captures"]),
+    "no age": (["--older-than", "long"], ["--older-than", "90s"]),
     "inside of the crawl": (["--archive-to", "crawl/warc/old"], ["lies in the crawl directory"]),
     "a file": (["--archive-to", "file"], ["is no directory"]),
 }
