@@ -180,7 +180,9 @@ def with_ratio(floor: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[
         for row in rows:
             if row["crawler"] == OURS and row["case"] == f"{one['kilobytes']} KB":
                 one["nephila_us"] = round(row["net_cpu_ms_per_page"] * 1000, 1)
-                one["times_floor"] = round(one["nephila_us"] / one["sum_us"], 2)
+                one["floor_share"] = round(one["sum_us"] / one["nephila_us"], 2)
+                if one["sum_with_extension_us"]:
+                    one["floor_share_with_extension"] = round(one["sum_with_extension_us"] / one["nephila_us"], 2)
     return floor
 
 
@@ -199,14 +201,15 @@ def show(report: dict[str, Any]) -> None:
             f" | {row['pages_per_s']:.0f} | {row['peak_rss_mb']:.0f} | {row['call_ns']:.0f} |"
         )
     if floor := report["floor"]:
-        print("\nThe libraries alone, us a page")
+        print("\nThe libraries alone, us a page, and what share of nephila's CPU that is")
         names = list(floor[0]["stages_us"])
-        print("| KB | " + " | ".join(names) + " | sum | nephila | times |")
-        print("|---:|" + "---:|" * (len(names) + 3))
+        print("| KB | " + " | ".join(names) + " | sum | nephila | share | extension | sum with it | share |")
+        print("|---:|" + "---:|" * (len(names) + 6))
         for one in floor:
-            parts = " | ".join(f"{one['stages_us'][name]:.0f}" for name in names)
-            tail = f"{one.get('nephila_us', '')} | {one.get('times_floor', '')}"
-            print(f"| {one['kilobytes']} | {parts} | {one['sum_us']:.0f} | {tail} |")
+            parts = [f"{one['stages_us'][name]:.0f}" for name in names]
+            parts += [f"{one['sum_us']:.0f}", f"{one.get('nephila_us', '')}", f"{one.get('floor_share', '')}"]
+            parts += [str(one[name] or "") for name in ("extension_us", "sum_with_extension_us")]
+            print(f"| {one['kilobytes']} | {' | '.join(parts)} | {one.get('floor_share_with_extension', '')} |")
     if report["left_out"]:
         print("\nleft out: " + "; ".join(f"{name} ({why})" for name, why in report["left_out"].items()))
     print("\nnotes: " + "; ".join(f"{TITLES[name]}: {PEERS[name].does}" for name in report["peers"] if name != OURS))

@@ -1,7 +1,9 @@
 """What the libraries take for a page when they are called in a loop: the least that a crawler built on them can take.
 
 Nothing decides, counts, logs or schedules here; each stage is the library's call on the bytes that a page brings, and
-the stages together are what cannot be saved without other libraries. Called by `compare`, in a process of its own.
+the stages together are what cannot be saved without other libraries. Reading a page is there twice: by the libraries (a
+tree, its anchors and text, URLs joined and hashed), and by the project's own extension, which took their place because
+they are most of it; so there are two sums. Called by `compare`, in a process of its own.
 
     python floor.py KILOBYTES PORT ROUNDS CORE
 """
@@ -44,6 +46,8 @@ NEW_SHARE = 3
 """One link in so many is new."""
 BATCH = 500
 """Rows of one batch of the catalogue."""
+READING = ("tree", "anchors", "text", "join", "fingerprint")
+"""Stages that the extension does in one."""
 NATIVE = importlib.util.find_spec("nephila_native") is not None
 
 
@@ -60,27 +64,46 @@ def measure(kilobytes: int, port: int, rounds: int) -> dict[str, object]:
     stages: dict[str, Callable[[], float]] = {
         "wire": lambda: _wire_us(site, rounds=1),
         "inflate": _each(packed, lambda body: isal_zlib.decompress(body, 31)),
-        "parse": _each(bodies, lambda body: parse_html(body, url, "text/html", agent="x"))
-        if NATIVE
-        else _each(texts, lambda text: turbohtml.parse(text, positions=False)),
+        "tree": _each(texts, lambda text: turbohtml.parse(text, positions=False)),
+        "anchors": lambda: _asked_us(
+            texts, lambda page: [(a.attr("href"), a.text) for a in page.iter_elements(("a",))]
+        ),
+        "text": lambda: _asked_us(texts, lambda page: page.text),
         "join": _each(links, lambda found: [(base + link).href for link in found]),
         "fingerprint": _each(joined, lambda found: [xxh3_128_digest(link.encode()) for link in found]),
-        "sha256": _each(packed, lambda body: hashlib.sha256(body).digest()),
+        "digests": _each(list(zip(bodies, packed, strict=True)), _digests),
         "queue": lambda: _lmdb_us(joined),
         "archive": lambda: _archive_us(packed, joined),
         "catalogue": lambda: _catalogue_us(joined),
     }
     if NATIVE:
-        del stages["join"]  # the parser does it, too
+        stages["extension"] = _each(bodies, lambda body: parse_html(body, url, "text/html", agent="x"))
     least = {name: min(stage() for _ in range(rounds)) for name, stage in stages.items()}
+    extension = least.pop("extension", None)
+    libraries = sum(least.values())
     return {
         "kilobytes": kilobytes,
         "bytes": sum(map(len, bodies)) // len(bodies),
         "links": round(sum(map(len, links)) / len(links), 1),
-        "parser": "nephila_native, joins included" if NATIVE else "turbohtml",
         "stages_us": {name: round(spent, 1) for name, spent in least.items()},
-        "sum_us": round(sum(least.values()), 1),
+        "sum_us": round(libraries, 1),
+        "extension_us": None if extension is None else round(extension, 1),
+        "sum_with_extension_us": None
+        if extension is None
+        else round(libraries + extension - sum(least[name] for name in READING), 1),
     }
+
+
+def _digests(page: tuple[bytes, bytes]) -> None:
+    """Of what the page says, and of what was on the wire, as the archive has them."""
+    body, wire = page
+    hashlib.sha256(body).digest()
+    hashlib.sha1(wire, usedforsecurity=False).digest()
+
+
+def _asked_us(texts: list[str], ask: Callable[[turbohtml.Document], object]) -> float:
+    """What a question to every page's tree takes; the trees are made beforehand."""
+    return _each([turbohtml.parse(text, positions=False) for text in texts], ask)()
 
 
 def _each(things: list[Any], act: Callable[[Any], object]) -> Callable[[], float]:

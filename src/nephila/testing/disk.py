@@ -27,7 +27,9 @@ class _Content:
     """A file's bytes as programs see them, and as the platter has them."""
 
     data: bytearray = field(default_factory=bytearray)
-    durable: bytes = b""
+    durable: bytearray = field(default_factory=bytearray)
+    has_changed: bool = False
+    """Whether more than its end has changed since the last sync."""
     dropped: list[tuple[int, int]] = field(default_factory=list)
     """Spans that a failed sync left in memory alone: the system takes them for written, and never tries again."""
 
@@ -40,21 +42,32 @@ class _Content:
             self.dropped.append((start, len(self.data)))
 
     def renew(self, start: int, end: int) -> None:
+        self.has_changed = self.has_changed or bool(self.dropped)
         spans = [part for a, b in self.dropped for part in ((a, min(b, start)), (max(a, end), b))]
         self.dropped = [(a, b) for a, b in spans if a < b]
 
-    def written(self) -> bytes:
-        """What a sync brings to the platter."""
-        found = bytearray(self.data)
-        for start, end in self.dropped:
-            found[start:end] = bytes(end - start)
-        return bytes(found)
+    def cut(self, size: int) -> None:
+        del self.data[size:]
+        self.has_changed = self.has_changed or size < len(self.durable)
+        self.renew(size, 1 << 62)
+
+    def sync(self) -> None:
+        """Bring to the platter what is not there; most files only grow, and need not be copied whole for it."""
+        if self.has_changed or self.dropped:
+            self.durable, self.has_changed = bytearray(self.data), False
+            for start, end in self.dropped:
+                self.durable[start:end] = bytes(end - start)
+        else:
+            self.durable += self.data[len(self.durable) :]
+
+    def copied(self) -> _Content:
+        return _Content(bytearray(self.data), bytearray(self.durable), self.has_changed, list(self.dropped))
 
     def after_power_loss(self, draw: random.Random | None) -> bytes:
-        if draw is None or self.dropped or bytes(self.data) == self.durable:
-            return self.durable
+        if draw is None or self.dropped or self.data == self.durable:
+            return bytes(self.durable)
         if not self.data.startswith(self.durable):
-            return bytes(self.data) if draw.random() < 0.5 else self.durable  # an unsynced cut: done or not
+            return bytes(self.data if draw.random() < 0.5 else self.durable)  # an unsynced cut: done or not
         kept = draw.randint(len(self.durable), len(self.data))
         survived = self.data[:kept]
         if draw.random() < 0.3:
@@ -105,8 +118,7 @@ class MemoryFile:
         self._check()
         if self._disk.refuses_truncation:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        del self._content.data[size:]
-        self._content.renew(size, 1 << 62)
+        self._content.cut(size)
 
     def rewrite(self, offset: int, size: int) -> None:
         """As the protocol."""
@@ -120,7 +132,7 @@ class MemoryFile:
             self.drop_unsynced()
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         self._disk.syncs += 1
-        self._content.durable = self._content.written()
+        self._content.sync()
 
     def drop_unsynced(self) -> None:
         """A sync has failed."""
@@ -264,7 +276,7 @@ class ForgetfulDisk:
     def overwrite(self, path: Path, data: bytes) -> None:
         """Put these bytes there, durably: what a test wants to be found."""
         folder, name = os.path.split(path)
-        self._folders[folder][name] = self._durable[folder][name] = _Content(bytearray(data), data)
+        self._folders[folder][name] = self._durable[folder][name] = _Content(bytearray(data), bytearray(data))
 
     def lose_power(self, draw: random.Random | None = None) -> ForgetfulDisk:
         """The disk as the next boot finds it. This one, and every file open on it, refuses from now on."""
@@ -292,8 +304,7 @@ class ForgetfulDisk:
         for mine, its in ((self._folders, after._folders), (self._durable, after._durable)):
             for folder, names in mine.items():
                 for name, one in names.items():
-                    copy = copies.setdefault(id(one), _Content(bytearray(one.data), one.durable, list(one.dropped)))
-                    its[folder][name] = copy
+                    its[folder][name] = copies.setdefault(id(one), one.copied())
         after._fleeting = set(self._fleeting)
         return after
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from nephila.testing.disk import ForgetfulDisk
 
@@ -68,3 +70,48 @@ def test_folders_are_removed_as_far_as_they_are_empty() -> None:
     disk.remove(one)
     disk.remove_folders(one.parent, FILE.parent)
     assert disk.names(FILE.parent) == ["2026/three"]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.binary(min_size=1, max_size=4)),
+        st.tuples(st.sampled_from(["truncate", "rewrite"]), st.integers(0, 12), st.integers(1, 6)),
+        st.tuples(st.sampled_from(["sync", "sync that fails"])),
+    ),
+    max_size=12,
+)
+
+
+@given(STEPS)
+@example([("append", b"ab"), ("sync that fails",), ("sync",), ("rewrite", 0, 6), ("sync",)])
+@example([("append", b"ab"), ("sync",), ("truncate", 1, 1), ("append", b"cd"), ("sync",)])
+def test_a_sync_brings_all_to_the_platter_but_what_an_earlier_one_has_dropped(steps: list[tuple[object, ...]]) -> None:
+    """Q4: whatever was appended, cut, rewritten and synced before; followed byte by byte."""
+    disk = ForgetfulDisk()
+    file = disk.create(FILE)
+    disk.sync_directory(FILE.parent)
+    seen, durable, dropped = b"", b"", set[int]()
+    for step in steps:
+        match step:
+            case ("append", bytes(data)):
+                file.append(data)
+                seen += data
+            case ("truncate", int(size), _):
+                file.truncate(size)
+                seen, dropped = seen[:size], {at for at in dropped if at < size}
+            case ("rewrite", int(start), int(size)):
+                file.rewrite(start, size)
+                dropped -= set(range(start, start + size))
+            case ("sync",):
+                file.sync()
+                durable = bytes(0 if at in dropped else byte for at, byte in enumerate(seen))
+            case _:
+                disk.refuses_sync = True
+                with pytest.raises(OSError, match="rror"):
+                    file.sync()
+                disk.refuses_sync = False
+                shared = min(len(seen), len(durable))
+                start = next((at for at in range(shared) if seen[at] != durable[at]), shared)
+                dropped |= set(range(start, len(seen)))
+    assert disk.contents(FILE) == seen
+    assert disk.lose_power().contents(FILE) == durable
