@@ -143,7 +143,7 @@ def store(object_server: Seaweed, database: Postgres, monkeypatch: pytest.Monkey
     return Store(object_server)
 
 
-@pytest.fixture(params=["s3", "postgres", "both"])
+@pytest.fixture(params=["s3", "postgres", pytest.param("both", marks=pytest.mark.long)])  # fleets have both, too
 def crawl(request: pytest.FixtureRequest, tmp_path: Path, store: Store, database: Postgres) -> Iterator[Crawl]:
     yield from _crawled(request.param, tmp_path, store, database)
 

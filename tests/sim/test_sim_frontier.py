@@ -357,7 +357,7 @@ def test_gone_means_proven_gone_and_gone_pages_are_asked_ever_more_rarely(tmp_pa
     assert last != "gone"
 
 
-@pytest.mark.parametrize("hosts", [2_500, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("hosts", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_thirty_days_of_thousands_of_hosts(tmp_path: Path, say: Say, hosts: int) -> None:
     """F8, R2, Q3: a month of a web of thousands of hosts: everything found, re-crawled as planned, nothing starved."""
     draw = random.Random(9)
