@@ -5,7 +5,8 @@ name claim. Compressed ones (``sitemap.xml.gz``, sometimes twice) are unpacked o
 out as soon as they are whole; a broken document gives what was read so far.
 
 What must stay true: memory is bounded by the piece and one entry, not by the document; no more than `max_bytes` are
-read after unpacking (the protocol's 50 MB, whatever they were packed into); any bytes are read without an exception.
+read after unpacking (the protocol's 50 MB, whatever they were packed into), nor come out of any of the packings; any
+bytes are read without an exception.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ _HEAD = 1024
 _UNPACKED = 262_144
 """Bytes that are unpacked at once."""
 _PACKED_TWICE = 2
+LEAST_MEMBERS, MEMBER_BYTES = 1_000, 4096
+"""Members that packed streams may have: a thousand, or as if each held so many bytes of the most that is read.
+Compression by blocks makes them of 64 KB; one that holds nothing costs some ten microseconds."""
+KIND_BYTES = 1 << 18
+"""What is unpacked of a body to tell whether it is a list: its root stands at its beginning."""
 _LINES_TRIED = 10
 _MAX_LINE = 65_536
 
@@ -65,6 +71,9 @@ class ListReader:
         self._content_type = content_type
         self._left = max_bytes
         self._unpackers: list[zlib._Decompress] = []
+        self._rooms = [max_bytes] * _PACKED_TWICE
+        """Bytes that may still come out of each packing: what is packed twice may be empty after all."""
+        self._members = max(LEAST_MEMBERS, max_bytes // MEMBER_BYTES)
         self._head: bytes | None = b""
         self._decoder: codecs.IncrementalDecoder | None = None
         self._stream: MarkupStream | None = None
@@ -152,6 +161,7 @@ class ListReader:
                 if not piece.startswith(b"\x1f\x8b"):
                     return
                 unpacker = self._unpackers[depth] = zlib.decompressobj(wbits=31)
+                self._members -= 1
             before = unpacker.copy()
             try:
                 out = unpacker.decompress(piece, _UNPACKED)
@@ -160,10 +170,18 @@ class ListReader:
                 self._end_of_packed()
                 return
             piece = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+            self._rooms[depth] -= len(out)
             if out:
                 yield from self._bytes(out, depth + 1)
             elif not unpacker.eof:
                 return
+            if self._rooms[depth] < 0 or self._members < 0:
+                self._end_of_room()
+
+    def _end_of_room(self) -> None:
+        """More than is unpacked: what was read so far counts, and nothing behind it."""
+        self.counts["over_limit"] += not self.counts["over_limit"]
+        self.over = True
 
     def _end_of_packed(self) -> None:
         """What cannot be unpacked ends the document: what came before it counts."""
@@ -292,7 +310,7 @@ def list_kind(body: bytes, content_type: str, essence: str) -> ListKind | None:
         return None
     if essence.startswith(_NEVER):
         return None
-    reader = ListReader("http://list.invalid/", content_type)
+    reader = ListReader("http://list.invalid/", content_type, KIND_BYTES)
     for _ in reader.feed(body[:PIECE]):
         break  # there is an entry: that is enough
     if reader.kind is None:

@@ -19,9 +19,10 @@ from html.entities import html5
 MAX_TAG = 65_536
 """Characters of a tag, or of the text before one; longer ones are cut. A URL may have 32,000 by the settings."""
 
-_MARK = re.compile(r"<(?:(/?)([^\s<>/!?][^\s<>/]*)([^<>]*)>|(!--)|(!\[CDATA\[)|(![A-Za-z])|(\?))")
+_MARK = re.compile(r"<(?:(/?)([^\s<>/!?][^\s<>/]*+)([^<>]*+)>|(!--)|(!\[CDATA\[)|(![A-Za-z])|(\?))")
 _REFERENCE = re.compile(r"&(?:#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{0,31}));")
-_ATTRIBUTE = re.compile(r"""([^\s=/"'<>]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))""")
+_ATTRIBUTE = re.compile(r"""(?<![^\s=/"'<>])([^\s=/"'<>]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'<>]++))""")
+"""A name is looked at from its beginning only: one that no value follows may be as long as a tag."""
 _COMMENT_END = re.compile("-->")
 _TAG_END = re.compile(">")
 _WORD_END = re.compile(r"[\[>]")

@@ -252,6 +252,58 @@ def test_hostile_repetition_takes_linear_time(piece: bytes) -> None:
         assert time.process_time() - started < 2
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<urlset><" + b"a" * 400_000,
+        b"<rss><channel><item " + b"a" * 200_000 + b"/>",
+        b"<opml><outline " + b"a" * 200_000 + b"/>",
+    ],
+    ids=("tag", "attribute of an item", "attribute of an outline"),
+)
+def test_a_name_that_does_not_end_takes_linear_time(body: bytes) -> None:
+    """Q5: of a tag, and of an attribute."""
+    started = time.process_time()
+    read(body)
+    assert list_kind(body, "", "text/xml") is not None
+    assert time.process_time() - started < 2
+
+
+NOTHING = gzip.compress(b"")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [NOTHING * 500_000, gzip.compress(NOTHING * 500_000), gzip.compress(gzip.compress(NOTHING * 500_000))],
+    ids=("once", "twice", "three times"),
+)
+def test_packed_streams_that_hold_nothing_have_an_end(body: bytes) -> None:
+    """Q5: some kilobytes are millions of members, none of which brings a byte that could be counted."""
+    started = time.process_time()
+    reader, found = read(body)
+    assert (found, reader.over) == ([], True)
+    assert list_kind(body, "", "application/gzip") is None
+    assert time.process_time() - started < 2
+
+
+def test_telling_what_a_body_is_takes_a_moment_whatever_it_unpacks_to() -> None:
+    """Q5: it is asked on the loop, of every answer that may be a list, while all others wait."""
+    body = gzip.compress(b"<urlset>" + b"<a>" * 5_000_000, 1)
+    started = time.process_time()
+    assert list_kind(body, "", "application/gzip") is ListKind.SITEMAP
+    assert time.process_time() - started < 1
+
+
+def test_what_is_packed_twice_is_bounded_where_it_is_packed_once() -> None:
+    """Q5: a stream of empty blocks unpacks to nothing, however long it is."""
+    blocks = NOTHING[:10] + b"\0\0\0\xff\xff" * 4_000_000
+    reader, found = read(gzip.compress(blocks, 1)[:-8])
+    assert (found, reader.counts["over_limit"]) == ([], 0)
+    for last, _ in read_list(gzip.compress(blocks, 1), HOME, max_bytes=1_000_000):
+        reader = last
+    assert reader.counts["over_limit"] == 1
+
+
 def test_feeds_of_all_kinds() -> None:
     """X3: RSS 2.0 with its variants, RSS 1.0, Atom with bases, JSON."""
     rss = b"""<rss version="2.0"><channel><link>https://e.example/</link><atom:link rel="self" href="/feed"/>
