@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nephila.config import load, read_stored
+from nephila.engines.interpreter import running
 from nephila.model.errors import NephilaError, UsageError
 from nephila.model.summary import CrawlSummary
 from nephila.seeds import ArgumentSeeds
@@ -92,7 +92,7 @@ def demonstrate(
 def served_web(folder: Path, audit: Path) -> Iterator[dict[str, Any]]:
     """The web while it is served: where it is and where to begin. Its audit is written when it ends."""
     ready, log = folder / "ready.json", folder / "web.log"
-    command = [sys.executable, "-m", "nephila.testing.serve", "--kind", "demo"]
+    command = [*running("nephila.testing.serve"), "--kind", "demo"]
     command += ["--base-delay-ms", str(DELAY_S * 1000), "--json-ready", str(ready), "--audit", str(audit)]
     with log.open("wb") as output:
         # To a file: a pipe that nobody reads would stop the web when it is full.

@@ -4,11 +4,16 @@ Ctrl-C reaches every process of a terminal, and so does its closing (SIGHUP); a 
 process of a service. The process that was started by the user answers; those that it starts ignore them. They must do
 so before Python looks for its packages (`site`): that takes longer than the rest of its start, and a Ctrl-C in it would
 show a traceback.
+
+They import from where this one does. Left to itself, an interpreter that is given a program in words, or a module by
+its name, imports from the directory that one stands in first: a file `socket.py` that somebody has left there would be
+run, though the command that was typed never looks there.
 """
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 _FIRST = """
 import _signal
@@ -27,5 +32,22 @@ def heedless(program: str, first: str = "") -> list[str]:
 
     `first` is run before it looks for packages.
     """
-    safely = ["-P"] if sys.flags.safe_path else []
-    return [sys.executable, "-S", *safely, "-c", _FIRST + first + _PACKAGES + program]
+    return [sys.executable, "-S", *_safely(), "-c", _FIRST + first + _PACKAGES + program]
+
+
+def running(module: str) -> list[str]:
+    """The words that start an interpreter like this one, which runs a module of ours."""
+    return [sys.executable, *_safely(), "-m", module]
+
+
+def _safely() -> list[str]:
+    """What keeps the present directory out of the imports, unless this program imports from there as well."""
+    return [] if not sys.flags.safe_path and any(map(_is_here, sys.path)) else ["-P"]
+
+
+def _is_here(entry: str) -> bool:
+    """Whether a place of imports is the present directory, which may be gone."""
+    try:
+        return not entry or Path(entry).samefile(".")
+    except OSError:
+        return False

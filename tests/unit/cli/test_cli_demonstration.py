@@ -55,7 +55,7 @@ def test_the_web_is_ended_when_the_crawl_fails(tmp_path: Path) -> None:
 
 def test_a_web_that_does_not_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """C4: a sentence, not a traceback."""
-    monkeypatch.setattr("nephila.cli.demonstration.sys.executable", "/bin/false")
+    monkeypatch.setattr("nephila.engines.interpreter.sys.executable", "/bin/false")
     with pytest.raises(NephilaError, match="did not start"), served_web(tmp_path, tmp_path / "audit.json"):
         pass
 
