@@ -88,6 +88,16 @@ def test_a_password_stays_where_it_is(crawled: Path, tmp_path: Path, name: str) 
     assert f'proxy = "http://{name}@127.0.0.1:8080"' in config
 
 
+def test_an_export_writes_over_nothing_that_lies_beside_it(crawled: Path, tmp_path: Path) -> None:
+    """N2: in a folder that others may write to, a name that they know beforehand may lead to a file of ours."""
+    precious = tmp_path / "precious"
+    precious.write_text("kept", encoding="utf-8")
+    (tmp_path / "frontier.gz.part").symlink_to(precious)
+    assert run(["frontier", "export", str(crawled), "--to", str(tmp_path / "frontier.gz")]) == 0
+    assert precious.read_text(encoding="utf-8") == "kept"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["frontier.gz", "frontier.gz.part", "precious"]
+
+
 def test_standard_output_is_no_file(
     crawled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,7 @@
 
 The last line says how many rows of each kind there were and what the SHA-256 of all lines before it is. So a file that
 was cut, damaged or glued together is known for it: `check_stream` reads all of it before anything is written anywhere.
-It is written beside its name and renamed when it is whole and synced.
+It is written beside its name, under one that nobody could have taken, and renamed when it is whole and synced.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 
 import msgspec
 
@@ -42,10 +43,10 @@ def write_stream(path: Path, rows: Iterable[Row]) -> EndRow:
     """Write rows to a file that is there when all of them are; what is in the way is not overwritten."""
     if path.exists():
         raise StorageError(f"{path} exists already", "name another file, or remove it")
-    draft = path.with_name(path.name + ".part")
+    draft = path.with_name(f".nephila-{token_hex(8)}.part")
     digest, counts = sha256(), Counter[str]()
     try:
-        with draft.open("wb") as raw:
+        with draft.open("xb") as raw:
             with gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed:
                 for row in rows:
                     line = _encode(row) + b"\n"
