@@ -200,6 +200,6 @@ def test_what_is_fetched_after_a_move_is_judged_by_rules_of_the_new_archive(tmp_
     with serving(full_site()) as site:
         run("crawl", site.url, "--out", old, *FLAGS, "--max-pages", "2", code=3)
         run("frontier", "export", old, "--to", file)
-        run("frontier", "import", file, "--into", new)
+        run("frontier", "import", file, "--into", new, "--trust-settings")
         run("crawl", "--out", new, "--max-pages", "0", "--quiet")
     assert audit_json(new)["requests"] > 2

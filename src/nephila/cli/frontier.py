@@ -88,11 +88,24 @@ def export(
     help="A crawl directory without a frontier, or a new one.",
 )
 @config_option
+@click.option(
+    "--trust-settings",
+    "trusted",
+    is_flag=True,
+    help="Take over settings that open addresses, switch off rules, or name servers or programs.",
+)
 @group_option
 @json_option
 @click.pass_context
 def import_(
-    ctx: click.Context, *, file: Path, directory: Path | None, config: Path | None, group: str | None, as_json: bool
+    ctx: click.Context,
+    *,
+    file: Path,
+    directory: Path | None,
+    config: Path | None,
+    trusted: bool,
+    group: str | None,
+    as_json: bool,
 ) -> None:
     """Put what FILE holds into a crawl that does not know any URL yet.
 
@@ -110,7 +123,8 @@ def import_(
     else:
         from nephila.node.moving import import_directory  # noqa: PLC0415 - start-up
 
-        moved, place = import_directory(file, directory or Path(), SystemClock()), str(directory)
+        moved = import_directory(file, directory or Path(), SystemClock(), trusted=trusted)
+        place = str(directory)
     if as_json:
         print_json({"into": place, "rows": moved.rows})
     else:

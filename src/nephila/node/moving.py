@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from nephila.config import PASSWORD, dump_toml, load, read_stored, write_stored
+from nephila.config import PASSWORD, declarations, dump_toml, load, read_stored, value_of, write_stored
 from nephila.frontier.embedded import LmdbFrontierView
 from nephila.frontier.embedded.exporting import LmdbExport
 from nephila.frontier.embedded.importing import import_into
@@ -49,6 +49,23 @@ _FINGERPRINT, _SECRET = re.compile(r"[0-9a-fA-F]{32}"), re.compile(r"[0-9a-fA-F]
 _RULES = frozenset({RulesKind.RULES, RulesKind.ALLOW_ALL})
 SCOPE_LINES = 5_000
 """Lines of the scope in one row."""
+NEEDS_TRUST = frozenset(
+    {
+        *(
+            "alerts.webhook",
+            "dns.resolvers",
+            "plugins",
+            "render.executable",
+            "robots.obey",
+            "robots.permissive",
+            "stream",
+        ),
+        *("fetch.allow_addresses", "fetch.authorities", "fetch.bad_certificates", "fetch.proxy", "fetch.proxy_tunnel"),
+        "fetch.source_addresses",
+    }
+)
+"""Settings, and groups of them, that open addresses, switch off rules, or name servers, files or programs: with those
+a file could have this machine read what is not public, tell it to somebody, or start what it likes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +182,15 @@ def _no_number(file: Path, what: str, text: str) -> FrontierError:
     )
 
 
-def import_directory(file: Path, out: Path, clock: Clock) -> Moved:
-    """Put a frontier into a crawl directory that has none; one that is not there is made."""
+def import_directory(file: Path, out: Path, clock: Clock, *, trusted: bool = False) -> Moved:
+    """Put a frontier into a crawl directory that has none; one that is not there is made.
+
+    `trusted`: whoever made the file may say which addresses are open, and the like. Raises `UsageError` where he does,
+    and is not.
+    """
     head, end = check_file(file)
+    if not trusted and read_stored(out) is None:
+        check_settings(file, head)
     directory = CrawlDirectory(out)
     with directory.held():
         settings = _settings_of(out, head)
@@ -200,13 +223,32 @@ def with_rules_due(rows: Iterator[Row]) -> Iterator[Row]:
             yield row
 
 
+def check_settings(file: Path, head: CrawlRow) -> None:
+    """Raise `UsageError` where settings come along that only somebody who is trusted may make."""
+    came = _settings_in(head)
+    differing = sorted(
+        key
+        for key, one in declarations().items()
+        if (key in NEEDS_TRUST or one.group in NEEDS_TRUST) and value_of(came, one) != one.default
+    )
+    if differing:
+        raise UsageError(
+            f"{file} brings settings for which its maker must be trusted: {', '.join(differing)}",
+            "look at them in its first line (zcat FILE | head -n 1), and say --trust-settings if they are meant",
+        )
+
+
 def _settings_of(out: Path, head: CrawlRow) -> Settings:
-    """Those of the directory; for a new one those that came along, but for places elsewhere."""
+    """Those of the directory; for a new one those that came along."""
     stored = read_stored(out)
-    if stored is not None or not head.config:
-        return load(stored=stored).settings
+    return _settings_in(head) if stored is None else load(stored=stored).settings
+
+
+def _settings_in(head: CrawlRow) -> Settings:
+    """The settings that came along, but for places elsewhere."""
     came, here = load(stored=head.config).settings, Settings()
-    return replace(came, archive=replace(came.archive, url=here.archive.url), catalogue=here.catalogue)
+    archive = replace(came.archive, url=here.archive.url)
+    return replace(came, archive=archive, catalogue=here.catalogue, s3=here.s3, fleet=here.fleet)
 
 
 def _refuse_a_frontier(directory: CrawlDirectory, settings: Settings, clock: Clock) -> None:

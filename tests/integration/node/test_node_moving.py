@@ -19,6 +19,7 @@ from nephila.frontier.embedded.records import Totals
 from nephila.frontier.moving import PolicyRow, Row, UrlRow, check_stream, read_stream, write_stream
 from nephila.model.errors import FrontierError
 from nephila.model.policy import DomainPolicy
+from nephila.model.settings import Settings
 from nephila.node.clock import SystemClock
 from nephila.node.directory import CrawlDirectory
 from nephila.node.moving import import_directory
@@ -31,13 +32,16 @@ SOME = replace(
     scope=replace(PATIENT.scope, mode="domain"),
 )
 
+KEPT = replace(SOME, fetch=replace(SOME.fetch, allow_addresses=()))
+"""What the directory says of it; the simulated web is at addresses that are not public."""
+
 
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A crawl that stopped at four pages."""
     out = tmp_path_factory.mktemp("crawled") / "site"
     simulate(SimulatedWeb(WEB), out, SOME)
-    write_stored(out, SOME)
+    write_stored(out, KEPT)
     return out
 
 
@@ -86,6 +90,45 @@ def test_a_password_stays_where_it_is(crawled: Path, tmp_path: Path, name: str) 
     config = check_stream(file)[0].config
     assert "secret" not in config
     assert f'proxy = "http://{name}@127.0.0.1:8080"' in config
+
+
+@pytest.mark.parametrize(
+    ("setting", "key"),
+    [
+        (replace(KEPT, fetch=replace(KEPT.fetch, allow_addresses=("10.0.0.0/8",))), "fetch.allow_addresses"),
+        (replace(KEPT, fetch=replace(KEPT.fetch, proxy="http://127.0.0.1:8080")), "fetch.proxy"),
+        (replace(KEPT, render=replace(KEPT.render, executable="./browser")), "render.executable"),
+        (replace(KEPT, stream=replace(KEPT.stream, url="nats://elsewhere.test")), "stream.url"),
+        (replace(KEPT, robots=replace(KEPT.robots, obey=False)), "robots.obey"),
+    ],
+)
+def test_what_a_stranger_must_not_decide_is_taken_over_only_where_he_is_trusted(
+    crawled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], setting: Settings, key: str
+) -> None:
+    """N2, H6: a file with settings of its own would have this machine ask whom it likes, or start what it likes."""
+    site, file, out = tmp_path / "site", tmp_path / "frontier.gz", tmp_path / "target"
+    shutil.copytree(crawled, site)
+    write_stored(site, setting)
+    assert run(["frontier", "export", str(site), "--to", str(file)]) == 0
+    assert run(["frontier", "import", str(file), "--into", str(out)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"for which its maker must be trusted: {key}." in told
+    assert "--trust-settings" in told
+    assert not out.exists()
+    assert run(["frontier", "import", str(file), "--into", str(out), "--trust-settings"]) == 0
+    assert read_stored(out) == read_stored(site)
+
+
+def test_settings_of_a_directory_stay_whatever_a_file_brings(crawled: Path, tmp_path: Path) -> None:
+    """N2: they are those of whoever made the directory, so that nobody need be trusted."""
+    site, file, out = tmp_path / "site", tmp_path / "frontier.gz", tmp_path / "target"
+    shutil.copytree(crawled, site)
+    write_stored(site, replace(KEPT, robots=replace(KEPT.robots, obey=False)))
+    assert run(["frontier", "export", str(site), "--to", str(file)]) == 0
+    with CrawlDirectory(out).held():
+        write_stored(out, KEPT)
+    assert run(["frontier", "import", str(file), "--into", str(out)]) == 0
+    assert read_stored(out) == read_stored(crawled)
 
 
 def test_an_export_writes_over_nothing_that_lies_beside_it(crawled: Path, tmp_path: Path) -> None:
