@@ -22,10 +22,15 @@ from nephila.frontier.embedded.importing import import_into
 from nephila.frontier.embedded.tables import is_half_imported
 from nephila.frontier.moving import (
     AskedFor,
+    CaptureRow,
     CrawlRow,
     EndRow,
+    HostRow,
+    MarkRow,
     OriginRow,
+    OrphanRow,
     PolicyRow,
+    RobotsRow,
     Row,
     ScopeRow,
     UrlRow,
@@ -37,7 +42,9 @@ from nephila.frontier.scope import ScopeSeeds
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import CrawlDirectoryError, FrontierError, UsageError
 from nephila.model.outcome import RulesKind
+from nephila.model.policy import DomainPolicy
 from nephila.model.settings import Settings
+from nephila.urls import host_of
 
 from .addressing import identifier_of, identify_with
 from .directory import CrawlDirectory
@@ -45,6 +52,9 @@ from .engines import policy_of
 from .operating import check_policy
 
 _DOMAIN = re.compile(r"[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\]")
+_NUMBER = "it is a hexadecimal number"
+_PLAIN = re.compile(r"[\x21-\x7e]+")
+_HEADER_VALUE = re.compile(r"[^\x00\r\n\u0100-\U0010ffff]*")
 _FINGERPRINT, _SECRET = re.compile(r"[0-9a-fA-F]{32}"), re.compile(r"[0-9a-fA-F]{1,16}")
 _RULES = frozenset({RulesKind.RULES, RulesKind.ALLOW_ALL})
 SCOPE_LINES = 5_000
@@ -152,34 +162,70 @@ def check_file(file: Path) -> tuple[CrawlRow, EndRow]:
     Raises `FrontierError` where it is not whole, and for what no frontier could have told: other programs write such
     files, too.
     """
-    return check_stream(file, lambda row: _check_row(file, row))
+    return check_stream(file, _RowCheck(file))
 
 
-def _check_row(file: Path, row: Row) -> None:
-    match row:
-        case PolicyRow(domain, policy):
-            if not _DOMAIN.fullmatch(domain):
-                raise FrontierError(
-                    f"{file} holds a policy for {domain[:80]!r}, which is no domain",
-                    "write it like example.org, in the letters that URLs have",
-                )
-            try:
-                check_policy(policy)
-            except UsageError as error:
-                raise FrontierError(f"{file} holds a policy for {domain}: {error}", error.hint) from error
-        case UrlRow(fp=number) if not _FINGERPRINT.fullmatch(number):
-            raise _no_number(file, "the fingerprint", number)
-        case CrawlRow(secret=number) if not _SECRET.fullmatch(number):
-            raise _no_number(file, "the secret", number)
-        case _:
-            pass
+class _RowCheck:
+    """Raises `FrontierError` for rows that no frontier could have told. Remembers the host whose rows come."""
 
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._host = ""
 
-def _no_number(file: Path, what: str, text: str) -> FrontierError:
-    return FrontierError(
-        f"{file} has {text[:40]!r} where {what} belongs",
-        "it is a hexadecimal number; export it again, or mend the program that wrote it",
-    )
+    def __call__(self, row: Row) -> None:
+        """One more."""
+        match row:
+            case UrlRow(fp=number) if not _FINGERPRINT.fullmatch(number):
+                raise self._misplaced("the fingerprint", number, _NUMBER)
+            case UrlRow(url=url, capture=capture):
+                self._check_url(url)
+                if capture is not None:
+                    self._check_capture(capture)
+            case HostRow(name):
+                self._host = name
+            case RobotsRow(url=url):
+                self._check_url(url)
+            case MarkRow(segment) | OrphanRow(segment):
+                self._check_segment(segment)
+            case PolicyRow(domain, policy):
+                self._check_policy(domain, policy)
+            case CrawlRow(secret=number) if not _SECRET.fullmatch(number):
+                raise self._misplaced("the secret", number, _NUMBER)
+            case _:
+                pass
+
+    def _check_url(self, url: str) -> None:
+        """A host is asked under its own lease, by its own rules: one URL of another host's would go round both."""
+        if not url.startswith(("http://", "https://")) or not _PLAIN.fullmatch(url) or host_of(url) != self._host:
+            raise self._misplaced(f"a URL of {self._host[:80]!r}", url, "it stands behind its host, as it is asked for")
+
+    def _check_capture(self, capture: CaptureRow) -> None:
+        if capture.pending:  # else it may lie wherever a worker outside has put it
+            self._check_segment(capture.segment)
+        for value in (capture.etag, capture.last_modified):
+            if not _HEADER_VALUE.fullmatch(value):
+                raise self._misplaced("a validator", value, "it is sent as a header, in one line")
+
+    def _check_segment(self, segment: str) -> None:
+        if not _PLAIN.fullmatch(segment) or segment.startswith("/") or ".." in segment.split("/"):
+            raise self._misplaced("an archive file", segment, "it has a name below its archive")
+
+    def _check_policy(self, domain: str, policy: DomainPolicy) -> None:
+        if not _DOMAIN.fullmatch(domain):
+            raise FrontierError(
+                f"{self._file} holds a policy for {domain[:80]!r}, which is no domain",
+                "write it like example.org, in the letters that URLs have",
+            )
+        try:
+            check_policy(policy)
+        except UsageError as error:
+            raise FrontierError(f"{self._file} holds a policy for {domain}: {error}", error.hint) from error
+
+    def _misplaced(self, what: str, text: str, hint: str) -> FrontierError:
+        return FrontierError(
+            f"{self._file} has {text[:40]!r} where {what} belongs",
+            f"{hint}; export it again, or mend the program that wrote it",
+        )
 
 
 def import_directory(file: Path, out: Path, clock: Clock, *, trusted: bool = False) -> Moved:

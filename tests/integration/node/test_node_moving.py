@@ -16,7 +16,19 @@ from nephila.cli.main import run
 from nephila.config import read_stored, write_stored
 from nephila.frontier.embedded import LmdbFrontierView, importing
 from nephila.frontier.embedded.records import Totals
-from nephila.frontier.moving import PolicyRow, Row, UrlRow, check_stream, read_stream, write_stream
+from nephila.frontier.moving import (
+    CaptureRow,
+    MarkRow,
+    OrphanRow,
+    PolicyRow,
+    RobotsRow,
+    Row,
+    UrlRow,
+    UrlState,
+    check_stream,
+    read_stream,
+    write_stream,
+)
 from nephila.model.errors import FrontierError
 from nephila.model.policy import DomainPolicy
 from nephila.model.settings import Settings
@@ -24,6 +36,7 @@ from nephila.node.clock import SystemClock
 from nephila.node.directory import CrawlDirectory
 from nephila.node.moving import import_directory
 from nephila.testing.web import SimulatedWeb, WebSpec
+from nephila.urls import host_of
 
 WEB = WebSpec.plain(4, hosts=3, pages=30, page_bytes=300, links_per_page=5)
 SOME = replace(
@@ -264,6 +277,39 @@ def test_numbers_that_are_none_are_refused(exported: Path, tmp_path: Path, capsy
         write_stream(tmp_path / str(number), told)
         assert run(["frontier", "import", str(tmp_path / str(number)), "--into", str(tmp_path / "target")]) == 1
         assert "belongs" in capsys.readouterr().err
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (MarkRow("../elsewhere.warc.gz", 9), "an archive file"),
+        (OrphanRow("/elsewhere.warc.gz", 9), "an archive file"),
+        (UrlRow(fp="0" * 32, url="http://another.test/", rank=0, level=0, depth=0, admitted_s=0), "a URL of"),
+        (UrlRow(fp="0" * 32, url="file:///etc/passwd", rank=0, level=0, depth=0, admitted_s=0), "a URL of"),
+        (UrlRow(fp="0" * 32, url="http://{host}/\r\nX: y", rank=0, level=0, depth=0, admitted_s=0), "a URL of"),
+        (RobotsRow("http://another.test", "http://another.test/robots.txt", 0), "a URL of"),
+        (CaptureRow(200, "../elsewhere.warc.gz", 0, 9, pending=True), "an archive file"),
+        (CaptureRow(200, "s3://theirs/key", 0, 9, etag="a\r\nX: y"), "a validator"),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, structs.Struct) else "",
+)
+def test_rows_that_lead_elsewhere_are_refused(
+    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], row: Row | CaptureRow, told: str
+) -> None:
+    """N2, H6, P2: out of the archive, round the lease of another host, into a second header."""
+    known = list(read_stream(exported))
+    at, url = next((place, one) for place, one in enumerate(known, 1) if isinstance(one, UrlRow))
+    match row:
+        case UrlRow():
+            added: Row = structs.replace(row, url=row.url.replace("{host}", host_of(url.url)))
+        case CaptureRow():
+            added = structs.replace(url, asked=True, state=UrlState.DONE, capture=row)
+        case _:
+            added = row
+    write_stream(tmp_path / "changed", [*known[:at], added, *known[at:]])
+    assert run(["frontier", "import", str(tmp_path / "changed"), "--into", str(tmp_path / "target")]) == 1
+    assert f"where {told}" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "target").exists()
 
 
