@@ -51,8 +51,8 @@ def split_address(url: str, schemes: tuple[str, ...], setting: str) -> SplitResu
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - a port that is no number is told here
-    except ValueError as error:
-        raise UsageError(f"{setting} is not a URL: {error}", hint=f"write {schemes[0]}://HOST:PORT/...") from error
+    except ValueError as error:  # which quotes what may be a part of a password
+        raise UsageError(f"{setting} is not a URL", hint=f"write {schemes[0]}://HOST:PORT/...") from error
     if parts.password is not None:
         raise UsageError(
             f"{setting} has a password in it, which would be written into files and shown",

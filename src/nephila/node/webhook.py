@@ -28,8 +28,10 @@ class Webhook:
 
     def __init__(self, url: str, guard: AddressGuard) -> None:
         parts = urlsplit(resolve(None, url) or "")  # as browsers write it: what is not ASCII is encoded
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.password:
-            raise UsageError(f"alerts.webhook: {url!r} is no URL to post to", "write it like https://example.org/hook")
+        if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc:
+            shown = "it" if "@" in url else repr(url)  # there may be a password in it
+            hint = "write it like https://example.org/hook, without user and password"
+            raise UsageError(f"alerts.webhook: {shown} is no URL to post to", hint)
         self._parts = parts
         self._host = parts.hostname
         self._port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -40,7 +40,7 @@ class ArchivePlace:
             parts = urlsplit(url)
         except ValueError as error:
             raise UsageError(f"{called} is not a URL", hint) from error
-        if "@" in parts.netloc:
+        if "@" in parts.netloc or ":" in parts.netloc:  # a slash in a key ends what stands before the @ too early
             raise UsageError(
                 f"{called} has credentials in it, where everybody can read them",
                 "put them into the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or ~/.aws/credentials",

@@ -294,9 +294,10 @@ def test_alerts_are_posted_to_an_allowed_address_only(hook: Any) -> None:
     assert Webhook(f"{url}/hook?x=1", opened).post({"firing": [1]}) == ""
     assert hook.seen == [("/hook?x=1", {"firing": [1]})]
     assert "302" in Webhook(f"{url}/moved", opened).post({})
-    for wrong in ("ftp://a.test/", "http://", "https://user:pass@a.test/"):
-        with pytest.raises(UsageError, match="no URL to post to"):
+    for wrong in ("ftp://a.test/", "http://", "https://user:secret@a.test/", "ftp://user:secret@a.test/"):
+        with pytest.raises(UsageError, match="no URL to post to") as refused:
             Webhook(wrong, opened)
+        assert "secret" not in str(refused.value), "which stands on screens and in journals then"
 
 
 def test_an_address_for_alerts_may_be_written_as_in_a_browser(hook: Any) -> None:

@@ -22,6 +22,7 @@ from nephila.store.s3 import S3ObjectStore
 from nephila.store.s3.answers import Answer, refusal_of
 from nephila.store.s3.credentials import CredentialChain, Credentials
 from nephila.store.s3.signing import S3Request, signed_headers
+from nephila.store.s3.wire import Wire
 
 NOW = 1_369_353_600_000
 """2013-05-24T00:00:00Z, the moment of the examples in the documentation of S3."""
@@ -311,3 +312,30 @@ def test_half_an_object_is_never_taken_for_the_whole(whole_from: int) -> None:
         finally:
             asyncio.run(store.close())
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["https://[store", "https://store.test:99999", "https://store.test:x", "store.test"]
+)
+def test_an_endpoint_that_is_no_url_is_told_in_a_sentence(endpoint: str) -> None:
+    """W2: an open bracket, a port that is none."""
+    with pytest.raises(UsageError, match="is not a URL"):
+        Wire(S3Settings(), endpoint)
+
+
+@pytest.mark.parametrize("key", ["AKIA:secret@", "AKIA:sec/ret@", "AKIA@"])
+def test_a_place_with_credentials_is_refused_and_not_shown(key: str) -> None:
+    """W2, K4: keys have slashes in them, as often as not."""
+    with pytest.raises(UsageError, match="has credentials in it") as refused:
+        ArchivePlace.parse(f"s3://{key}bucket/prefix")
+    assert "sec" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["https://key:secret@store.test", "https://key@store.test", "https://key:secret/more@store.test"]
+)
+def test_an_endpoint_with_credentials_is_refused_and_not_shown(endpoint: str) -> None:
+    """W2, K4: it is a setting, written into files and shown; whoever writes it so means it to be used."""
+    with pytest.raises(UsageError, match="has credentials in it") as refused:
+        Wire(S3Settings(), endpoint)
+    assert "secret" not in str(refused.value)

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import certifi
 
@@ -38,11 +38,9 @@ class Wire:
     """Connections to one endpoint."""
 
     def __init__(self, settings: S3Settings, endpoint: str, sleep: Sleep = time.sleep) -> None:
-        parts = urlsplit(endpoint)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/") or parts.query:
-            raise UsageError(f"s3.endpoint {endpoint!r} is not a URL", "write it like https://s3.example.org")
+        parts = _parts_of(endpoint)
         self._secure = parts.scheme == "https"
-        self._name = parts.hostname
+        self._name = parts.hostname or ""
         self._port = parts.port or (443 if self._secure else 80)
         self._usual_port = parts.port in {None, 443 if self._secure else 80}
         self._settings = settings
@@ -200,6 +198,23 @@ class Wire:
             f"the archive's store at {self.host()} does not answer: {str(reason).lower() or type(error).__name__}",
             hint="check s3.endpoint and the network",
         )
+
+
+def _parts_of(endpoint: str) -> SplitResult:
+    """Of a URL that names a server and nothing else. Raises `UsageError`."""
+    if "@" in endpoint:
+        raise UsageError(
+            "s3.endpoint has credentials in it, where everybody can read them",
+            "put them into the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or ~/.aws/credentials",
+        )
+    try:
+        parts = urlsplit(endpoint)
+        parts.port  # noqa: B018 - a port that is no number is told here
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise UsageError(f"s3.endpoint {endpoint!r} is not a URL", "write it like https://s3.example.org")
+    return parts
 
 
 def _context(authorities: str) -> ssl.SSLContext:
