@@ -26,6 +26,7 @@ from .rotation import HOUR_MS, tail_of_name
 DAY_MS = 24 * HOUR_MS
 
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]")
+_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=-]{0,99}")
 
 
 class SegmentKey(NamedTuple):
@@ -148,7 +149,12 @@ def layout_of(settings: ArchiveSettings, secret: int, domain_of: Callable[[str],
 
 
 def check_layout(settings: ArchiveSettings) -> None:
-    """Raise `UsageError` for a key that cannot be used, or that would not be."""
+    """Raise `UsageError` for a key that cannot be used, or that would not be, and for a prefix that is no word."""
+    if not _PREFIX.fullmatch(settings.prefix):
+        raise UsageError(
+            f"the archive.prefix {settings.prefix!r} cannot begin the names of files",
+            "letters, digits and . _ = - make one; folders are named by --warc-layout key and archive.key",
+        )
     if settings.layout == "key":
         KeyTemplate.parse(settings.key)
     elif settings.key != ArchiveSettings().key:

@@ -131,6 +131,15 @@ def test_a_key_that_nothing_would_use_is_refused() -> None:
     check_layout(ArchiveSettings())
 
 
+@pytest.mark.parametrize(
+    "prefix", ["../elsewhere", "/srv/x", "a/b", "", ".hidden", "-x", "a b", "a\N{BULLET}", "x" * 101]
+)
+def test_a_prefix_leads_nowhere_else(prefix: str) -> None:
+    """W1: it is a word, and no path out of the archive, nor into a folder that other layouts do not know."""
+    with pytest.raises(UsageError, match="cannot begin the names of files"):
+        check_layout(ArchiveSettings(prefix=prefix))
+
+
 def test_what_all_names_begin_with() -> None:
     """W2: half-made uploads are looked for under that, and nowhere where names begin differently."""
     assert first_characters(ArchiveSettings(prefix="x")) == "x-"
