@@ -20,6 +20,8 @@ from .spelling import SeedFault
 _EXAMPLES_PER_REASON = 3
 _SHOWN = 160
 """Characters of an example."""
+_LOOKED_AT = 4_096
+"""Characters of a text that are looked at for that: a line may be very long, and have quotes without end in it."""
 _PASSWORD = re.compile(r"""(?<![^\s/"'@])[^\s/"'@:]+:[^\s/@]+@""")
 """A name and password before a host, in a text that is no URL and that `mask_secrets` therefore leaves alone. It is
 tried at the beginning of a word only: a line may be very long."""
@@ -81,6 +83,7 @@ def _in_words(reason: str) -> str:
 
 def _presentable(text: str) -> str:
     """A seed or sentence that may be shown: one printable line, short, without passwords and tokens."""
+    text = text[:_LOOKED_AT]
     masked = _URL.sub(lambda match: mask_secrets(match[0]), text) if "://" in text else mask_secrets(text)
     masked = _PASSWORD.sub("***@", masked)
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in masked)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from nephila.interfaces.frontier import Admission
 from nephila.model.task import Level
 from nephila.seeds import (
@@ -102,3 +104,11 @@ def test_examples_are_few_short_printable_and_hold_no_secrets() -> None:
         assert len(example.text) < 200
     assert tally.report().refused == {"malformed": 5}
     assert len(tally.report().examples) == 3
+
+
+def test_a_line_of_quotes_and_colons_is_told_in_a_moment() -> None:
+    """S1, Q5: as long as lines may be, from a list that somebody else has made."""
+    tally, started = SeedTally(), time.process_time()
+    tally.refuse(SeedRefused('"a:' * 43_000, "malformed", "it stands in quotation marks", "list.txt:1"))
+    assert time.process_time() - started < 1
+    assert tally.report().examples[0].text.startswith('"a:"a:')
