@@ -1,16 +1,28 @@
 """Passwords for the servers of a fleet: from a file or from the environment, and from nowhere else.
 
 A URL that is a setting is written into the crawl directory and shown by `config show`, so one with a password in it is
-refused. What is found is held in memory as a `Secret`, which shows nothing when it is printed.
+refused. What is found is held in memory as a `Secret`, which shows nothing when it is printed. Processes that read what
+strangers wrote (browsers, readers of documents) are started without what of it stands in the environment.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from nephila.model.errors import UsageError
+
+_TELLING = re.compile(r"token|secret|passw|passphrase|credential|auth|key", re.IGNORECASE)
+_WITH_USER = re.compile(r"://[^/?#\s]*@")
+
+
+def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment without the variables whose name tells of a secret, or whose URL names a user."""
+    return {
+        name: value for name, value in environ.items() if not _TELLING.search(name) and not _WITH_USER.search(value)
+    }
 
 
 class Secret:

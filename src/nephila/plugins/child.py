@@ -45,16 +45,16 @@ class Confines:
     """What a plugin's process may take of the machine."""
 
     def __init__(self, memory_bytes: int, *, sealed: bool = False) -> None:
-        """`sealed`: it writes no file and starts no process; for what reads hostile documents."""
+        """`sealed`: it writes no file, starts no process and is told no secret; for what reads hostile documents."""
         self._memory_bytes = memory_bytes
-        self._sealed = sealed
+        self.sealed = sealed
 
     def apply(self) -> None:
         """For this process, for good."""
         if self._memory_bytes:
             resource.setrlimit(resource.RLIMIT_AS, (self._memory_bytes, self._memory_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if self._sealed:
+        if self.sealed:
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
             resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
 

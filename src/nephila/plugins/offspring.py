@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nephila.engines.interpreter import heedless
+from nephila.engines.secrets import without_secrets
 from nephila.model.errors import UsageError
 
 from .answers import BadAnswerError, Plain
@@ -108,6 +109,7 @@ class Child:
                     stdin=DEVNULL,
                     stdout=2,  # what it prints must not stand among the crawl's own output
                     pass_fds=(its.fileno(),),
+                    env=without_secrets(os.environ) if self._confines.sealed else None,
                 )
             except BaseException:
                 ours.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import tempfile
 import uuid
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 from playwright.async_api import Browser, Playwright
 from playwright.async_api import Error as BrowserError
 
+from nephila.engines.secrets import without_secrets
 from nephila.interfaces.renderer import Supply
 from nephila.model.rendering import Rendered, RenderFailed, RenderOrder
 from nephila.model.settings import RenderSettings
@@ -60,6 +62,7 @@ class PooledBrowser:
                     executable_path=secluded(executable, Path(folder.name)),
                     args=[*FLAGS, *port.flags, mark],
                     chromium_sandbox=sandbox,
+                    env={**without_secrets(os.environ)},
                     handle_sigint=False,
                     handle_sigterm=False,
                     handle_sighup=False,

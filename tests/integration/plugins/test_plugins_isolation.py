@@ -22,6 +22,9 @@ from nephila.model.task import Candidate
 from nephila.node.clock import SystemClock
 from nephila.node.extending import extensions_of
 from nephila.plugins import PluginExtensions
+from nephila.plugins.child import Confines
+from nephila.plugins.offspring import Child
+from nephila.render import processes
 from nephila.urls import Address, Fingerprint
 
 T = TypeVar("T")
@@ -311,3 +314,26 @@ def test_two_plugins_of_one_name_are_refused() -> None:
     """E1: failures are counted by name."""
     with pytest.raises(UsageError, match="two plugins are called keeps-out"):
         run([KeepsOut(), KeepsOut()], sift)
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_who_reads_hostile_documents_is_told_no_password(monkeypatch: pytest.MonkeyPatch, *, sealed: bool) -> None:
+    """X4, K4: a plugin of somebody's own may need one, the readers that ship do not."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nobody-is-to-see")
+
+    async def whole() -> bytes:
+        child = Child("counts", Counts(), Confines(0, sealed=sealed))
+        try:
+            await child.call("score_links", (PAGE, []), 0, 60)
+            (process,) = [pid for pid in processes.family_of(os.getpid()) if b"nephila-plugin-counts" in _told(pid)]
+            return _told(process, "environ")
+        finally:
+            await child.close(5, says_so=False)
+
+    environ = asyncio.run(whole())
+    assert b"PATH=" in environ
+    assert (b"nobody-is-to-see" in environ) is not sealed
+
+
+def _told(pid: int, what: str = "cmdline") -> bytes:
+    return Path(f"/proc/{pid}/{what}").read_bytes()

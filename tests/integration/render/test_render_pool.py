@@ -300,6 +300,21 @@ def test_five_hundred_pages_with_a_browser_killed_every_fifty(say: Say) -> None:
     assert late <= 1.2 * early
 
 
+def test_a_browser_is_told_no_password_of_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """J2, K4: what breaks out of a page finds none in the memory of its own process."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nobody-is-to-see")
+    monkeypatch.setenv("NEPHILA_FETCH_PROXY", "http://ann:nobody-is-to-see@proxy.test:8080")
+
+    async def act(pool: ChromiumPool) -> list[bytes]:
+        await pool.render(order_of(shell()), supply)
+        pids = [pid for browser in pool.browsers for pid in processes.family_of(browser.pid)]
+        return list(map(_environ_of, pids))
+
+    known = in_pool(act)
+    assert any(b"PATH=" in environ for environ in known)
+    assert not [environ for environ in known if b"nobody-is-to-see" in environ]
+
+
 def test_no_process_is_left_behind() -> None:
     """J2: closing the pool ends every browser, the one that was killed included."""
 
@@ -310,6 +325,13 @@ def test_no_process_is_left_behind() -> None:
     pids = in_pool(act)
     assert len(pids) > 3
     assert not [pid for pid in pids if Path(f"/proc/{pid}/cmdline").exists() and _is_alive(pid)]
+
+
+def _environ_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:  # some of a browser's processes come and go
+        return b""
 
 
 def _is_alive(pid: int) -> bool:

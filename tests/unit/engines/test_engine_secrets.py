@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nephila.engines.secrets import split_address
+from nephila.engines.secrets import split_address, without_secrets
 from nephila.model.errors import UsageError
 
 
@@ -18,3 +18,25 @@ def test_an_address_with_a_password_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(UsageError) as refused:
         split_address(url, ("redis",), "stream.url")
     assert "secret" not in f"{refused.value} {refused.value.hint}"
+
+
+def test_who_reads_what_strangers_wrote_is_told_no_password() -> None:
+    """K4, Q5: by their names, and by what stands in them."""
+    harmless = {
+        "PATH": "/usr/bin",
+        "LANG": "C.UTF-8",
+        "TMPDIR": "/x",
+        "NEPHILA_NATIVE": "0",
+        "HTTP_PROXY": "http://p:80",
+    }
+    secret = {
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "AWS_SESSION_TOKEN": "s",
+        "NEPHILA_API_TOKEN": "s",
+        "NEPHILA_FETCH_PROXY": "http://ann:s@proxy.test:8080",
+        "NEPHILA_STREAM_PASSWORD": "s",
+        "PGPASSWORD": "s",
+        "REDISCLI_AUTH": "s",
+        "SSH_AUTH_SOCK": "/x/agent",
+    }
+    assert without_secrets({**harmless, **secret}) == harmless
