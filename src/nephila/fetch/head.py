@@ -136,8 +136,9 @@ def _read_lines(block: bytes) -> Head | Malformed:
     return Head(int(status[2]), status[1], headers, noted)
 
 
-_FIELD = re.compile(r"([^:\n]*):[ \t]*([^\n]*)\n")
-"""All fields of a block in one call, where every line is an ordinary one: this runs for every page."""
+_FIELD = re.compile(r"^([^:\n]*+):[ \t]*+([^\n]*+)\n", re.MULTILINE)
+"""All fields of a block in one call, where every line is an ordinary one: this runs for every page. A line is tried
+from its beginning only: one without a colon may be as long as a block."""
 
 
 def _is_odd(text: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -114,6 +116,16 @@ def test_a_block_that_was_cut_is_read_as_far_as_it_goes() -> None:
     tail = read_broken_head(b"HTTP/1.1 200 OK\r\nA: b\r\nrubbish\r\n")
     assert isinstance(tail, Head)
     assert isinstance(read_broken_head(b"HTTP/1.1 200 OK\r\nrubbish\r\nA: b\r\n"), Malformed)
+
+
+@pytest.mark.parametrize("line", [b"a" * 65_000, b"a " * 32_000, b"\t" * 65_000, b"a:" * 32_000])
+def test_a_header_block_is_read_in_a_moment_whatever_stands_in_it(line: bytes) -> None:
+    """H1, Q5: it is read on the loop, while all others wait; a line without a colon has one beginning."""
+    block = b"HTTP/1.1 200 OK\r\nA: b\r\n" + line + b"\r\n\r\n"
+    started = time.process_time()
+    read_head(block)
+    read_broken_head(block[:-2])
+    assert time.process_time() - started < 0.5
 
 
 @pytest.mark.parametrize(
