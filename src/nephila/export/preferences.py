@@ -8,9 +8,11 @@ kept with every capture. What is unclear counts as a no: a line that speaks of a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import StrEnum
 
-_TERM = re.compile(r"([a-z][a-z-]*)\s*=\s*([a-z]+)")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_SAID = re.compile(r"\s*([a-z]+)")
 _NO = frozenset({"n", "no"})
 
 
@@ -36,6 +38,18 @@ def refuses(signals: str, use: Use) -> bool:
         key, _, value = line.partition(":")
         if key == "disallowaitraining" and value.strip() and use is Use.AI_TRAIN:
             return True
-        if any(name in _NAMES[use] and said in _NO for name, said in _TERM.findall(value or key)):
+        if any(name in _NAMES[use] and said in _NO for name, said in _terms(value or key)):
             return True
     return False
+
+
+def _terms(text: str) -> Iterator[tuple[str, str]]:
+    """What stands around each equals sign; in time linear in the text, which may be as long as a robots.txt."""
+    left, *rest = text.split("=")
+    for right in rest:
+        left = left.rstrip()
+        name = left[len(left.rstrip(f"{_LETTERS}-")) :].lstrip("-")
+        said = _SAID.match(right) if name else None
+        if said:
+            yield name, said[1]
+        left = right[said.end() :] if said else right

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -126,3 +127,12 @@ def test_a_page_was_last_seen_when_it_was_last_found_unchanged() -> None:
 def test_preferences_of_sites_in_all_their_spellings(signals: str, refused: set[Use]) -> None:
     """K3: what is unclear is a no."""
     assert {use for use in Use if refuses(signals, use)} == refused
+
+
+@pytest.mark.parametrize("piece", ["a", "-", "a-", "=", "a=", " ", "a =", "a= "])
+def test_a_preference_without_an_end_is_read_in_a_moment(piece: str) -> None:
+    """K3, Q5: it may be as long as a robots.txt, and every page of its site is held against it."""
+    started = time.process_time()
+    for use in Use:
+        assert not refuses(f"content-signal: {piece * (500_000 // len(piece))}", use)
+    assert time.process_time() - started < 2
