@@ -50,7 +50,7 @@ TAG = "office"
 """How links say where they were found (`Link.tag`)."""
 MOST_LINKS = 20_000
 _LONGEST_FIELD = 8_192
-_HYPERLINK = re.compile(r"""\bHYPERLINK\s*\(?\s*["\u201c]([^"\u201d]{1,4096})["\u201d]""", re.IGNORECASE)
+_HYPERLINK = re.compile(r"""\bHYPERLINK\s*+\(?\s*+["\u201c]([^"\u201d]{1,4096})["\u201d]""", re.IGNORECASE)
 _INSTRUCTION = "instrtext"
 _FIELDS = frozenset({_INSTRUCTION, "f", "formula"})
 """Elements whose text may be a field: of Word, and formulas of cells in two spellings of the standard."""

@@ -157,3 +157,12 @@ def test_a_document_under_a_wrong_type_is_known_by_its_name_and_its_bytes(
 ) -> None:
     """H7, X4: both must say so; without bytes nothing is decided that the header does not say."""
     assert document_type(url, header, body) == expected
+
+
+def test_a_field_of_blanks_costs_a_moment() -> None:
+    """X4, Q5: a document that takes too long is lost as a whole."""
+    field = f'<w:fldSimple w:instr="HYPERLINK{" " * 60_000}"/>'
+    body = package({"word/document.xml": f"<w:document>{field}</w:document>", "word/_rels/document.xml.rels": rels(A)})
+    started = time.process_time()
+    assert links(body) == [A]
+    assert time.process_time() - started < 2
