@@ -180,6 +180,8 @@ class ListReader:
 
     def _end_of_room(self) -> None:
         """More than is unpacked: what was read so far counts, and nothing behind it."""
+        if self._head is not None:
+            self._begin(self._head)
         self.counts["over_limit"] += not self.counts["over_limit"]
         self.over = True
 
