@@ -19,13 +19,13 @@ class ArchiveSettings:
     )
     key: str = setting(
         "{date}/{domain_hash}/{url_hash}.warc.gz",
-        "in the layout key, how names begin: of date, hour, domain, domain_hash, host, url_hash; with url_hash every "
-        "answer has a file of its own",
+        "with layout key, how file names begin: made of date, hour, domain, domain_hash, host, url_hash; with url_hash "
+        "every answer has a file of its own",
         flag="warc-key",
     )
     compression: str = setting(
         "gzip",
-        "of every record on its own; zstd makes .warc.zst files, which are smaller and which fewer tools read",
+        "of each record on its own; zstd makes .warc.zst files, which are smaller but read by fewer tools",
         flag="warc-compression",
         choices=("gzip", "zstd"),
     )
@@ -114,7 +114,7 @@ class StreamSettings:
 
     url: str = setting(
         "",
-        "where a message for each page goes: redis://USER@HOST:PORT/DB, nats://USER@HOST:PORT, "
+        "where to send a message for each page: redis://USER@HOST:PORT/DB, nats://USER@HOST:PORT, "
         "kafka://USER@HOST:PORT,HOST:PORT or file:///PATH; empty for nowhere",
         flag="stream",
     )

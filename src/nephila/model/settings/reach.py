@@ -18,11 +18,11 @@ class ScopeSettings:
         "domain", "what to follow from the seeds", flag="scope", choices=("all", "domain", "host", "prefix", "list")
     )
     domains: tuple[str, ...] = setting((), "registrable domains to stay in, for mode list", flag="scope-domain")
-    include: tuple[str, ...] = setting((), "regexes that let a URL in whatever else says no", flag="include")
-    exclude: tuple[str, ...] = setting((), "regexes that keep a URL out", flag="exclude")
+    include: tuple[str, ...] = setting((), "regexes of URLs to follow whatever scope and excludes say", flag="include")
+    exclude: tuple[str, ...] = setting((), "regexes of URLs to keep out", flag="exclude")
     builtin_excludes: bool = setting(True, "keep out of /login, /admin, /cart and the like", flag="builtin-excludes")
     skip_extensions: bool = setting(
-        True, "keep out URLs whose file extension is no page: images, media, archives", flag="skip-extensions"
+        True, "skip URLs whose file extension is not a page's: images, media, archives", flag="skip-extensions"
     )
     nofollow: bool = setting(True, "obey rel=nofollow and robots nofollow", flag="nofollow")
     images: bool = setting(False, "follow img and srcset as links too", flag="images")

@@ -15,7 +15,7 @@ class PdfSettings:
     """Links out of PDFs (X4)."""
 
     links: bool = setting(False, "fetch PDFs and follow the links in them", flag="pdf-links")
-    keep: bool = setting(False, "store their bodies too; off stores headers and links", flag="keep-pdf")
+    keep: bool = setting(False, "store their bodies too; off stores headers and links only", flag="keep-pdf")
     text: bool = setting(True, "take URLs out of their text as well as out of link annotations")
     max_pages: int = setting(2_000, "pages of one PDF that are looked at", low=1)
     time_s: float = setting(3.0, "seconds for one PDF: then what was found by then counts", low=0.01)
@@ -28,7 +28,7 @@ class OfficeSettings:
     """Links out of office documents: docx, xlsx, pptx, odt, ods, odp and their like (X4)."""
 
     links: bool = setting(False, "fetch office documents and follow the links in them", flag="office-links")
-    keep: bool = setting(False, "store their bodies too; off stores headers and links", flag="keep-office")
+    keep: bool = setting(False, "store their bodies too; off stores headers and links only", flag="keep-office")
     max_unpacked_bytes: int = setting(64_000_000, "bytes of one document that are unpacked, whatever it claims", low=1)
     time_s: float = setting(3.0, "seconds for one document: then what was found by then counts", low=0.01)
     deadline_s: float = setting(10.0, "seconds after which a process that is stuck in one is ended", low=0.1)
@@ -40,7 +40,7 @@ class RenderSettings:
     """Pages that are made by their scripts (J1-J4); `docs/rendering.md` tells what a browser needs."""
 
     enabled: str = setting(
-        "auto", "show pages to a browser that look as if their scripts made them", flag="render", choices=RENDER_CHOICES
+        "auto", "render pages in a browser where scripts seem to make them", flag="render", choices=RENDER_CHOICES
     )
     executable: str = setting("", "the Chromium to use; empty looks for one")
     browsers: int = setting(0, "browsers of a process; 0 is as many as memory and cores allow", low=0, high=50)

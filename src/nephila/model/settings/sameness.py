@@ -34,5 +34,7 @@ class AliasSettings:
         50, "of the URLs that a rule catches, the first of so many is let through to test the rule; 0 for none", low=0
     )
     soft_404: bool = setting(
-        True, "ask a suspicious host once for a page that cannot exist, and take its like for missing", flag="soft-404"
+        True,
+        "ask a suspicious host once for a page that cannot exist, and count pages like its answer as missing",
+        flag="soft-404",
     )
