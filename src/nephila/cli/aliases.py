@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nephila.model.alias import AliasRule
 
 
-@click.command("aliases", short_help="List URLs that are taken for others, with the evidence, or undo it.")
+@click.command("aliases", short_help="List what was learned of URLs that mean the same, or undo it.")
 @place_argument
 @click.argument("domain", required=False, default="")
 @fleet_option
@@ -38,13 +38,14 @@ def aliases(
     redone: str | None,
     as_json: bool,
 ) -> None:
-    """List what the crawl in DIR has learned about URLs that are other spellings of the same page, of one DOMAIN or of
-    all: parameters whose value changes nothing, and hosts that always redirect to the same path of another.
+    """List what the crawl in DIR has learned about other spellings of the same page, for one DOMAIN or for all.
 
-    Links that a rule in force catches are admitted under the other URL. A rule is suspended by itself as soon as
-    something speaks against it. --undo takes one back, also while the crawl runs; it is not learned again. What it had
-    caught is admitted when it is met again.
-    """  # noqa: D205 - click shows it as one paragraph
+    Two things are learned: parameters whose value changes nothing, and hosts that always redirect to the same path of
+    another. A link that a rule in force catches is admitted under the other URL.
+
+    A rule is suspended as soon as something speaks against it. --undo takes a rule back for good, also while the crawl
+    runs; the URLs it had caught are admitted when they are met again.
+    """
     directory, domain = without_directory(directory, domain, file)
     operator = operator_of(ctx, directory, file)
     if domain:

@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 _HASH = re.compile(r"[0-9a-fA-F]{64}")
 
 
-@click.command("audit", short_help="Check what was sent and sealed against what was promised.")
+@click.command("audit", short_help="Check every request against the rules, and look for tampering.")
 @place_argument
 @fleet_option
 @group_option
 @click.option("--host", default="", metavar="NAME", help="Only what concerns this host.")
 @click.option(
-    "--expect", multiple=True, metavar="HASH", help="A head that was noted: it must still be there.  (repeatable)"
+    "--expect", multiple=True, metavar="HASH", help="A head noted earlier, which must still be there.  (repeatable)"
 )
 @click.option(
-    "--limit", default=20, show_default=True, type=click.IntRange(min=0), metavar="N", help="Show so many violations."
+    "--limit", default=20, show_default=True, type=click.IntRange(min=0), metavar="N", help="Show at most N violations."
 )
 @json_option
 @click.pass_context
@@ -57,11 +57,11 @@ def audit(
     limit: int,
     as_json: bool,
 ) -> None:
-    """Judge the crawl in DIR, or a fleet's, by its archives and its event log alone, also while it runs.
+    """Judge the crawl in DIR, or a fleet's, by its archives and event log alone, also while it runs.
 
-    Every request is held against the robots.txt that was in force, the delay between two requests to a host, the
-    limits of an address, and the addresses that may be asked. The chains of hashes tell whether archives and events
-    are still what was written. Nothing of the crawler's own state is asked, and nothing is changed.
+    Every request is checked against the robots.txt then in force, the delay between two requests to a host, the limits
+    per address, and the addresses that may be asked. The chains of hashes show whether archives and events are still
+    what was written. The crawler's own state is not consulted, and nothing is changed.
 
     Exit code 0: nothing was found; 1: violations or signs of tampering; 2: a command that makes no sense.
     """

@@ -39,7 +39,7 @@ NAMES = (
 
 @click.command(
     "bench",
-    short_help="Measure what things cost here (in a checkout).",
+    short_help="Run a benchmark on this machine (in a checkout).",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},  # they are the bench's own
 )
 @click.argument("name", required=False, default="")

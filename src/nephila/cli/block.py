@@ -17,12 +17,12 @@ from .output import print_json, printable
 NONE_SUCH = 1
 
 
-@click.command("block", short_help="List, add or remove what is not to be asked for any more.")
+@click.command("block", short_help="List, add or remove blocks on domains, hosts and URLs.")
 @place_argument
 @click.argument("pattern", required=False, default="")
 @fleet_option
-@click.option("--reason", metavar="TEXT", help="Why; `why` tells it to whoever asks.")
-@click.option("--remove", is_flag=True, help="Take the block back.")
+@click.option("--reason", metavar="TEXT", help="Why it is blocked; `why` shows it.")
+@click.option("--remove", is_flag=True, help="Remove the block.")
 @json_option
 @click.pass_context
 def block(
@@ -35,12 +35,14 @@ def block(
     remove: bool,
     as_json: bool,
 ) -> None:
-    """List the blocks of the crawl in DIR, or block PATTERN: a domain or host with all below it, or the beginning of
-    URLs such as https://example.org/part; with a $ at its end, exactly that URL.
+    """List the blocks of the crawl in DIR, or block PATTERN.
 
-    It holds from the next claim of a running crawl on. What was queued is not fetched; what was stored stays. Removing
-    a block that is not there ends with exit code 1.
-    """  # noqa: D205 - click shows it as one paragraph
+    PATTERN is a domain or host with all below it, or how URLs begin, such as https://example.org/part; with a $ at the
+    end it is exactly that URL.
+
+    A running crawl obeys from its next claim on. What was queued is not fetched; what was stored stays. Removing a
+    block that does not exist ends with exit code 1.
+    """
     directory, pattern = without_directory(directory, pattern, file)
     operator = operator_of(ctx, directory, file)
     if not pattern:

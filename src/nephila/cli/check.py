@@ -23,7 +23,7 @@ ROOT = Path(nephila.__file__).parents[2]
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def test(ctx: click.Context, arguments: tuple[str, ...]) -> None:
-    """Run the tests of the checkout that nephila runs from; arguments are handed on, --help too."""
+    """Run the tests of the checkout that nephila runs from; all arguments are passed on, --help too."""
     ctx.exit(run_tests(ROOT, arguments))
 
 

@@ -19,7 +19,7 @@ fish: nephila completion fish | source       in ~/.config/fish/config.fish
 """
 
 
-@click.command("completion", help=HELP, short_help="Print the script that completes commands.")
+@click.command("completion", help=HELP, short_help="Print the shell completion script.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:

@@ -17,9 +17,9 @@ from .looking import json_option
 from .output import print_json
 
 
-@click.group("config", short_help="Show settings and where they came from.")
+@click.group("config", short_help="Show the settings and where each came from.")
 def config() -> None:
-    """Show settings and where they came from."""
+    """Show the settings and where each came from."""
 
 
 @config.command("show", short_help="Print every setting in force, and where it came from.")
@@ -42,8 +42,8 @@ def show(
 ) -> None:
     """Print every setting in force, as TOML, with where each value came from.
 
-    With DIR, for the crawl in that directory. The output can be saved and given to --config; passwords in URLs are
-    shown as ***, and are to be put back there.
+    With DIR, for the crawl in that directory. The output can be saved and given to --config. Passwords in URLs are
+    shown as ***; put them back there.
     """
     stored = None
     if directory is not None:

@@ -35,20 +35,20 @@ ENDLESS_S = float("inf")
 
 HELP = """Crawl from SEEDS: URLs or bare domains (https is tried first).
 
-A crawl is a directory (--out): its configuration, queue, archives and tables. The same command goes on where it was,
-also after Ctrl-C or a crash; without SEEDS, --out DIR alone is enough.
+A crawl is a directory (--out): its configuration, queue, archives and tables. The same command resumes it,
+also after Ctrl-C or a crash; --out DIR alone is then enough.
 
-Every setting of `nephila config show` can be given with --set group.name=value; those with flags of their own are
-listed below. Durations may be written as 90s, 5m, 2h, 1d; sizes as 10MB, 512KiB.
+Every setting that `nephila config show` lists can be given as --set group.name=value; those with flags of their own
+are below. Durations may be written as 90s, 5m, 2h, 1d; sizes as 10MB, 512KiB.
 
 \b
 Exit codes:
   0    done: nothing is left that can run within --max-wait
-  1    failed, also when not a single server answered, or when part of the
+  1    failed, also if not a single server answered, or if part of the
        archive could not be uploaded and waits in the spool
   2    the command line or the configuration makes no sense
   3    stopped by a limit (--max-pages, --max-time, ...)
-  130  interrupted; the same command goes on
+  130  interrupted; the same command resumes it
 """
 
 
@@ -81,13 +81,13 @@ def _own_options() -> list[click.Parameter]:
         option(
             Section.TARGET,
             "--out",
-            "the crawl directory, made when missing  [crawl-HOST of the first seed]",
+            "the crawl directory, created if missing  [crawl-HOST of the first seed]",
             type=folder,
             metavar="DIR",
         ),
-        option(Section.TARGET, "--new-cycle", "start a new cycle: everything is fetched once more", **switch),
+        option(Section.TARGET, "--new-cycle", "start a new cycle: fetch everything once more", **switch),
         *setting_options(),
-        option(Section.LIMITS, "--forever", "never end by itself: wait for what becomes due", **switch),
+        option(Section.LIMITS, "--forever", "never end on its own: wait for what becomes due", **switch),
         option(Section.POLITENESS, "--politeness-ms", "the same as --delay, in milliseconds", type=float, metavar="MS"),
         option(
             Section.COMMAND,
@@ -97,7 +97,10 @@ def _own_options() -> list[click.Parameter]:
             metavar="PORT",
         ),
         option(
-            Section.COMMAND, "--serve-host", "address of that port; another than loopback needs a token", metavar="ADDR"
+            Section.COMMAND,
+            "--serve-host",
+            "address to serve on; other than loopback, it needs a token",
+            metavar="ADDR",
         ),
         option(Section.COMMAND, "--token-file", "tokens, one a line: NAME read|write TOKEN", type=file, metavar="FILE"),
         option(Section.COMMAND, "--config", "TOML file with settings", type=file, metavar="FILE"),
@@ -118,7 +121,7 @@ def _own_options() -> list[click.Parameter]:
     "crawl",
     cls=SectionCommand,
     help=HELP,
-    short_help="Crawl from seeds, or go on with a crawl.",
+    short_help="Crawl from seeds, or resume a crawl.",
     params=_own_options(),
 )
 @click.pass_context

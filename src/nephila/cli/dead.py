@@ -15,14 +15,14 @@ from .naming import command_name
 from .output import print_json, printable
 
 
-@click.command("dead", short_help="List URLs that were given up, or put them back.")
+@click.command("dead", short_help="List URLs that were given up, or queue them again.")
 @place_argument
 @fleet_option
 @group_option
-@click.option("--retry", "urls", multiple=True, metavar="URL", help="Put this one back into the queue.  (repeatable)")
-@click.option("--retry-all", is_flag=True, help="Put all of them back.")
+@click.option("--retry", "urls", multiple=True, metavar="URL", help="Queue this one again.  (repeatable)")
+@click.option("--retry-all", is_flag=True, help="Queue all of them again.")
 @click.option(
-    "--limit", default=100, show_default=True, type=click.IntRange(min=1), metavar="N", help="List at most so many."
+    "--limit", default=100, show_default=True, type=click.IntRange(min=1), metavar="N", help="List at most N."
 )
 @json_option
 @click.pass_context
@@ -37,7 +37,7 @@ def dead(
     limit: int,
     as_json: bool,
 ) -> None:
-    """List the dead letters of the crawl in DIR with what they failed of, or put them back, retries forgiven."""
+    """List the dead letters of the crawl in DIR and why each failed, or queue them again with all their retries."""
     if urls and retry_all:
         raise UsageError("--retry and --retry-all exclude each other.", "Give one of them.")
     view = view_of(ctx, directory, file, group)

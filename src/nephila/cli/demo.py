@@ -30,13 +30,13 @@ AUDIT_FAILED = 1
     metavar="DIR",
     help="Keep the crawl here.  [a temporary directory]",
 )
-@click.option("--pages", default=0, type=click.IntRange(min=0), metavar="N", help="End after so many pages.  [all]")
+@click.option("--pages", default=0, type=click.IntRange(min=0), metavar="N", help="End after N pages.  [all]")
 @json_option
 @click.pass_context
 def demo(ctx: click.Context, out: Path | None, *, pages: int, as_json: bool) -> None:
-    """Crawl a simulated web, served on this machine only, and let its auditor judge the crawl.
+    """Crawl a simulated web, served on this machine only, and have its auditor judge the crawl.
 
-    Nothing leaves the machine. Afterwards the crawl can be looked at like any other.
+    Nothing leaves the machine. Afterwards the crawl can be inspected like any other.
     """
     backend = backend_of(ctx)
     directory = out or Path(tempfile.mkdtemp(prefix="nephila-demo-"))

@@ -25,15 +25,15 @@ MARKS = {"ok": "ok  ", "warning": "WARN", "failed": "FAIL"}
 
 @click.command("check", short_help="Test the engines of a fleet: connections, versions, settings.")
 @config_option
-@click.option("--read-only", is_flag=True, help="Write nothing anywhere: rights to write are not tested then.")
+@click.option("--read-only", is_flag=True, help="Write nothing, so rights to write are not tested.")
 @set_option
 @json_option
 @click.pass_context
 def check(ctx: click.Context, *, file: Path, read_only: bool, assignments: tuple[str, ...], as_json: bool) -> None:
     """Test every engine that FILE names.
 
-    Can it be reached, is it new enough, may we do what we must, is it set up so that nothing is lost? One line each,
-    and what to change where something is wrong; ends with 1 then.
+    Can it be reached, is it new enough, do we have the rights we need, is it set up so that nothing gets lost? Each
+    answer is one line and says what to change where something is wrong; the exit code is then 1.
     """
     environ = backend_of(ctx).environ
     configured = load(file=file, environ=environ, assignments=assignments)

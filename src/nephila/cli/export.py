@@ -49,7 +49,7 @@ class Moment(click.ParamType[int]):
             self.fail(f"{value!r} is no time; write it like 2026-01-31 or 2026-01-31T12:00:00Z.", param, ctx)
 
 
-@click.command("export", short_help="Write what was stored as JSON lines, files, Parquet or WACZ.")
+@click.command("export", short_help="Export pages as JSON lines, files, Parquet or WACZ.")
 @place_argument
 @fleet_option
 @group_option
@@ -59,45 +59,47 @@ class Moment(click.ParamType[int]):
     required=True,
     metavar="PATH",
     type=click.Path(path_type=Path, allow_dash=True),
-    help="A new file, or a new folder for text, markdown and html; - is standard output, for JSON lines.",
+    help="A new file; for text, markdown and html a new folder; - for JSON lines on standard output.",
 )
-@click.option("--format", "form", type=click.Choice(FORMS), help="Can be left out where the name of the file tells.")
-@click.option("--host", "hosts", multiple=True, metavar="HOST", help="Of this host only.  (repeatable)")
-@click.option("--domain", "domains", multiple=True, metavar="NAME", help="Of this registrable domain.  (repeatable)")
+@click.option("--format", "form", type=click.Choice(FORMS), help="Not needed where the file name says it.")
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="Only this host.  (repeatable)")
+@click.option("--domain", "domains", multiple=True, metavar="NAME", help="Only this registrable domain.  (repeatable)")
 @click.option(
     "--status",
     "statuses",
     multiple=True,
     type=click.IntRange(100, 599),
     metavar="CODE",
-    help="With this HTTP status; 200, and any for wacz.  (repeatable)",
+    help="Only this HTTP status.  [200; any for wacz]  (repeatable)",
 )
 @click.option(
-    "--type", "types", multiple=True, metavar="TYPE", help="Of this content type, such as text/html or text/*."
+    "--type", "types", multiple=True, metavar="TYPE", help="Only this content type, such as text/html or text/*."
 )
-@click.option("--since", type=Moment(), default=0, metavar="TIME", help="Fetched at this time (UTC) or later.")
-@click.option("--until", type=Moment(), default=0, metavar="TIME", help="Fetched before this time: as it was then.")
-@click.option("--all", "all_captures", is_flag=True, help="Every capture of a page, not only the newest.")
-@click.option("--unique", is_flag=True, help="Without pages that say the same as another one, or nearly.")
+@click.option("--since", type=Moment(), default=0, metavar="TIME", help="Only fetched at this time (UTC) or later.")
+@click.option(
+    "--until", type=Moment(), default=0, metavar="TIME", help="Only fetched before this time: pages as they were then."
+)
+@click.option("--all", "all_captures", is_flag=True, help="Every capture of a page, not just the newest.")
+@click.option("--unique", is_flag=True, help="Leave out duplicates and near-duplicates.")
 @click.option(
     "--view",
     type=click.Choice(("raw", "rendered")),
-    help="Of pages that a browser has shown: as sent, or as it left them.",
+    help="Pages that a browser has shown: as sent, or as it left them.",
 )
 @click.option(
     "--include",
     multiple=True,
     type=click.Choice(("noindex", "noarchive", "truncated")),
-    help="What is left out otherwise.  (repeatable)",
+    help="Also pages that are left out otherwise.  (repeatable)",
 )
 @click.option(
     "--use",
     "uses",
     multiple=True,
     type=click.Choice(("search", "ai-input", "ai-train")),
-    help="What for: leaves out pages whose robots.txt refuses that.  (repeatable)",
+    help="The purpose: leaves out pages whose robots.txt refuses it.  (repeatable)",
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N.")
 @click.option("--replace", is_flag=True, help="Replace an earlier export at PATH.")
 @json_option
 @click.pass_context
@@ -111,14 +113,14 @@ def export(
     as_json: bool,
     **asked: Any,  # noqa: ANN401 - the flags
 ) -> None:
-    """Write what the crawl in DIR, or a fleet's, has stored to PATH, also while it runs; nothing of it is changed.
+    """Write what the crawl in DIR, or a fleet's, has stored to PATH. The crawl may run meanwhile and is not changed.
 
-    Of each page the newest whole capture with status 200 (of wacz, with any). Left out are pages that ask for it
-    (noindex, noarchive), that are gone since, or that were taken down. PATH is there when it is whole, and not before.
+    For each page this is the newest whole capture with status 200 (with any status for wacz). Pages that ask to be left
+    out (noindex, noarchive), are gone since, or were taken down are not exported. PATH appears only when it is whole.
     docs/exports.md has the fields of every format.
 
-    Exit code 0: all that was asked for is there; 1: something could not be read, or written; 2: a command that makes
-    no sense.
+    Exit code 0: all that was asked for is there; 1: something could not be read or written; 2: a command that makes no
+    sense.
     """
     order = _order(crawl_path=directory, **asked)
     if order.to is None and as_json:

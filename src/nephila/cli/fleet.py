@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from nephila.node.fleet.cycles import CycleBegun
     from nephila.node.fleet.registry import Roll, Standing
 
-group_option = click.option("--group", metavar="GROUP", help="Of the group that has a region of its own.")
+group_option = click.option("--group", metavar="GROUP", help="The group, if it has a region of its own.")
 
 
-@click.group("fleet", short_help="Show a fleet's workers, send one home, or begin a new cycle.")
+@click.group("fleet", short_help="Show a fleet's workers, drain one, or begin a new cycle.")
 def fleet() -> None:
-    """Show a fleet's workers, send one home, or begin a new cycle."""
+    """Show a fleet's workers, drain one, or begin a new cycle."""
 
 
 @fleet.command("status", short_help="Show who works on the crawl, and what there is to do.")
@@ -56,43 +56,43 @@ def status(ctx: click.Context, *, file: Path, group: str | None, as_json: bool) 
     print_labelled(fleet_lines(configured.settings.fleet.crawl, roll, known, silent_ms))
 
 
-@fleet.command("drain", short_help="Have a worker end what it has begun, and go home.")
+@fleet.command("drain", short_help="Have a worker finish what it has begun, and leave.")
 @click.argument("name", metavar="WORKER")
 @config_option
 @group_option
 @click.pass_context
 def drain(ctx: click.Context, *, name: str, file: Path, group: str | None) -> None:
-    """Have WORKER (its name or id) take nothing more, end what it has, upload it, and leave."""
+    """Have WORKER (its name or id) finish and upload what it has, take nothing more, and leave."""
     from nephila.node.fleet.run import drain_worker  # noqa: PLC0415 - start-up
 
     found = drain_worker(_configured(ctx, file, group), name)
     click.echo(printable(f"{found.member.name} leaves when it has ended what it works on."))
 
 
-@fleet.command("forget", short_help="Do not wait for a worker whose machine is lost.")
+@fleet.command("forget", short_help="Stop waiting for a worker whose machine is lost.")
 @click.argument("name", metavar="WORKER")
 @config_option
 @group_option
 @click.pass_context
 def forget(ctx: click.Context, *, name: str, file: Path, group: str | None) -> None:
-    """Do not wait for WORKER any more, whose machine is lost: what lay in its spool is fetched again."""
+    """Stop waiting for WORKER, whose machine is lost; what lay in its spool is fetched again."""
     from nephila.node.fleet.run import forget_worker  # noqa: PLC0415 - start-up
 
     found = forget_worker(_configured(ctx, file, group), name)
     click.echo(printable(f"{found.member.name} counts as lost; other workers fetch again what it had not uploaded."))
 
 
-@fleet.command("cycle", short_help="Begin a new cycle: everything is fetched once more.")
+@fleet.command("cycle", short_help="Begin a new cycle: fetch everything once more.")
 @config_option
 @group_option
-@click.option("--unfinished", is_flag=True, help="Also where the last cycle that was begun is not at its end.")
+@click.option("--unfinished", is_flag=True, help="Even if the cycle before has not ended.")
 @json_option
 @click.pass_context
 def cycle(ctx: click.Context, *, file: Path, group: str | None, unfinished: bool, as_json: bool) -> None:
-    """Begin a new cycle of the crawl that FILE describes: everything that has ended is fetched once more.
+    """Begin a new cycle of the crawl that FILE describes: fetch everything that has ended once more.
 
-    Workers may run or not: URLs are queued as workers claim. Said twice, it is the same cycle; one that was begun goes
-    on until nothing of it is left. A region has its own (--group).
+    Workers may be running or not: URLs are queued as workers claim. Repeating the command continues the same cycle,
+    which lasts until nothing of it is left. A region has its own cycle (--group).
     """
     from nephila.node.fleet.cycles import begin_cycle  # noqa: PLC0415 - start-up
 
@@ -110,10 +110,10 @@ def cycle(ctx: click.Context, *, file: Path, group: str | None, unfinished: bool
 @json_option
 @click.pass_context
 def moved(ctx: click.Context, *, file: Path, as_json: bool) -> None:
-    """Tell the crawl that its catalogue and its archive are where FILE says from now on.
+    """Tell the crawl that its catalogue and its archive are now where FILE says.
 
-    Workers whose settings say otherwise than the crawl are refused. Nothing is copied: move the tables and the bucket
-    first, with all workers drained. Holds for all regions.
+    Workers whose settings disagree with the crawl are refused. Nothing is copied: drain all workers and move the tables
+    and the bucket first. This holds for all regions.
     """
     from nephila.node.fleet.agreeing import move_places  # noqa: PLC0415 - start-up
 

@@ -18,19 +18,19 @@ from .output import print_json, printable, tell
 from .summary import exit_code
 
 
-@click.command("flush", short_help="Upload what of a crawl's archive waits in its spool.")
+@click.command("flush", short_help="Upload the part of an archive that waits in its spool.")
 @directory_argument
-@click.option("--max-wait", metavar="SECONDS", help="Give up after so long; what is left stays in the spool.")
+@click.option("--max-wait", metavar="SECONDS", help="Give up after this time; the rest stays in the spool.")
 @click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Any setting, such as s3.uploads=8.")
 @json_option
 @click.pass_context
 def flush(
     ctx: click.Context, directory: Path, *, max_wait: str | None, assignments: tuple[str, ...], as_json: bool
 ) -> None:
-    """Upload what the crawl in DIR left in its spool: its store was away, or it was killed.
+    """Upload what the crawl in DIR left in its spool because its store was away or the crawl was killed.
 
-    Nothing is fetched. Going on with the crawl does the same beside crawling. Ends with 0 when nothing is left, and
-    with 1 when something is.
+    Nothing is fetched. Resuming the crawl does the same while it crawls. Ends with 0 when nothing is left, and with 1
+    when something is.
     """
     backend = backend_of(ctx)
     stored = read_stored(directory)

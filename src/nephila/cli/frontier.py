@@ -24,16 +24,16 @@ config_option = click.option(
     "config",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The settings of a fleet, instead of a directory.",
+    help="Settings of a fleet, in place of a directory.",
 )
 
 
-@click.group("frontier", short_help="Move what a crawl knows to another engine, or rebuild it.")
+@click.group("frontier", short_help="Move a frontier to another engine, or rebuild it.")
 def frontier() -> None:
-    """Move what a crawl knows to another engine, or rebuild it."""
+    """Move a frontier to another engine, or rebuild it."""
 
 
-@frontier.command("export", short_help="Write all that a frontier knows to a file.")
+@frontier.command("export", short_help="Write everything a frontier knows to a file.")
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
 @config_option
 @click.option(
@@ -50,10 +50,10 @@ def frontier() -> None:
 def export(
     ctx: click.Context, *, directory: Path | None, config: Path | None, file: Path, group: str | None, as_json: bool
 ) -> None:
-    """Write all that a frontier knows to FILE: JSON lines under gzip (docs/moving.md).
+    """Write everything a frontier knows to FILE, as JSON lines under gzip (docs/moving.md).
 
-    The frontier of the crawl in DIR, or of the fleet that --config describes. No crawl and no worker may be running.
-    FILE is there when it is whole, and says at its end what it holds.
+    The frontier is that of the crawl in DIR, or of the fleet that --config describes. No crawl and no worker may be
+    running. FILE appears only when it is whole, and says at its end what it holds.
     """
     from nephila.node.clock import SystemClock  # noqa: PLC0415 - start-up
 
@@ -78,7 +78,7 @@ def export(
         click.echo(f"Left out: {moved.unnamed:,} notes on refused URLs that were taken down.")
 
 
-@frontier.command("import", short_help="Put an exported frontier into a crawl or a fleet.")
+@frontier.command("import", short_help="Load an exported frontier into a crawl or a fleet.")
 @click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--into",
@@ -107,11 +107,11 @@ def import_(
     group: str | None,
     as_json: bool,
 ) -> None:
-    """Put what FILE holds into a crawl that does not know any URL yet.
+    """Load FILE into a crawl that does not know any URL yet.
 
-    That is the crawl in DIR, or the one that the settings of a fleet name. All of it or nothing: until the last row is
-    there the frontier cannot be opened, and an import that was interrupted begins anew. Afterwards every host rests one
-    full delay.
+    That is the crawl in DIR, or the one that the settings of a fleet name. It is all or nothing: the frontier cannot be
+    opened until the last row is there, and an interrupted import starts again from nothing. Afterwards every host rests
+    one full delay.
     """
     from nephila.node.clock import SystemClock  # noqa: PLC0415 - start-up
 
@@ -143,14 +143,14 @@ def _fleet(
     return None if config is None else load(file=config, environ=backend_of(ctx).environ, flags=flags).settings
 
 
-@frontier.command("rebuild", short_help="Build a frontier that was lost anew from the archive.")
+@frontier.command("rebuild", short_help="Rebuild a lost frontier from the archive.")
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--config",
     "config",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="With DIR, the settings where it has none; alone, those of a fleet that has lost its engine.",
+    help="With DIR: settings, where DIR has none. Alone: those of a fleet that has lost its engine.",
 )
 @click.option(
     "--work",
@@ -159,7 +159,7 @@ def _fleet(
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("nephila-rebuild"),
     show_default=True,
-    help="Of a fleet: where its archive is copied to meanwhile.",
+    help="For a fleet: where to copy its archive meanwhile.",
 )
 @group_option
 @json_option
@@ -167,11 +167,11 @@ def _fleet(
 def rebuild(
     ctx: click.Context, *, directory: Path | None, config: Path | None, work: Path, group: str | None, as_json: bool
 ) -> None:
-    """Build the frontier of the crawl in DIR, or of a fleet, anew from its archive, after it was lost.
+    """Rebuild the lost frontier of the crawl in DIR, or of a fleet, from its archive.
 
     Nothing is fetched: every answer in the archive is settled once more. What was fetched is known again, what was
-    found and not fetched is queued, robots.txt files are in force. The catalogue is written anew, the old one is kept
-    beside. What no archive holds is lost, and said.
+    found but not fetched is queued, and robots.txt files are in force. The catalogue is written anew and the old one
+    kept beside it. The command says what no archive holds and is therefore lost.
     """
     from nephila.node.clock import SystemClock  # noqa: PLC0415 - start-up
 

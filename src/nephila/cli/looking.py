@@ -38,11 +38,11 @@ fleet_option = click.option(
     "file",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Instead of DIR: the settings of a fleet, whose crawl is looked at.",
+    help="Settings of a fleet, in place of DIR.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
-group_option = click.option("--group", default="", metavar="NAME", help="Of a fleet: the region to look at.")
+group_option = click.option("--group", default="", metavar="NAME", help="For a fleet: the region.")
 
 LEAST_TEXT = 30
 

@@ -36,44 +36,40 @@ LEAST_FILES = 32
 
 COMMANDS: Mapping[str, Entry] = MappingProxyType(
     {
-        "crawl": Entry("nephila.cli.crawl", "crawl", "Crawl from seeds, or go on with a crawl."),
-        "worker": Entry("nephila.cli.worker", "worker", "Work for a fleet's crawl, on engines that all workers share."),
-        "seed": Entry("nephila.cli.seed", "seed", "Give seeds to a fleet's crawl."),
-        "fleet": Entry("nephila.cli.fleet", "fleet", "Show a fleet's workers, send one home, or begin a new cycle."),
+        "crawl": Entry("nephila.cli.crawl", "crawl", "Crawl from seeds, or resume a crawl."),
+        "worker": Entry("nephila.cli.worker", "worker", "Work on a fleet's crawl, beside any number of others."),
+        "seed": Entry("nephila.cli.seed", "seed", "Add seeds to a fleet's crawl."),
+        "fleet": Entry("nephila.cli.fleet", "fleet", "Show a fleet's workers, drain one, or begin a new cycle."),
         "check": Entry("nephila.cli.engines", "check", "Test the engines of a fleet: connections, versions, settings."),
-        "flush": Entry("nephila.cli.flush", "flush", "Upload what of a crawl's archive waits in its spool."),
+        "flush": Entry("nephila.cli.flush", "flush", "Upload the part of an archive that waits in its spool."),
         "demo": Entry("nephila.cli.demo", "demo", "Crawl a simulated web on this machine and audit it."),
         "status": Entry("nephila.cli.status", "status", "Show where a crawl stands."),
-        "report": Entry("nephila.cli.report", "report", "Tell what a crawl came to, with charts, or as HTML."),
+        "report": Entry("nephila.cli.report", "report", "Report on a crawl, with charts, here or as HTML."),
         "pages": Entry("nephila.cli.pages", "pages", "List the pages that were stored."),
-        "export": Entry("nephila.cli.export", "export", "Write what was stored as JSON lines, files, Parquet or WACZ."),
-        "sql": Entry("nephila.cli.sql", "sql", "Ask the catalogue of a crawl in SQL."),
-        "rank": Entry("nephila.cli.rank", "rank", "Show the pages and domains that others link to most, by PageRank."),
-        "why": Entry("nephila.cli.why", "why", "Tell what became of a URL, and which rule decided."),
-        "audit": Entry("nephila.cli.audit", "audit", "Check what was sent and sealed against what was promised."),
-        "dead": Entry("nephila.cli.dead", "dead", "List URLs that were given up, or put them back."),
-        "traps": Entry("nephila.cli.traps", "traps", "List URLs of endless kinds that are held back, or let them go."),
+        "export": Entry("nephila.cli.export", "export", "Export pages as JSON lines, files, Parquet or WACZ."),
+        "sql": Entry("nephila.cli.sql", "sql", "Query the catalogue of a crawl in SQL."),
+        "rank": Entry("nephila.cli.rank", "rank", "Show the pages or domains with the highest PageRank."),
+        "why": Entry("nephila.cli.why", "why", "Explain what became of a URL, and which rule decided."),
+        "audit": Entry("nephila.cli.audit", "audit", "Check every request against the rules, and look for tampering."),
+        "dead": Entry("nephila.cli.dead", "dead", "List URLs that were given up, or queue them again."),
+        "traps": Entry("nephila.cli.traps", "traps", "List endless kinds of URLs that are held back, or release them."),
         "aliases": Entry(
-            "nephila.cli.aliases", "aliases", "List URLs that are taken for others, with the evidence, or undo it."
+            "nephila.cli.aliases", "aliases", "List what was learned of URLs that mean the same, or undo it."
         ),
-        "policy": Entry(
-            "nephila.cli.policy", "policy", "Show or set what holds for a domain: pace, depth, hours, pause."
+        "policy": Entry("nephila.cli.policy", "policy", "Show or set a domain's policy: pace, depth, hours, pause."),
+        "block": Entry("nephila.cli.block", "block", "List, add or remove blocks on domains, hosts and URLs."),
+        "purge": Entry("nephila.cli.purge", "purge", "Take down a URL or domain: block it, purge it, prove it."),
+        "retain": Entry("nephila.cli.retain", "retain", "Keep the newest captures of every page, remove the others."),
+        "indexed": Entry(
+            "nephila.cli.retain", "indexed", "Mark captures as indexed, so that an age limit spares them."
         ),
-        "block": Entry("nephila.cli.block", "block", "List, add or remove what is not to be asked for any more."),
-        "purge": Entry("nephila.cli.purge", "purge", "Take a URL or a domain down: block it, purge it, prove it."),
-        "retain": Entry(
-            "nephila.cli.retain", "retain", "Keep the newest captures of every page, and let the others go."
-        ),
-        "indexed": Entry("nephila.cli.retain", "indexed", "Mark captures as indexed, which an age limit then spares."),
-        "frontier": Entry(
-            "nephila.cli.frontier", "frontier", "Move what a crawl knows to another engine, or rebuild it."
-        ),
+        "frontier": Entry("nephila.cli.frontier", "frontier", "Move a frontier to another engine, or rebuild it."),
         "serve": Entry("nephila.cli.serve", "serve", "Serve the dashboard and the control API of a crawl."),
-        "setup": Entry("nephila.cli.setup", "setup", "Get ready what some need: a browser, Parquet."),
-        "config": Entry("nephila.cli.config", "config", "Show settings and where they came from."),
-        "completion": Entry("nephila.cli.completion", "completion", "Print the script that completes commands."),
-        "sim": Entry("nephila.cli.sim", "sim", "Simulate crawls under faults, and judge them."),
-        "bench": Entry("nephila.cli.bench", "bench", "Measure what things cost here (in a checkout)."),
+        "setup": Entry("nephila.cli.setup", "setup", "Set up optional parts: a browser, Parquet."),
+        "config": Entry("nephila.cli.config", "config", "Show the settings and where each came from."),
+        "completion": Entry("nephila.cli.completion", "completion", "Print the shell completion script."),
+        "sim": Entry("nephila.cli.sim", "sim", "Simulate crawls with faults, and judge them."),
+        "bench": Entry("nephila.cli.bench", "bench", "Run a benchmark on this machine (in a checkout)."),
         "test": Entry("nephila.cli.check", "test", "Run the project's own tests (in a checkout)."),
     }
 )
@@ -88,7 +84,7 @@ def _show_version(ctx: click.Context, _option: click.Parameter, wanted: bool) ->
 cli = LazyGroup(
     "nephila",
     COMMANDS,
-    help="A web crawler: fast over the whole web, slow towards each single site."
+    help="A web crawler: fast across the whole web, slow towards each single site."
     "\n\nStart with: nephila crawl example.org",
     params=[
         click.Option(

@@ -15,12 +15,10 @@ from .output import print_json, printable
 @place_argument
 @fleet_option
 @group_option
-@click.option("--host", default="", metavar="HOST", help="Of this host only.")
-@click.option("--status", type=click.IntRange(100, 599), metavar="CODE", help="With this HTTP status only.")
-@click.option("--like", default="", metavar="TEXT", help="Whose URL holds this text; % stands for anything.")
-@click.option(
-    "--limit", default=100, show_default=True, type=click.IntRange(min=1), metavar="N", help="At most so many."
-)
+@click.option("--host", default="", metavar="HOST", help="Only this host.")
+@click.option("--status", type=click.IntRange(100, 599), metavar="CODE", help="Only this HTTP status.")
+@click.option("--like", default="", metavar="TEXT", help="Only URLs that contain this text; % stands for anything.")
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), metavar="N", help="At most N.")
 @json_option
 @click.pass_context
 def pages(  # noqa: PLR0913 - the flags are named one by one

@@ -45,25 +45,25 @@ _READ_AS: Mapping[str, str] = MappingProxyType(
 _HOURS = re.compile(r"\s*(\d{1,2})\s*-\s*(\d{1,2})\s*")
 
 
-@click.command("policy", short_help="Show or set what holds for a domain: pace, depth, hours, pause.")
+@click.command("policy", short_help="Show or set a domain's policy: pace, depth, hours, pause.")
 @place_argument
 @click.argument("domain", required=False, default="")
 @fleet_option
-@click.option("--delay", "delay_s", metavar="SECONDS", help="Between two requests to one of its hosts.")
+@click.option("--delay", "delay_s", metavar="SECONDS", help="Delay between two requests to one of its hosts.")
 @click.option("--max-depth", metavar="N", help="Hops from a seed.")
 @click.option("--tier", metavar="TIER", help="How much it matters: news, high, normal or low.")
 @click.option(
     "--recrawl-every",
     "recrawl_s",
     metavar="SECONDS",
-    help="A fixed interval between visits, such as 6h; visits that are planned already are moved to it.",
+    help="Fixed interval between visits, such as 6h; planned visits move to it.",
 )
-@click.option("--user-agent", metavar="TEXT", help="What we call ourselves there.")
-@click.option("--hours", metavar="HOURS", help="Hours of the day, UTC, in which it may be asked: 22-6,12-14.")
+@click.option("--user-agent", metavar="TEXT", help="The User-Agent to use there.")
+@click.option("--hours", metavar="HOURS", help="Hours of the day (UTC) in which it may be asked, such as 22-6,12-14.")
 @click.option("--quality", metavar="F", help="Factor on the budget that its hosts earn.")
 @click.option("--render", metavar="WHEN", help="Whether its pages go through a browser: auto, always or never.")
-@click.option("--pause/--resume", "paused", default=None, help="Ask nothing of it until it is resumed.")
-@click.option("--clear", is_flag=True, help="Take all of it back.")
+@click.option("--pause/--resume", "paused", default=None, help="Ask it nothing until it is resumed.")
+@click.option("--clear", is_flag=True, help="Remove the whole policy.")
 @json_option
 @click.pass_context
 def policy(
@@ -77,10 +77,10 @@ def policy(
     as_json: bool,
     **given: Any,  # noqa: ANN401 - click's parameters
 ) -> None:
-    """Show what holds for DOMAIN in the crawl in DIR, or for all domains that have a policy; with options, set it.
+    """Show the policy of DOMAIN in the crawl in DIR, or of all domains that have one; with options, set it.
 
-    What is not set follows the settings of the crawl; `default` as a value takes one thing back. It takes effect with
-    the next claim of a running crawl. Durations may be written as 90s, 15min, 6h, 2d.
+    What is not set follows the settings of the crawl; the value `default` takes one option back. A running crawl obeys
+    from its next claim on. Durations may be written as 90s, 15min, 6h, 2d.
     """
     directory, domain = without_directory(directory, domain, file)
     operator = operator_of(ctx, directory, file)

@@ -28,12 +28,12 @@ if TYPE_CHECKING:  # start-up
 SHOWN_FILES = 20
 
 
-@click.command("purge", short_help="Take a URL or a domain down: block it, purge it, prove it.")
+@click.command("purge", short_help="Take down a URL or domain: block it, purge it, prove it.")
 @click.argument("names", metavar="[DIR] [URL|DOMAIN]...", nargs=-1)
 @fleet_option
 @group_option
-@click.option("--reason", metavar="TEXT", help="Why; it is kept with the record, and `why` tells it.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be taken out.")
+@click.option("--reason", metavar="TEXT", help="The reason, kept in the record; `why` shows it.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be taken out.")
 @json_option
 @click.pass_context
 def purge(
@@ -48,11 +48,12 @@ def purge(
 ) -> None:
     """Take down URLs (with a scheme: exactly that page) or domains (with all below them) of a crawl.
 
-    It is not fetched any more, and what was stored of it is taken out of archives, indexes, catalogue and events; the
-    chain of hashes gets a receipt for every file that was rewritten, which `audit` accepts as proof. A crawl that runs
-    on DIR carries it out, and is waited for; with --config FILE it is carried out here, while the workers of the fleet
-    go on. Without targets, takedowns that were ordered and not carried out are. docs/takedown.md tells what is taken
-    out and what is not.
+    They are blocked, and what was stored of them is taken out of archives, indexes, catalogue and events. The chain of
+    hashes gets a receipt for every rewritten file, which `audit` accepts as proof.
+
+    A crawl that runs on DIR does the work while this command waits; with --config FILE it is done here, while the
+    fleet's workers go on. Without targets, pending takedowns are carried out. docs/takedown.md says what is taken out
+    and what is not.
     """
     directory, targets = (None, names) if file is not None or not names else (Path(names[0]), names[1:])
     purger = _purger(ctx, directory, file, group)

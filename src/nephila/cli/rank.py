@@ -29,20 +29,20 @@ _SHOWN = 3
 """Files that could not be read, of which so many are named."""
 
 
-@click.command("rank", short_help="Show the pages and domains that others link to most, by PageRank.")
+@click.command("rank", short_help="Show the pages or domains with the highest PageRank.")
 @place_argument
 @fleet_option
 @group_option
-@click.option("--domains", is_flag=True, help="Registrable domains instead of pages.")
+@click.option("--domains", is_flag=True, help="Rank registrable domains instead of pages.")
 @click.option(
-    "--top", default=20, show_default=True, type=click.IntRange(min=1), metavar="N", help="So many of the highest."
+    "--top", default=20, show_default=True, type=click.IntRange(min=1), metavar="N", help="Show the N highest."
 )
-@click.option("--anew", is_flag=True, help="Read all of the archive once more, not only what is new.")
-@click.option("--work", default="", metavar="FOLDER", help="Of a fleet: keep what is read here, not in rank.directory.")
+@click.option("--anew", is_flag=True, help="Read the whole archive again, not only what is new.")
 @click.option(
-    "--every", type=click.FloatRange(min=1), metavar="SECONDS", help="Of a fleet: do it again and again, so often."
+    "--work", default="", metavar="FOLDER", help="For a fleet: keep what is read here, not in rank.directory."
 )
-@click.option("--no-publish", is_flag=True, help="Of a fleet: only look; its workers keep the ranks they have.")
+@click.option("--every", type=click.FloatRange(min=1), metavar="SECONDS", help="For a fleet: repeat at this interval.")
+@click.option("--no-publish", is_flag=True, help="For a fleet: only look; its workers keep the ranks they have.")
 @json_option
 @click.pass_context
 def rank(  # noqa: PLR0913 - the flags are named one by one
@@ -59,14 +59,14 @@ def rank(  # noqa: PLR0913 - the flags are named one by one
     no_publish: bool,
     as_json: bool,
 ) -> None:
-    """Show the pages of the crawl in DIR, or of a fleet's, with the highest PageRank, also while it runs.
+    """Show the pages with the highest PageRank in the crawl in DIR, or in a fleet's, also while it runs.
 
     The links of what was stored since the last time are read from the archive, and all ranks are computed anew. A rank
-    is shown in mean ranks: 2.00 is twice that of an ordinary page. Pages that redirect, or name another page as their
-    canonical form, count for that one; links that are marked nofollow, ugc or sponsored do not count.
+    of 2.00 is twice the mean. Pages that redirect, or name another page as their canonical form, count for that one;
+    links marked nofollow, ugc or sponsored do not count.
 
-    Everything is kept in the folder `rank` of the crawl, or in rank.directory where a fleet's are computed, and may be
-    deleted. The workers of a fleet are given the ranks of domains, and score by them: run it there with --every.
+    Everything is kept in the folder `rank` of the crawl, or in rank.directory where a fleet's ranks are computed, and
+    may be deleted. The workers of a fleet are given the ranks of domains and score by them: run it there with --every.
     """
     for flag, value in (("--work", work), ("--every", every), ("--no-publish", no_publish)):
         if value and file is None:

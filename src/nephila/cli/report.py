@@ -40,7 +40,7 @@ MORE = " more"
 _LEAST_BAR = 8
 
 
-@click.command("report", short_help="Tell what a crawl came to, with charts, or as HTML.")
+@click.command("report", short_help="Report on a crawl, with charts, here or as HTML.")
 @place_argument
 @fleet_option
 @group_option
@@ -49,17 +49,17 @@ _LEAST_BAR = 8
     "page",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write it as one HTML file that needs nothing else; - is standard output.",
+    help="Write one self-contained HTML file; - is standard output.",
 )
 @json_option
 @click.pass_context
 def report(
     ctx: click.Context, directory: Path | None, file: Path | None, group: str, *, page: Path | None, as_json: bool
 ) -> None:
-    """Tell what the crawl in DIR, or a fleet's, came to, also while it runs.
+    """Report on the crawl in DIR, or a fleet's, also while it runs.
 
-    Pages over time, errors by kind and host, coverage by domain, status codes, sizes, times, duplicates, traps and
-    what is left to do. Everything that was fetched counts, over all runs.
+    The report has pages over time, errors by kind and host, coverage by domain, status codes, sizes, times, duplicates,
+    traps and what is left to do. It counts everything that was fetched, over all runs.
     """
     if page is not None and as_json:
         raise click.UsageError("--html and --json are two ways to print the same: choose one")

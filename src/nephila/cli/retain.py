@@ -30,20 +30,22 @@ if TYPE_CHECKING:  # start-up
 INTERRUPTED = 130
 
 
-@click.command("retain", short_help="Keep the newest captures of every page, and let the others go.")
+@click.command("retain", short_help="Keep the newest captures of every page, remove the others.")
 @place_argument
 @fleet_option
 @group_option
-@click.option("--captures", metavar="N", help="Captures of every page that stay; 0 is all of them.  [3]")
-@click.option("--older-than", metavar="AGE", help="Take out what is older, such as 90d, and not marked as indexed.")
+@click.option("--captures", metavar="N", help="Captures of every page to keep; 0 keeps all.  [3]")
+@click.option(
+    "--older-than", metavar="AGE", help="Also take out what is older, such as 90d, and not marked as indexed."
+)
 @click.option(
     "--archive-to",
     "elsewhere",
     metavar="DIR|S3",
     default="",
-    help="Move what goes into WARC files there (s3://bucket/prefix), instead of deleting it.",
+    help="Move captures into WARC files there (s3://bucket/prefix) instead of deleting them.",
 )
-@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @json_option
 @click.pass_context
 def retain(  # noqa: PLR0913 - the flags are named one by one
@@ -58,13 +60,14 @@ def retain(  # noqa: PLR0913 - the flags are named one by one
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Take captures out of the archive of a crawl that need not be kept any longer.
+    """Take captures that need not be kept any longer out of the archive of a crawl.
 
-    Of every page the 3 newest captures stay; with --older-than what is older and not marked by `nephila indexed` goes,
-    too. What other captures refer to stays, and so does robots.txt. Archive files, on disk or in a bucket, are
-    rewritten under receipts, which `audit` accepts. Not while a crawl runs on DIR; of a fleet (--config FILE) not while
-    workers are there, who may come back as soon as this says so. Broken off, it is done again by the same command.
-    docs/retention.md tells the rest.
+    The 3 newest captures of every page stay. --older-than also takes out what is older and not marked by `nephila
+    indexed`. What other captures refer to stays, and so does robots.txt. Archive files, on disk or in a bucket, are
+    rewritten under receipts, which `audit` accepts.
+
+    No crawl may be running on DIR. In a fleet (--config FILE) no workers may be there; they may come back as soon as
+    this command says so. If it is broken off, run it again. docs/retention.md has the details.
     """
     configured = _configured(ctx, directory, file, group, captures, older_than)
     backend = backend_of(ctx)
@@ -84,17 +87,18 @@ def retain(  # noqa: PLR0913 - the flags are named one by one
         ctx.exit(INTERRUPTED)
 
 
-@click.command("indexed", short_help="Mark captures as indexed, which an age limit then spares.")
+@click.command("indexed", short_help="Mark captures as indexed, so that an age limit spares them.")
 @click.argument("names", metavar="[DIR] [FILE]", nargs=-1)
 @fleet_option
 @group_option
 @json_option
 @click.pass_context
 def indexed(ctx: click.Context, names: tuple[str, ...], file: Path | None, group: str, *, as_json: bool) -> None:
-    """Mark captures of a crawl as indexed: `retain --older-than` spares them.
+    """Mark captures of a crawl as indexed, so that `retain --older-than` spares them.
 
-    FILE, or standard input, has one a line: the id of a message of the stream, a storage key, or the message itself.
-    All are marked, or none. A crawl may run meanwhile. Of a fleet: --config FILE in the place of DIR.
+    FILE, or standard input, names one capture a line: by the id of its message in the stream, by its storage key, or by
+    the whole message. All are marked, or none. A crawl may run meanwhile. For a fleet, give --config FILE in place of
+    DIR.
     """
     directory, rest = (None, names) if file is not None or not names else (Path(names[0]), names[1:])
     if len(rest) > 1:

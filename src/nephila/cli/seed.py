@@ -16,7 +16,7 @@ from .output import print_json, printable
 from .worker import config_option, domains_option, seeds_option, set_option
 
 
-@click.command("seed", short_help="Give seeds to a fleet's crawl.")
+@click.command("seed", short_help="Add seeds to a fleet's crawl.")
 @click.argument("seeds", nargs=-1, metavar="[SEEDS]...")
 @config_option
 @seeds_option
@@ -34,9 +34,9 @@ def seed(
     assignments: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Give SEEDS, URLs or bare domains, to the crawl that FILE describes; workers begin with them at once.
+    """Add SEEDS, URLs or bare domains, to the crawl that FILE describes; workers take them up at once.
 
-    Says how many were added, how many were known and how many refused, and why. Ends with 1 when none could be used.
+    Says how many were added, already known, and refused, and why. Ends with 1 when none could be used.
     """
     order = Order(seeds, seed_files, domain_files, None, None, (), (), False, as_json, 0, False)
     if not order.has_seeds:

@@ -41,16 +41,22 @@ SERVED = Path("nephila-serve")
     show_default=True,
     type=click.IntRange(0, 65_535),
     metavar="PORT",
-    help="0 takes a free one.",
+    help="Port to serve on; 0 takes a free one.",
 )
-@click.option("--host", default=HOST, show_default=True, metavar="ADDR", help="Another than loopback needs a token.")
+@click.option(
+    "--host",
+    default=HOST,
+    show_default=True,
+    metavar="ADDR",
+    help="Address to serve on; other than loopback, it needs a token.",
+)
 @click.option(
     "--token-file",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Tokens, one a line: NAME read|write TOKEN.",
 )
-@click.option("--group", metavar="GROUP", help="With --config: of the group that has a region of its own.")
+@click.option("--group", metavar="GROUP", help="With --config: the group, if it has a region of its own.")
 @click.pass_context
 def serve(
     ctx: click.Context,
@@ -62,9 +68,9 @@ def serve(
     token_file: Path | None,
     group: str | None,
 ) -> None:
-    """Serve dashboard and control API of the crawl in DIR until Ctrl-C; a running crawl obeys what is changed.
+    """Serve dashboard and control API of the crawl in DIR until Ctrl-C; a running crawl obeys changes made there.
 
-    With --config, of a fleet's crawl: what all its workers do, and orders that hold for all of them.
+    With --config they show what all workers of a fleet do, and orders hold for all of them.
 
     Only this machine may ask, unless there are tokens: in a file, or in the environment as NEPHILA_API_TOKEN (may
     change things) and NEPHILA_API_READ_TOKEN (may look).

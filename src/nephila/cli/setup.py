@@ -20,18 +20,18 @@ PROOF = b"<!doctype html><title>before</title><script>document.title = 'after'</
 AGENT = "Nephila (setup)"
 
 
-@click.group("setup", short_help="Get ready what some need: a browser, Parquet.")
+@click.group("setup", short_help="Set up optional parts: a browser, Parquet.")
 def setup() -> None:
-    """Get ready what some need: a browser, Parquet."""
+    """Set up optional parts: a browser, Parquet."""
 
 
 @setup.command("browser", short_help="Find a Chromium, or say how to get one.")
-@click.option("--executable", metavar="PATH", default="", help="The Chromium to use; else one is looked for.")
+@click.option("--executable", metavar="PATH", default="", help="The Chromium to use, instead of looking for one.")
 @json_option
 def browser(*, executable: str, as_json: bool) -> None:
-    """Find a Chromium and show it a page, or say how to get one (docs/rendering.md).
+    """Find a Chromium and test it on a page, or say how to get one (docs/rendering.md).
 
-    In a checkout this also installs what drives browsers.
+    In a checkout this also installs the package that drives browsers.
     """
     from nephila.render import browser_on, driver_is_there  # noqa: PLC0415 - start-up
 
@@ -50,12 +50,12 @@ def browser(*, executable: str, as_json: bool) -> None:
         click.echo(f"{path} works: crawls will use it for pages that are made by their scripts.")
 
 
-@setup.command("parquet", short_help="Install what writes Parquet.")
+@setup.command("parquet", short_help="Install what writing Parquet needs.")
 @json_option
 def parquet(*, as_json: bool) -> None:
-    """See to what `nephila export` writes Parquet with (docs/exports.md).
+    """Make sure that `nephila export` can write Parquet (docs/exports.md).
 
-    In a checkout this installs it, some 150 MB.
+    In a checkout this installs the package it needs, some 150 MB.
     """
     from nephila.export import table  # noqa: PLC0415 - start-up
 

@@ -29,18 +29,18 @@ LINE_S = 30.0
 """Where nobody watches: a line so often."""
 
 
-@click.command("sim", short_help="Simulate crawls under faults, and judge them.")
-@click.option("--seed", type=click.IntRange(min=0), metavar="K", help="Live through this one seed and tell all of it.")
-@click.option("--runs", type=click.IntRange(min=1), metavar="N", help=f"Live through so many more seeds.  [{RUNS}]")
-@click.option("--from", "start", type=click.IntRange(min=0), metavar="K", help="Begin with this seed.  [0]")
+@click.command("sim", short_help="Simulate crawls with faults, and judge them.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="K", help="Run this one seed, and report everything.")
+@click.option("--runs", type=click.IntRange(min=1), metavar="N", help=f"Run N more seeds.  [{RUNS}]")
+@click.option("--from", "start", type=click.IntRange(min=0), metavar="K", help="The first seed.  [0]")
 @click.option(
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Remember here what was lived through, and go on from there.",
+    help="Remember here which seeds were run, and continue after them.",
 )
 @json_option
-@click.option("-v", "--verbose", is_flag=True, help="Tell of every seed.")
+@click.option("-v", "--verbose", is_flag=True, help="Report on every seed.")
 @click.pass_context
 def sim(
     ctx: click.Context,
@@ -52,10 +52,10 @@ def sim(
     as_json: bool,
     verbose: bool,
 ) -> None:
-    """Simulate whole crawls under virtual time, with faults of network, disk, clocks and processes.
+    """Simulate whole crawls in virtual time, with faults of network, disk, clocks and processes.
 
-    Each seed is a small web, settings and a plan of faults; the same seed does the same thing every time. When its last
-    crawl is over, everything must be accounted for: every URL, every byte, every pause between two requests.
+    Each seed gives a small web, settings and a plan of faults; the same seed does the same thing every time. When its
+    last crawl is over, every URL, every byte and every pause between two requests must be accounted for.
     """
     if seed is not None and (runs is not None or start is not None or state is not None):
         raise UsageError("--seed is for one seed alone", "leave --runs, --from and --state away, or --seed")

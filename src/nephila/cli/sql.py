@@ -25,14 +25,14 @@ PROMPT, FURTHER = "sql> ", "...> "
 _Write = Callable[["Answered"], Iterator[str]]
 
 
-@click.command("sql", short_help="Ask the catalogue of a crawl in SQL.")
+@click.command("sql", short_help="Query the catalogue of a crawl in SQL.")
 @place_argument
 @click.argument("statement", required=False, default="")
 @fleet_option
 @group_option
 @click.option("--tables", is_flag=True, help="List the tables and their columns.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a row.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, names first.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values, with a header.")
 @click.pass_context
 def sql(
     ctx: click.Context,
@@ -47,8 +47,8 @@ def sql(
 ) -> None:
     """Run STATEMENT on the catalogue of the crawl in DIR, or of a fleet, also while it runs.
 
-    Only what reads is run. Without STATEMENT, statements are read from standard input, each ended by a semicolon; on a
-    terminal, at a prompt. Hashes are shown in hexadecimal. docs/catalogue.md has the tables.
+    Only statements that read are run. Without STATEMENT, they are read from standard input, each ended by a semicolon;
+    on a terminal, at a prompt. Hashes are shown in hexadecimal. docs/catalogue.md has the tables.
 
     Exit code 0: answered; 1: the catalogue cannot be read; 2: a statement that cannot be run.
     """

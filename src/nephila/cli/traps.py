@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from nephila.interfaces.frontier import Trap
 
 
-@click.command("traps", short_help="List URLs of endless kinds that are held back, or let them go.")
+@click.command("traps", short_help="List endless kinds of URLs that are held back, or release them.")
 @place_argument
 @click.argument("host", required=False, default="")
 @fleet_option
 @group_option
-@click.option("--release", "pattern", metavar="PATTERN", help="Let this pattern of HOST start anew.")
+@click.option("--release", "pattern", metavar="PATTERN", help="Give this pattern of HOST a fresh start.")
 @click.option(
-    "--limit", default=100, show_default=True, type=click.IntRange(min=1), metavar="N", help="List at most so many."
+    "--limit", default=100, show_default=True, type=click.IntRange(min=1), metavar="N", help="List at most N."
 )
 @json_option
 @click.pass_context
@@ -42,13 +42,13 @@ def traps(
     limit: int,
     as_json: bool,
 ) -> None:
-    """List the patterns of URLs in the crawl in DIR that are slowed or quarantined, of one HOST or of all.
+    """List the patterns of URLs in the crawl in DIR that are slowed or quarantined, for one HOST or for all.
 
-    A pattern is a URL's path with what varies left out ({n}, {date}, {hex}, ...), a part of a host, or * for all of
-    it. It is held back when its pages bring nothing new: slowed at first, then quarantined, and tried again from time
-    to time. Nothing of it is lost: what is held back is parked.
+    A pattern is a URL's path without what varies in it ({n}, {date}, {hex}, ...), a part of a host, or * for all of it.
+    A pattern whose pages bring nothing new is first slowed, then quarantined, and tried again from time to time.
+    Nothing is lost: URLs held back are parked.
 
-    `nephila traps DIR HOST --release PATTERN` lets one start anew, also while the crawl runs.
+    `nephila traps DIR HOST --release PATTERN` gives one a fresh start, also while the crawl runs.
     """
     directory, host = without_directory(directory, host, file)
     operator = operator_of(ctx, directory, file, group)

@@ -15,13 +15,13 @@ TO_TYPE = "to try again"
 """The line of a story that is a command."""
 
 
-@click.command("why", short_help="Tell what became of a URL, and which rule decided.")
+@click.command("why", short_help="Explain what became of a URL, and which rule decided.")
 @click.argument("places", nargs=-1, required=True, metavar="[DIR] URL")
 @fleet_option
 @json_option
 @click.pass_context
 def why(ctx: click.Context, places: tuple[str, ...], *, file: Path | None, as_json: bool) -> None:
-    """Tell what became of URL in the crawl in DIR: where it was found, what was decided and by which rule.
+    """Explain what became of URL in the crawl in DIR: where it was found, what was decided and by which rule.
 
     Ends with exit code 1 when the crawl has never met the URL.
     """

@@ -39,39 +39,39 @@ config_option = click.option(
 )
 set_option = click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Any setting.  (repeatable)")
 seeds_option = click.option(
-    "--seeds", "seed_files", multiple=True, metavar="FILE", help="A list of seeds, - for standard input.  (repeatable)"
+    "--seeds", "seed_files", multiple=True, metavar="FILE", help="List of seeds; - is standard input.  (repeatable)"
 )
 domains_option = click.option(
-    "--domains", "domain_files", multiple=True, metavar="CSV", help="A table of domains.  (repeatable)"
+    "--domains", "domain_files", multiple=True, metavar="CSV", help="CSV with domains.  (repeatable)"
 )
 
 
 HELP = """Work for the crawl that FILE describes, beside any number of other workers.
 
-Whatever a worker has to keep is on the engines, but for what waits in its own directory to be uploaded. It may be
-killed, restarted or moved at any time. It ends when nothing can run anywhere within --max-wait, when it is drained
-(`nephila fleet drain`), or at a signal: the first ends it cleanly, a second at once.
+A worker keeps everything on the engines, except what waits in its own directory to be uploaded. It may be killed,
+restarted or moved at any time. It ends when nothing can run anywhere within --max-wait, when it is drained (`nephila
+fleet drain`), or at a signal: the first ends it cleanly, a second at once.
 
 \b
 Exit codes:
   0    done, or drained
-  1    failed, also when part of the archive waits in the spool
+  1    failed, also if part of the archive waits in the spool
   2    the command line or the configuration makes no sense
   3    stopped by a limit
-  130  interrupted; the same command goes on
+  130  interrupted; the same command resumes it
 """
 
 
-@click.command("worker", help=HELP, short_help="Work for a fleet's crawl, on engines that all workers share.")
+@click.command("worker", help=HELP, short_help="Work on a fleet's crawl, beside any number of others.")
 @click.argument("seeds", nargs=-1, metavar="[SEEDS]...")
 @config_option
 @seeds_option
 @domains_option
-@click.option("--dir", "directory", metavar="DIR", help="The worker's own directory, as fleet.directory.")
-@click.option("--name", metavar="NAME", help="What it is called in `fleet status`, as fleet.worker.")
-@click.option("--group", metavar="GROUP", help="The group it belongs to, as fleet.group.")
-@click.option("--max-wait", metavar="SECONDS", help="End when nothing can run within so many seconds.")
-@click.option("--forever", is_flag=True, help="Never end by itself.")
+@click.option("--dir", "directory", metavar="DIR", help="The worker's own directory (fleet.directory).")
+@click.option("--name", metavar="NAME", help="Its name in `fleet status` (fleet.worker).")
+@click.option("--group", metavar="GROUP", help="The group it belongs to (fleet.group).")
+@click.option("--max-wait", metavar="SECONDS", help="End when nothing can run within this time.")
+@click.option("--forever", is_flag=True, help="Never end on its own.")
 @set_option
 @json_option
 @click.option("-v", "--verbose", count=True, help="Log lines on standard error; -vv for every event.")
