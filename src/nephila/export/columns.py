@@ -42,43 +42,52 @@ def _simhash(document: Document) -> str:
 
 
 COLUMNS: tuple[Column, ...] = (
-    Column("url", Kind.TEXT, "as it was asked for", lambda one: one.row.url),
-    Column("host", Kind.TEXT, "its host", lambda one: one.row.host),
-    Column("domain", Kind.TEXT, "its registrable domain", lambda one: one.row.domain),
-    Column("status", Kind.NUMBER, "of the answer", lambda one: one.row.status),
-    Column("fetched_at", Kind.MOMENT, "when it was asked for, UTC", lambda one: one.row.at),
-    Column("last_seen_at", Kind.MOMENT, "the last visit that found it so, UTC", lambda one: one.last_seen_at),
-    Column("content_type", Kind.TEXT, "the header", lambda one: one.row.content_type),
-    Column("media_type", Kind.TEXT, "what header and bytes say it is", lambda one: one.media_type),
-    Column("charset", Kind.TEXT, "what the text was decoded with", lambda one: one.charset),
-    Column("title", Kind.TEXT, "of the page", lambda one: one.title),
-    Column("language", Kind.TEXT, "declared, else guessed", lambda one: one.language),
+    Column("url", Kind.TEXT, "the URL as it was requested", lambda one: one.row.url),
+    Column("host", Kind.TEXT, "host of the URL", lambda one: one.row.host),
+    Column("domain", Kind.TEXT, "registrable domain of the host", lambda one: one.row.domain),
+    Column("status", Kind.NUMBER, "HTTP status of the answer", lambda one: one.row.status),
+    Column("fetched_at", Kind.MOMENT, "when it was requested, UTC", lambda one: one.row.at),
+    Column(
+        "last_seen_at", Kind.MOMENT, "the last visit that found this same content, UTC", lambda one: one.last_seen_at
+    ),
+    Column("content_type", Kind.TEXT, "the header Content-Type", lambda one: one.row.content_type),
+    Column("media_type", Kind.TEXT, "the type by header and bytes", lambda one: one.media_type),
+    Column("charset", Kind.TEXT, "the charset the text was decoded with", lambda one: one.charset),
+    Column("title", Kind.TEXT, "title of the page", lambda one: one.title),
+    Column("language", Kind.TEXT, "language, declared or else guessed", lambda one: one.language),
     Column("text", Kind.TEXT, "the main text", lambda one: one.text()),
     Column("links", Kind.LINKS, "url, tag, rel and text of each link", lambda one: one.links),
     Column("headers", Kind.PAIRS, "name and value of each header of the answer", lambda one: one.headers),
     Column("depth", Kind.NUMBER, "hops from a seed", lambda one: one.row.depth),
-    Column("via", Kind.TEXT, "the page that it was found on; empty for a seed", lambda one: one.row.via),
-    Column("canonical", Kind.TEXT, "the URL that the page calls its own", lambda one: one.row.canonical),
-    Column("duplicate_of", Kind.TEXT, "where the same content was seen first", lambda one: one.row.duplicate_of),
+    Column("via", Kind.TEXT, "the page it was found on; empty for a seed", lambda one: one.row.via),
+    Column("canonical", Kind.TEXT, "the URL that the page declares canonical", lambda one: one.row.canonical),
+    Column(
+        "duplicate_of", Kind.TEXT, "the URL where the same content was seen first", lambda one: one.row.duplicate_of
+    ),
     Column(
         "near_duplicate_of",
         Kind.TEXT,
         "an earlier page that says nearly the same",
         lambda one: one.row.near_duplicate_of,
     ),
-    Column("sha256", Kind.TEXT, "of the decoded body, hexadecimal", lambda one: one.sha256),
-    Column("simhash", Kind.TEXT, "of the main text, hexadecimal", _simhash),
-    Column("length", Kind.NUMBER, "bytes of the decoded body", lambda one: len(one.body)),
+    Column("sha256", Kind.TEXT, "SHA-256 of the decoded body, hexadecimal", lambda one: one.sha256),
+    Column("simhash", Kind.TEXT, "SimHash of the main text, hexadecimal", _simhash),
+    Column("length", Kind.NUMBER, "length of the decoded body in bytes", lambda one: len(one.body)),
     Column("truncated", Kind.TEXT, "why the body is not whole; empty where it is", lambda one: one.row.truncated),
-    Column("rendered", Kind.FLAG, "title, text and links are of what a browser made of it", lambda one: one.rendered),
+    Column(
+        "rendered",
+        Kind.FLAG,
+        "title, text and links are from the document rendered in a browser",
+        lambda one: one.rendered,
+    ),
     Column("noindex", Kind.FLAG, "the page asks not to be indexed", lambda one: one.noindex),
-    Column("noarchive", Kind.FLAG, "the page asks for no copy to be shown", lambda one: one.noarchive),
-    Column("nofollow", Kind.FLAG, "the page asks for its links not to be followed", lambda one: one.nofollow),
-    Column("signals", Kind.TEXT, "what robots.txt says of the use of content", lambda one: one.row.signals),
-    Column("extracted", Kind.PAIRS, "field and text of what plugins found", lambda one: one.extracted),
-    Column("elapsed_ms", Kind.NUMBER, "what the answer took", lambda one: one.row.elapsed_ms),
-    Column("archive_file", Kind.TEXT, "the WARC file that it lies in", lambda one: one.row.segment),
-    Column("archive_offset", Kind.NUMBER, "where in it", lambda one: one.row.offset),
+    Column("noarchive", Kind.FLAG, "the page asks that no copy be shown", lambda one: one.noarchive),
+    Column("nofollow", Kind.FLAG, "the page asks that its links not be followed", lambda one: one.nofollow),
+    Column("signals", Kind.TEXT, "what robots.txt says about the use of content", lambda one: one.row.signals),
+    Column("extracted", Kind.PAIRS, "field and text of each value found by plugins", lambda one: one.extracted),
+    Column("elapsed_ms", Kind.NUMBER, "time the answer took, in milliseconds", lambda one: one.row.elapsed_ms),
+    Column("archive_file", Kind.TEXT, "the WARC file that holds it", lambda one: one.row.segment),
+    Column("archive_offset", Kind.NUMBER, "its offset in that file", lambda one: one.row.offset),
 )
 
 
@@ -95,13 +104,13 @@ class Edge(NamedTuple):
 
 
 EDGE_COLUMNS: tuple[tuple[str, Kind, str], ...] = (
-    ("source", Kind.TEXT, "the page"),
-    ("target", Kind.TEXT, "where it leads"),
+    ("source", Kind.TEXT, "the page with the link"),
+    ("target", Kind.TEXT, "the URL it leads to"),
     ("text", Kind.TEXT, "the anchor text, up to 200 characters"),
-    ("rel", Kind.TEXT, "as the link says, in lower case"),
+    ("rel", Kind.TEXT, "rel of the link, in lower case"),
     ("tag", Kind.TEXT, "a, area, link, iframe, frame, form, meta ..."),
-    ("nofollow", Kind.FLAG, "the link or its page asks not to follow it"),
-    ("discovered_at", Kind.MOMENT, "when the page was asked for that has it, UTC"),
+    ("nofollow", Kind.FLAG, "the link or its page asks that it not be followed"),
+    ("discovered_at", Kind.MOMENT, "when the page with the link was requested, UTC"),
 )
 
 
