@@ -138,6 +138,24 @@ def test_who_comes_back_first_does_not_give_up_those_who_come_back_next(valkey: 
     with_state(valkey, act)
 
 
+def test_looking_for_the_lost_first_thing_after_an_outage_gives_nobody_up(valkey: ValkeySingle) -> None:
+    """N3, N4: workers wait while the server is away for days, and one asks for the lost before any has given a sign."""
+    day_ms = 86_400_000
+
+    async def act(state: ValkeyState) -> None:
+        registry, tag = Registry(state, "waited"), "nephila:{waited}:fleet:"
+        for number, member in enumerate((ONE, TWO), 21):
+            last = await registry.beat(member, Figures(), [number])
+            await state.call("ZINCRBY", tag + "beats", -2 * day_ms, member.id)
+        await state.call("SET", tag + "heard", last.now_ms - 2 * day_ms)
+        assert await registry.give_up(86_400, [21, 22]) == []
+        assert await registry.may_upload(ONE.id, 21) is True
+        await state.call("ZINCRBY", tag + "beats", -2 * day_ms, TWO.id)
+        assert await registry.give_up(86_400, [21, 22]) == [22], "this time somebody was there"
+
+    with_state(valkey, act)
+
+
 def test_a_writer_that_nobody_knows_counts_from_when_it_was_noticed(valkey: ValkeySingle) -> None:
     """N4: what a fail-over has lost of the register is waited for, and then given up, not forgotten."""
 

@@ -31,7 +31,8 @@ class Scene:
     in_its_order: list[int] = field(default_factory=list)
     listings: int = 0
 
-    async def give_up(self, lost_s: float, pending: set[int]) -> list[int]:
+    async def give_up(self, lost_s: float, pending: set[int], silent_s: float) -> list[int]:
+        assert silent_s == 5.0
         assert pending == {7}
         return self.silent
 
@@ -53,7 +54,7 @@ class Scene:
 
 def look(scene: Scene) -> tuple[int, int]:
     anything = cast("Any", scene)
-    workers = LostWorkers(anything, anything, anything, 60.0)
+    workers = LostWorkers(anything, anything, anything, 60.0, 5.0)
     return asyncio.run(workers.look({WAITED_FOR, NEVER_ARRIVED}))
 
 

@@ -98,7 +98,8 @@ class FleetCrawl(Crawl):
         self._watch = post.watching(self.snapshot, self.warn)
         machinery.events.add(heartbeat_of(self, machinery))
         self._limits = SharedLimits(machinery.settings.limits, machinery.allowance, post.refresh)
-        self._lost = LostWorkers(post.registry, machinery.frontier, machinery.recovery, machinery.settings.fleet.lost_s)
+        fleet = machinery.settings.fleet
+        self._lost = LostWorkers(post.registry, machinery.frontier, machinery.recovery, fleet.lost_s, fleet.silent_s)
         self.drained = False
         """Whether it was told to leave."""
         self._writers: set[int] = set()

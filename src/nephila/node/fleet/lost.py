@@ -19,11 +19,14 @@ from .registry import Registry
 class LostWorkers:
     """Looks for workers that will not come back."""
 
-    def __init__(self, registry: Registry, frontier: NodeFrontier, recovery: Recovery, lost_s: float) -> None:
+    def __init__(
+        self, registry: Registry, frontier: NodeFrontier, recovery: Recovery, lost_s: float, silent_s: float
+    ) -> None:
         self._registry = registry
         self._frontier = frontier
         self._recovery = recovery
         self._lost_s = lost_s
+        self._silent_s = silent_s
 
     @property
     def every_s(self) -> float:
@@ -35,7 +38,8 @@ class LostWorkers:
 
         `pending` are the segments on which pages wait.
         """
-        given_up = await self._registry.give_up(self._lost_s, {writer_of(segment) for segment in pending})
+        writers = {writer_of(segment) for segment in pending}
+        given_up = await self._registry.give_up(self._lost_s, writers, self._silent_s)
         if not given_up:
             return 0, 0
         unlisted = await self._recovery.cut_short()

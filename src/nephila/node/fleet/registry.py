@@ -8,8 +8,9 @@ Every decision is one script on keys that lie together, by the server's clock. W
 second) is said again with the next sign of life.
 
 A writer is given up when its worker has been silent for too long; that is never taken back. Silence counts while
-somebody is there to hear it: where nobody has given a sign of life for a while, the whole fleet was down, or the clock
-of the server was set forward, and those who come back first must not give up those who come back next.
+somebody is there to hear it: where nobody has given a sign of life for a while, the whole fleet was down, or the server
+was, or its clock was set forward, and those who come back first must not give up those who come back next, whatever it
+is that they ask first.
 
 Who is about to upload asks first, which is a sign of life as well: whoever was allowed to upload is not given up for
 the next `lost_s`.
@@ -37,18 +38,28 @@ _PARTS = ("workers", "beats", "writers", "given", "drains", "figures", "quiet", 
 
 _NOW = "local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
 
-_BEAT = (
+_HEAR = (
     _NOW
     + """
-local id, info, figures = ARGV[1], ARGV[2], ARGV[3]
-local unheard = now - tonumber(redis.call('GET', KEYS[9]) or now) - tonumber(ARGV[4]) - 1
-redis.call('SET', KEYS[9], string.format('%.0f', now))
-if unheard > 0 then
-  local beats = redis.call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES')
-  for i = 1, #beats, 2 do
-    if tonumber(beats[i + 1]) > 0 then redis.call('ZINCRBY', KEYS[2], unheard, beats[i]) end
+local function hear(silent)
+  local unheard = now - tonumber(redis.call('GET', KEYS[9]) or now) - silent - 1
+  redis.call('SET', KEYS[9], string.format('%.0f', now))
+  if unheard > 0 then
+    local beats = redis.call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES')
+    for i = 1, #beats, 2 do
+      if tonumber(beats[i + 1]) > 0 then redis.call('ZINCRBY', KEYS[2], unheard, beats[i]) end
+    end
   end
 end
+"""
+)
+"""A time in which nobody was heard, but for the first `silent` milliseconds of it, counts for nobody."""
+
+_BEAT = (
+    _HEAR
+    + """
+local id, info, figures = ARGV[1], ARGV[2], ARGV[3]
+hear(tonumber(ARGV[4]))
 redis.call('HSET', KEYS[1], id, info)
 redis.call('ZADD', KEYS[2], now, id)
 redis.call('HSET', KEYS[6], id, figures)
@@ -70,9 +81,10 @@ return 1
 )
 
 _GIVE_UP = (
-    _NOW
+    _HEAR
     + """
-for i = 2, #ARGV do
+hear(tonumber(ARGV[2]))
+for i = 3, #ARGV do
   if redis.call('HEXISTS', KEYS[3], ARGV[i]) == 0 and redis.call('HEXISTS', KEYS[4], ARGV[i]) == 0 then
     redis.call('HSET', KEYS[3], ARGV[i], '?' .. ARGV[i])
     redis.call('ZADD', KEYS[2], now, '?' .. ARGV[i])
@@ -272,13 +284,14 @@ class Registry:
         """Whether a segment of that writer, in this worker's spool, still counts; a sign of life as well."""
         return bool(await self._state.run(_MAY_UPLOAD, self._keys, [member_id, str(writer)]))
 
-    async def give_up(self, lost_s: float, pending: Iterable[int]) -> list[int]:
+    async def give_up(self, lost_s: float, pending: Iterable[int], silent_s: float = 30.0) -> list[int]:
         """Give up the writers of workers that were silent for so long; all whose pages are to be put in order.
 
-        `pending` are writers on whose segments pages wait: one that nobody knows counts from now on.
+        `pending` are writers on whose segments pages wait: one that nobody knows counts from now on. `silent_s` as for
+        `beat`.
         """
-        answer = await self._state.run(_GIVE_UP, self._keys, [int(lost_s * 1000), *map(str, pending)])
-        return sorted(map(int, answer))
+        told: list[Argument] = [int(lost_s * 1000), int(silent_s * 1000), *map(str, pending)]
+        return sorted(map(int, await self._state.run(_GIVE_UP, self._keys, told)))
 
     async def in_order(self, writer: int) -> None:
         """Nothing waits for the segments of a writer that was given up any more. That it was, stays known."""
