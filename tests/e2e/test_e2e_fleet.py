@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
@@ -274,6 +275,40 @@ def test_a_worker_that_is_lost_with_its_disk_costs_its_pages_a_second_fetch(
     assert list((folder / "spool").iterdir()) == []
     assert any((folder / "given-up").iterdir())
     assert fleet.stored() == stored, "never stored twice"
+
+
+def test_a_worker_that_goes_on_after_it_was_given_up_loses_no_page(
+    tmp_path: Path, engines: Engines, hold: ExitStack
+) -> None:
+    """N3, N4, W2: a machine that slept; what it still settles before it learns of that is fetched again, too."""
+    web = web_of(hold, tmp_path, 300, 0.4, seed=67, hosts=12)
+    fleet = hold.enter_context(
+        Fleet(tmp_path / "fleet", engines, web, 0.4, "silent_s = 2\nlost_s = 10", SHORT_LEASES, fetch=SHORT_FETCHES)
+    )
+    fleet.seed()
+    asleep = fleet.start("asleep")
+    wait_until(lambda: fleet.pages >= 30, "nothing is fetched")
+    os.kill(asleep.process.pid, signal.SIGSTOP)
+    other = fleet.start("other", "--forever")
+    wait_until(lambda: {one.member.name: one.silent_ms for one in fleet.workers()}["asleep"] > 2000, "it is heard")
+    wait_until(lambda: len(fleet.workers()) == 2, "nobody comes")
+    fleet.say("fleet", "forget", "asleep")
+    wait_until(lambda: all(one.member.name == "other" for one in fleet.workers()), "it is not given up")
+    fleet.say("fleet", "drain", "other")
+    other.end()
+    before = fleet.status()["frontier"]["states"]["completed"]
+    assert before < len(wanted(web)), "nothing is left to be done"
+    os.kill(asleep.process.pid, signal.SIGCONT)
+    assert asleep.process.wait(60) == 1
+    assert "this worker was taken for lost" in asleep.told()
+    assert fleet.status()["frontier"]["states"]["pending"] > 0, "it has settled nothing"
+    asleep.more = ("--max-wait", "8")
+    asleep.begin()
+    asleep.end(120)
+    stored = fleet.stored()
+    assert set(stored.values()) == {1}
+    assert set(stored) == wanted(web)
+    check_nothing_is_left(fleet, asleep, other)
 
 
 def fail_over(cluster: ValkeyCluster, draw: random.Random) -> float:

@@ -175,10 +175,16 @@ class Recovery:
 
     async def of_store(self, segment: SegmentId) -> bool:
         """Go through a segment of a worker that is lost, if it had arrived in the store; False where it had not."""
-        if not isinstance(self._archive, SpooledArchive) or not self._archive.recall(segment):
+        if not isinstance(self._archive, SpooledArchive):
+            return False
+        if not await asyncio.to_thread(self._archive.recall, segment):  # others are fetching meanwhile
             return False
         await self._segment(segment, self._frontier.view.marks([segment]).get(segment, 0))
         return True
+
+    def is_under_way(self, segment: SegmentId) -> bool:
+        """Whether a segment lies in the spool here, and all that is to be done about it is being done."""
+        return isinstance(self._archive, SpooledArchive) and self._archive.is_taken_on(segment)
 
     async def cut_short(self) -> set[SegmentId]:
         """Segments that are in the store and were not listed and indexed yet, whoever's they are."""

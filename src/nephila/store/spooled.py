@@ -121,6 +121,10 @@ class SpooledArchive:
         """A segment that an earlier run left is this process's affair from now on."""
         self._taken_on.add(segment)
 
+    def is_taken_on(self, segment: SegmentId) -> bool:
+        """Whether it is this process's affair, and still in the spool."""
+        return segment in self._taken_on
+
     def body(self, name: str) -> ObjectBody:
         """A file of the spool as an object; its digest is taken. Blocks.
 

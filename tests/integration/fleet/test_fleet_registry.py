@@ -156,6 +156,44 @@ def test_looking_for_the_lost_first_thing_after_an_outage_gives_nobody_up(valkey
     with_state(valkey, act)
 
 
+def test_what_a_writer_leaves_after_it_was_put_in_order_is_put_in_order_again(valkey: ValkeySingle) -> None:
+    """N3, N4: it went on because it did not know; or whoever had put it in order was lost before that was done."""
+
+    async def act(state: ValkeyState) -> None:
+        registry = Registry(state, "again")
+        await registry.beat(ONE, Figures(), [51])
+        await registry.beat(TWO, Figures(), [52])
+        await registry.forget(ONE.id)
+        assert await registry.give_up(3600, [51]) == [51]
+        await registry.in_order(51)
+        assert await registry.give_up(3600, [52]) == []
+        assert await registry.give_up(3600, [51, 52]) == [51], "pages wait for it"
+        assert await registry.may_upload(ONE.id, 51) is False
+        await registry.beat(TWO, Figures(), [52, 51])
+        await registry.in_order(51)
+        assert await registry.give_up(3600, []) == []
+        await registry.forget(TWO.id)
+        assert await registry.give_up(3600, []) == [51, 52], "what it had brought back is lost with it"
+
+    with_state(valkey, act)
+
+
+def test_a_writer_stays_given_up_when_whoever_put_it_in_order_leaves(valkey: ValkeySingle) -> None:
+    """N3, W2: some of its files had arrived, and were brought back to be gone through; the others may turn up yet."""
+
+    async def act(state: ValkeyState) -> None:
+        registry = Registry(state, "tidied")
+        await registry.beat(ONE, Figures(), [61])
+        await registry.forget(ONE.id)
+        assert await registry.give_up(3600, [61]) == [61]
+        await registry.beat(TWO, Figures(), [62, 61])
+        await registry.in_order(61)
+        await registry.leave(TWO.id, [61, 62])
+        assert await registry.may_upload(ONE.id, 61) is False
+
+    with_state(valkey, act)
+
+
 def test_a_writer_that_nobody_knows_counts_from_when_it_was_noticed(valkey: ValkeySingle) -> None:
     """N4: what a fail-over has lost of the register is waited for, and then given up, not forgotten."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -13,6 +14,8 @@ from nephila.model.errors import EngineAwayError, StoreAwayError
 from nephila.model.record import SegmentId
 from nephila.node.fleet.crawl import FleetCrawl
 from nephila.node.fleet.lost import LostWorkers
+from nephila.node.recovery import Recovery
+from nephila.store import SpooledArchive
 
 WAITED_FOR, LISTED_BY_NOBODY, NEVER_ARRIVED, OF_THE_LIVING = (
     SegmentId(f"nephila-20260101000000-0000{number}-w{writer}.warc.gz")
@@ -29,6 +32,9 @@ class Scene:
     gone_through: list[SegmentId] = field(default_factory=list)
     queued_again: list[SegmentId] = field(default_factory=list)
     in_its_order: list[int] = field(default_factory=list)
+    under_way: set[SegmentId] = field(default_factory=set)
+    room: int = 9
+    """Files that the spool still takes."""
     listings: int = 0
 
     async def give_up(self, lost_s: float, pending: set[int], silent_s: float) -> list[int]:
@@ -43,7 +49,14 @@ class Scene:
         self.listings += 1
         return self.arrived
 
+    def is_under_way(self, segment: SegmentId) -> bool:
+        return segment in self.under_way
+
+    def is_full(self) -> bool:
+        return self.room <= 0
+
     async def of_store(self, segment: SegmentId) -> bool:
+        self.room -= 1
         self.gone_through.append(segment)
         return segment in self.arrived
 
@@ -54,7 +67,7 @@ class Scene:
 
 def look(scene: Scene) -> tuple[int, int]:
     anything = cast("Any", scene)
-    workers = LostWorkers(anything, anything, anything, 60.0, 5.0)
+    workers = LostWorkers(anything, anything, anything, scene.is_full, 60.0, 5.0)
     return asyncio.run(workers.look({WAITED_FOR, NEVER_ARRIVED}))
 
 
@@ -65,6 +78,51 @@ def test_segments_of_the_lost_that_nobody_listed_are_gone_through() -> None:
     assert scene.gone_through == [WAITED_FOR, LISTED_BY_NOBODY, NEVER_ARRIVED]
     assert scene.queued_again == [NEVER_ARRIVED]
     assert scene.in_its_order == [7]
+
+
+def test_what_an_earlier_look_began_is_not_begun_again() -> None:
+    """N3, W2: it lies in the spool here until the store and the database have taken it; the books know it once."""
+    scene = Scene({WAITED_FOR, LISTED_BY_NOBODY}, under_way={WAITED_FOR})
+    assert look(scene) == (1, 5)
+    assert scene.gone_through == [LISTED_BY_NOBODY, NEVER_ARRIVED]
+    assert scene.in_its_order == [7]
+
+
+def test_no_more_is_brought_back_than_the_spool_has_room_for() -> None:
+    """N3, W2: a worker that has died while the database was away leaves hundreds of files that nobody has listed."""
+    scene = Scene({WAITED_FOR, LISTED_BY_NOBODY}, room=1)
+    assert look(scene) == (1, 0)
+    assert scene.in_its_order == [], "the next look goes on"
+    scene.room, scene.under_way = 9, {WAITED_FOR}
+    assert look(scene) == (1, 5)
+    assert scene.in_its_order == [7]
+
+
+class SlowArchive(SpooledArchive):
+    """One whose store has nothing, and takes its time to say so."""
+
+    def __init__(self) -> None:
+        self.asked, self.went_on = threading.Event(), threading.Event()
+
+    def recall(self, segment: SegmentId) -> bool:
+        del segment
+        self.asked.set()
+        assert self.went_on.wait(10), "nothing else is done meanwhile"
+        return False
+
+
+def test_others_are_fetching_while_a_file_of_the_lost_is_brought_back() -> None:
+    """N3, P4: a loop that stands still takes what has arrived meanwhile for answers that came too late."""
+
+    async def main() -> None:
+        recovery, archive = Recovery.__new__(Recovery), SlowArchive()
+        recovery._archive = archive
+        bringing = asyncio.create_task(recovery.of_store(WAITED_FOR))
+        await asyncio.to_thread(archive.asked.wait)
+        archive.went_on.set()
+        assert await bringing is False
+
+    asyncio.run(main())
 
 
 def test_the_store_is_listed_only_when_somebody_is_lost() -> None:

@@ -99,7 +99,9 @@ class FleetCrawl(Crawl):
         machinery.events.add(heartbeat_of(self, machinery))
         self._limits = SharedLimits(machinery.settings.limits, machinery.allowance, post.refresh)
         fleet = machinery.settings.fleet
-        self._lost = LostWorkers(post.registry, machinery.frontier, machinery.recovery, fleet.lost_s, fleet.silent_s)
+        self._lost = LostWorkers(
+            *(post.registry, machinery.frontier, machinery.recovery, self._is_spool_full, fleet.lost_s, fleet.silent_s)
+        )
         self.drained = False
         """Whether it was told to leave."""
         self._writers: set[int] = set()
@@ -276,6 +278,9 @@ class FleetCrawl(Crawl):
         )
 
     # Beside the work
+
+    def _is_spool_full(self) -> bool:
+        return self._m.shipper is not None and self._m.shipper.is_full
 
     async def _lend_browsers(self) -> None:
         """Show the pages of workers that have no browser, where this one has some."""

@@ -8,6 +8,8 @@ or its index lack it; the pages of one that had not are queued again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nephila.model.record import SegmentId
 from nephila.node.frontiers import NodeFrontier
 from nephila.node.recovery import Recovery
@@ -20,11 +22,19 @@ class LostWorkers:
     """Looks for workers that will not come back."""
 
     def __init__(
-        self, registry: Registry, frontier: NodeFrontier, recovery: Recovery, lost_s: float, silent_s: float
+        self,
+        registry: Registry,
+        frontier: NodeFrontier,
+        recovery: Recovery,
+        is_full: Callable[[], bool],
+        lost_s: float,
+        silent_s: float,
     ) -> None:
+        """`is_full`: whether the spool has no room for what would be brought back from the store."""
         self._registry = registry
         self._frontier = frontier
         self._recovery = recovery
+        self._is_full = is_full
         self._lost_s = lost_s
         self._silent_s = silent_s
 
@@ -46,6 +56,10 @@ class LostWorkers:
         arrived = lost = 0
         for writer in given_up:
             for segment in sorted(one for one in pending | unlisted if writer_of(one) == writer):
+                if self._recovery.is_under_way(segment):
+                    continue  # since an earlier look, which the store or the database has not let come to its end
+                if self._is_full():
+                    return arrived, lost  # the next look goes on, here or elsewhere
                 if await self._recovery.of_store(segment):
                     arrived += 1
                 else:

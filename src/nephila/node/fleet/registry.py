@@ -85,7 +85,10 @@ _GIVE_UP = (
     + """
 hear(tonumber(ARGV[2]))
 for i = 3, #ARGV do
-  if redis.call('HEXISTS', KEYS[3], ARGV[i]) == 0 and redis.call('HEXISTS', KEYS[4], ARGV[i]) == 0 then
+  local state = redis.call('HGET', KEYS[4], ARGV[i])
+  if state == 'done' then
+    redis.call('HSET', KEYS[4], ARGV[i], 'lost')
+  elseif not state and redis.call('HEXISTS', KEYS[3], ARGV[i]) == 0 then
     redis.call('HSET', KEYS[3], ARGV[i], '?' .. ARGV[i])
     redis.call('ZADD', KEYS[2], now, '?' .. ARGV[i])
   end
@@ -95,7 +98,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now - tonumber(
 local writers = redis.call('HGETALL', KEYS[3])
 for i = 1, #writers, 2 do
   if lost[writers[i + 1]] then
-    redis.call('HSETNX', KEYS[4], writers[i], 'lost')
+    redis.call('HSET', KEYS[4], writers[i], 'lost')
     redis.call('HDEL', KEYS[3], writers[i])
   end
 end
@@ -116,7 +119,7 @@ return open
 )
 
 _LEAVE = """
-for i = 2, #ARGV do redis.call('HDEL', KEYS[3], ARGV[i]); redis.call('HDEL', KEYS[4], ARGV[i]) end
+for i = 2, #ARGV do redis.call('HDEL', KEYS[3], ARGV[i]) end
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('HDEL', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[6], ARGV[1])
@@ -287,18 +290,27 @@ class Registry:
     async def give_up(self, lost_s: float, pending: Iterable[int], silent_s: float = 30.0) -> list[int]:
         """Give up the writers of workers that were silent for so long; all whose pages are to be put in order.
 
-        `pending` are writers on whose segments pages wait: one that nobody knows counts from now on. `silent_s` as for
-        `beat`.
+        `pending` are writers on whose segments pages wait: one that nobody knows counts from now on, and one that was
+        put in order before is put in order once more. `silent_s` as for `beat`.
         """
         told: list[Argument] = [int(lost_s * 1000), int(silent_s * 1000), *map(str, pending)]
         return sorted(map(int, await self._state.run(_GIVE_UP, self._keys, told)))
 
     async def in_order(self, writer: int) -> None:
-        """Nothing waits for the segments of a writer that was given up any more. That it was, stays known."""
+        """Nothing waits for the segments of a writer that was given up, as far as is known. That it was, stays known.
+
+        A worker that did not notice at once that it was given up may go on for a minute, and what it settles then waits
+        for a segment that never comes; and whoever puts in order what another left may be lost over it. Either is
+        found by `give_up`.
+        """
         await self._state.call("HSET", self._keys[3], str(writer), "done")
 
     async def leave(self, member_id: str, writers: Iterable[int]) -> None:
-        """A worker ends, and nothing is left in its spool of these writers."""
+        """A worker ends, and nothing is left in its spool of these writers.
+
+        Of those that were given up it stays known: some may be of others, whose files it had brought back from the
+        store to go through them, and whose spool may turn up yet.
+        """
         await self._state.run(_LEAVE, self._keys, [member_id, *map(str, writers)])
 
     async def drain(self, member_id: str) -> None:
