@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
@@ -38,18 +39,25 @@ class Visits:
         self._score = score
         self._known: dict[str, Abroad] = {}
         self._open: dict[str, RedisFrontier] = {}
+        self._one = asyncio.Lock()
+        """Held while one is opened: when a worker begins, hundreds of pages have links into a region at once."""
 
     async def __call__(self, group: str) -> Abroad:
         """The frontier of a group's region; of the crawl itself for an empty name."""
         if group not in self._known:
-            settings = regional(self._settings, group)
-            _, frontier = await open_frontier(
-                settings, self._clock, "visitor", self._stack, visiting=True, waiting=_unheard
-            )
-            await self._score(settings, frontier, self._stack)
-            self._open[group] = frontier
-            self._known[group] = Abroad(frontier, identifier_of(settings, frontier.secret))
+            async with self._one:
+                if group not in self._known:
+                    self._known[group] = await self._opened(group)
         return self._known[group]
+
+    async def _opened(self, group: str) -> Abroad:
+        settings = regional(self._settings, group)
+        _, frontier = await open_frontier(
+            settings, self._clock, "visitor", self._stack, visiting=True, waiting=_unheard
+        )
+        await self._score(settings, frontier, self._stack)
+        self._open[group] = frontier
+        return Abroad(frontier, identifier_of(settings, frontier.secret))
 
     async def elsewhere(self, home: str) -> list[RedisFrontier]:
         """The frontiers of all regions but that of a group."""
