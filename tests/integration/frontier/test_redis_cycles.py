@@ -181,3 +181,26 @@ def test_a_host_that_had_its_pages_goes_on_in_a_new_cycle_while_those_cool(names
             assert dict(worker.snapshot().delayed) == {"cooling": 2}
 
     asyncio.run(main())
+
+
+def test_hosts_that_had_their_pages_go_on_when_a_worker_comes_with_a_higher_limit(names: list[str]) -> None:
+    """S3, F10, N3: nobody looks after the crawl as a whole, and no host waits for the next cycle."""
+    hosts = 600  # more than one step in a shard
+
+    async def main() -> None:
+        site = Site(names, replace(PLAIN, max_pages_per_host=1), shards=1)
+        async with site.opened() as frontier:
+            await frontier.admit(pages(hosts, 3))
+            assert len(await site.fetch_all(frontier)) == hosts
+        site.policy = replace(PLAIN, max_pages_per_host=2)
+        async with site.opened() as frontier:
+            assert frontier.snapshot().next_in_ms == 0, "nobody may think that all is done"
+            assert len(await site.fetch_all(frontier)) == hosts
+        site.policy = PLAIN
+        async with site.opened("w2") as frontier:
+            assert len(await site.fetch_all(frontier)) == hosts
+        async with site.opened() as frontier:
+            assert frontier.snapshot().next_in_ms is None
+            assert await site.fetch_all(frontier) == []
+
+    asyncio.run(main())

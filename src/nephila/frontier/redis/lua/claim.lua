@@ -365,6 +365,7 @@ local SWEPT, ASKED, PREPARED = 1, 2, 3 -- how far a claim has come when it asks 
 -- What has to be done before hosts are chosen, from where it was left; how far it has come.
 local function prepare(stage, hosts)
   if stage < SWEPT then
+    Claim.lift()
     Claim.replan()
     Claim.sweep()
     if #X.ungraded > 0 then

@@ -88,6 +88,21 @@ function Claim.replan()
   Shard.set('replan', X.replan)
 end
 
+-- The limit of pages of a host was raised: those that were at it go on, a step at a time.
+function Claim.lift()
+  if X.lifting == '' then
+    return
+  end
+  local step = redis.call('HSCAN', X.P .. 'parked', X.lifting, 'COUNT', SWEEP_STEP)
+  for at = 1, #step[2], 2 do
+    if step[2][at + 1] == 'host_limit' then
+      Hosts.rest(Shard.host(step[2][at]))
+    end
+  end
+  X.lifting = step[1] == '0' and '' or step[1]
+  Shard.set('lifting', X.lifting)
+end
+
 -- A new cycle has begun: queue what ended in an earlier one, a step at a time.
 function Claim.sweep()
   if not Shard.sweeps() then

@@ -2,7 +2,7 @@
 --
 -- All keys begin with the shard's own name (`nephila:{crawl:shard}:`), so they lie in one slot of a cluster:
 --
---   meta           hash: rules, version, cycle, sweep, replan, mean rank, draws, tokens, clock (last, ahead)
+--   meta           hash: rules, version, cycle, sweep, replan, lifting, mean rank, draws, tokens, clock (last, ahead)
 --   count          hash: counters
 --   hosts, domains hash: name -> packed record
 --   known          hash: buckets of the URLs of a host, and what is noted of each (known.lua)
@@ -57,7 +57,7 @@ function Shard.open(name, clock)
   local P = name .. ':'
   local got = redis.call(
     'HMGET', P .. 'meta', 'version', 'cycle', 'sweep', 'mean', 'draws', 'tokens', 'last', 'rebooted_at', 'covered',
-    'policies', 'blocks', 'replan', 'ahead'
+    'policies', 'blocks', 'replan', 'ahead', 'lifting'
   )
   X = {
     P = P, hosts = {}, domains = {}, counts = {}, scores = {}, policy = {}, meta = {}, buckets = {},
@@ -66,7 +66,8 @@ function Shard.open(name, clock)
     cycle = tonumber(got[2] or 1), sweep = got[3] or false, mean = tonumber(got[4] or Policy.FIRST_MEAN),
     draws = tonumber(got[5] or 0), tokens = tonumber(got[6] or 0), last = tonumber(got[7] or 0),
     rebooted_at = tonumber(got[8] or 0), slept_ms = 0, covered = got[9] == '1',
-    policies = tonumber(got[10] or 0), blocks = tonumber(got[11] or 0), replan = got[12] or '', writes = true,
+    policies = tonumber(got[10] or 0), blocks = tonumber(got[11] or 0), replan = got[12] or '', lifting = got[14] or '',
+    writes = true,
   }
   local version = got[1]
   if not version then

@@ -2,7 +2,7 @@
 
 -- When something can be claimed next on the timeline; 0 when now, -1 when nothing waits for a time.
 function Tell.next_moment()
-  local walking = Shard.sweeps() or X.replan ~= ''
+  local walking = Shard.sweeps() or X.replan ~= '' or X.lifting ~= ''
   if walking or redis.call('ZCARD', Later.now('since')) > 0 or Shelves.covers_no_more() then
     return 0
   end

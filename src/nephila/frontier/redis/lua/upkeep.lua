@@ -5,9 +5,13 @@ function Upkeep.open(keys, args)
   local P = keys[1] .. ':'
   local before = redis.call('HMGET', P .. 'meta', 'version', 'rules')
   if before[2] and before[1] ~= args[1] then
-    local terms, now = cjson.decode(before[2]).terms, cjson.decode(args[2]).terms
-    if terms and now and terms ~= now then
+    local was, now = cjson.decode(before[2]), cjson.decode(args[2])
+    if was.terms and now.terms and was.terms ~= now.terms then
       redis.call('HSET', P .. 'meta', 'replan', 'begin') -- what visits are planned by has changed
+    end
+    local had, has = was.max_pages_per_host or 0, now.max_pages_per_host or 0
+    if had > 0 and (has == 0 or has > had) then
+      redis.call('HSET', P .. 'meta', 'lifting', '0') -- hosts that have had their pages may have more
     end
   end
   redis.call('HSET', P .. 'meta', 'version', args[1], 'rules', args[2])
