@@ -288,6 +288,39 @@ def test_a_primary_that_is_killed_is_replaced_and_nothing_is_lost() -> None:
         asyncio.run(asyncio.wait_for(run(cluster), 120))
 
 
+def test_hosts_rest_once_for_another_clock_however_many_workers_notice_it() -> None:
+    """N4, P2, Q2: each notices at its own time, of hundreds the last after a minute: the first is enough."""
+
+    async def run(server: ValkeyServer) -> None:
+        workers = [await opened([server.name], "clocks", f"w{number}", shards=1) for number in range(3)]
+        first = workers[0]
+        await first.admit([Candidate(one, 0) for one in addresses("https://host.test/0", "https://host.test/1")])
+        (lease,) = await first.claim(1, 30)
+        (task,) = lease.tasks
+        done = Done(RecordRef(SEGMENT, 0, 90, 100), 200, b"d" * 32)
+        assert (await first.settle(lease.token, [Settlement(task, done, ())], Release(1, Pace(400)))).accepted
+        meta = f"{first._shards.keys[0]}:meta"
+
+        async def all_notice() -> None:
+            for worker in workers:
+                await worker._every("rest")
+
+        await all_notice()  # of another shard: this one's clock is the same
+        assert server.ask("HGET", meta, "rebooted_at") is None
+        server.ask("HSET", meta, "keeper", "of the primary that died")
+        await workers[2]._every("rest")
+        rests_from = int(server.ask("HGET", meta, "rebooted_at"))
+        while not (leases := await first.claim(1, 30)):
+            await all_notice()
+        assert int(server.ask("HGET", meta, "rebooted_at")) == rests_from
+        assert leases[0].not_before >= rests_from + 400
+        for worker in workers:
+            await worker.close()
+
+    with ValkeySingle() as valkey:
+        asyncio.run(asyncio.wait_for(run(valkey.server), 30))
+
+
 def test_a_token_names_its_shard() -> None:
     """N1: whoever settles needs to know no more than the token."""
 

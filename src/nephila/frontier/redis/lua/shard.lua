@@ -2,7 +2,7 @@
 --
 -- All keys begin with the shard's own name (`nephila:{crawl:shard}:`), so they lie in one slot of a cluster:
 --
---   meta           hash: rules, version, cycle, sweep, replan, lifting, mean rank, draws, tokens, clock (last, ahead)
+--   meta           hash: rules, version, cycle, sweep, replan, lifting, mean rank, draws, tokens, clock (last, ahead, keeper)
 --   count          hash: counters
 --   hosts, domains hash: name -> packed record
 --   known          hash: buckets of the URLs of a host, and what is noted of each (known.lua)

@@ -1,5 +1,10 @@
 -- What keeps a shard whole: opening, renewing, reaping, confirming, losing, cycles.
 
+-- The server whose clock counts here: the process, for a new one may be on another machine.
+local function time_keeper()
+  return redis.call('INFO', 'server'):match('run_id:(%x+)')
+end
+
 -- ARGV: version, rules, cycle. A shard that is opened by several at once is the same afterwards.
 function Upkeep.open(keys, args)
   local P = keys[1] .. ':'
@@ -15,6 +20,7 @@ function Upkeep.open(keys, args)
     end
   end
   redis.call('HSET', P .. 'meta', 'version', args[1], 'rules', args[2])
+  redis.call('HSETNX', P .. 'meta', 'keeper', time_keeper())
   local cycle = redis.call('HGET', P .. 'meta', 'cycle')
   if not cycle then
     redis.call('HSET', P .. 'meta', 'cycle', args[3])
@@ -142,10 +148,15 @@ function Upkeep.begin_cycle(keys, args)
   return X.cycle
 end
 
--- The server that kept this shard's time may be another one now: every host rests one full delay. ARGV: clock
+-- The server that kept this shard's time may be another one now: then every host rests one full delay. All workers notice that,
+-- each at its own time, and the first who says so is enough: else nobody could be asked until the last of them has. ARGV: clock
 function Upkeep.rest(keys, args)
   Shard.open(keys[1], args[1])
-  Shard.set('rebooted_at', X.now)
+  local keeper = time_keeper()
+  if redis.call('HGET', X.P .. 'meta', 'keeper') ~= keeper then
+    Shard.set('keeper', keeper)
+    Shard.set('rebooted_at', X.now)
+  end
   Shard.close()
   return X.now
 end
