@@ -15,6 +15,7 @@ from valkey_servers import ValkeyCluster, ValkeyServer, ValkeySingle
 from nephila.engines.valkey import EngineError
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
+from nephila.frontier.redis.shards import crawl_key
 from nephila.interfaces.clock import Clock
 from nephila.model.outcome import Done, Release, Settlement
 from nephila.model.record import RecordRef, SegmentId
@@ -286,6 +287,48 @@ def test_a_primary_that_is_killed_is_replaced_and_nothing_is_lost() -> None:
 
     with ValkeyCluster() as cluster:
         asyncio.run(asyncio.wait_for(run(cluster), 120))
+
+
+async def settled(frontier: RedisFrontier, segment: SegmentId, urls: list[str], links: list[str]) -> int:
+    """Admit and settle these pages into a segment, each with these links; where it ends."""
+    await frontier.admit([Candidate(one, 0) for one in addresses(*urls)])
+    wanted, end = set(urls), 0
+    while wanted:
+        for lease in await frontier.claim(len(urls), 30):
+            end += 100
+            (task,) = lease.tasks
+            done = Done(RecordRef(segment, end - 100, 90, end), 200, b"d" * 32)
+            found = [Candidate(one, 1) for one in addresses(*links)]
+            assert (await frontier.settle(lease.token, [Settlement(task, done, found)], Release(1, Pace(1)))).accepted
+            wanted.remove(task.url)
+    return end
+
+
+def test_pages_are_confirmed_though_the_engine_has_forgotten_in_which_shards_they_wait() -> None:
+    """N4, W2: a fail-over may take along what was written down of a segment: no page waits for it for ever."""
+
+    async def run(server: ValkeyServer) -> None:
+        frontier = await opened([server.name], "forgets", shards=8)
+        for name in ("own", "of-the-dead"):
+            segment = SegmentId(name)
+            pages = [f"https://{name}{number}.test/" for number in range(20)]
+            end = await settled(frontier, segment, pages, [])
+            key = crawl_key("forgets", f"segment:{segment}")
+            shards = sorted(server.ask("SMEMBERS", key))
+            assert len(shards) > 4
+            server.ask("SREM", key, *shards[2:])
+            if name == "own":
+                assert await frontier.confirm(segment, end) == len(pages)
+                continue
+            finder = await opened([server.name], "forgets", "w2", joining=True)
+            assert await finder.lose(segment, end) == 0
+            assert await finder.confirm(segment, end) == len(pages)
+            await finder.close()
+        assert await frontier.pending_segments() == set()
+        await frontier.close()
+
+    with ValkeySingle() as valkey:
+        asyncio.run(asyncio.wait_for(run(valkey.server), 60))
 
 
 def test_hosts_rest_once_for_another_clock_however_many_workers_notice_it() -> None:

@@ -118,7 +118,7 @@ class RedisFrontier(Cycling):
                 self._divide()
             if moves != self._valkey.moves:
                 moves = self._valkey.moves
-                await self._every("rest")  # another primary has another clock: hosts rest one full delay
+                await self._every("rest")  # another primary has another clock: hosts of its shards rest one full delay
             await self.look()
             cycles = {one.cycle for one in self._counters.values()}
             if len(cycles) > 1:
@@ -161,6 +161,8 @@ class RedisFrontier(Cycling):
         keeper = sorted(shards)[crc32(segment.encode()) % len(shards)]
         calls = (self._caller.call(shard, "confirm", segment, upto, int(shard == keeper)) for shard in shards)
         done = int(sum(await asyncio.gather(*calls)))
+        self._noted.pop(segment, None)
+        self._gone_through.discard(segment)
         await self._touched(shards)
         return done
 
@@ -211,6 +213,8 @@ class RedisFrontier(Cycling):
 
     async def lose(self, segment: SegmentId, valid_end: int) -> int:
         """Queue again the pages whose bytes are gone."""
+        if valid_end:  # else nothing of it is left that could be confirmed
+            self._gone_through.add(segment)
         every = range(self._shards.count)
         lost = sum(await asyncio.gather(*(self._lose_in(shard, segment, valid_end) for shard in every)))
         await self._touched(every)

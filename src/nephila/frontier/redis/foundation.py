@@ -28,7 +28,8 @@ REFRESH_S = 1.0
 """Counters are as old as this at most where a worker is alone; with many workers each asks less often."""
 
 
-MOST_NOTED = 100_000
+MOST_NOTED = 2_000
+"""Segments of which it is remembered what was written down: those of a day without a store."""
 
 
 class Foundation:
@@ -44,8 +45,10 @@ class Foundation:
         self._facts: dict[Token, tuple[str, dict[Fingerprint, Facts]]] = {}
         """Of each lease that this process holds: the host, and what its pages' links follow from."""
         self._workers = {worker}
-        self._noted: set[tuple[SegmentId, int]] = set()
+        self._noted: dict[SegmentId, set[int]] = {}
         """Shards in which pages wait for a segment, as far as this process has written them down."""
+        self._gone_through: set[SegmentId] = set()
+        """Segments of the dead: which shards these had written down may be lost, with the engine's last moments."""
 
     @property
     def secret(self) -> int:
@@ -87,18 +90,25 @@ class Foundation:
         return crawl_key(self._shards.crawl, f"segment:{segment}")
 
     async def _note_segment(self, segment: SegmentId, shard: int) -> None:
-        if (segment, shard) not in self._noted:
+        if shard not in self._noted.get(segment, ()):
             key = self._segment_key(segment)
             await self._valkey.do(key, "SADD", key, shard)
             if len(self._noted) >= MOST_NOTED:
                 self._noted.clear()
-            self._noted.add((segment, shard))
+            self._noted.setdefault(segment, set()).add(shard)
 
     async def _shards_of(self, segment: SegmentId) -> set[int]:
-        """The shards that have to do with a segment: where nothing was written down, all."""
+        """The shards that have to do with a segment: where nothing was written down, all.
+
+        What was written down a fail-over may have taken back; then this process knows it, or has gone through the
+        segment, and asks everywhere.
+        """
+        everywhere = set(range(self._shards.count))
+        if segment in self._gone_through:
+            return everywhere
         key = self._segment_key(segment)
         found = {int(shard) for shard in await self._valkey.do(key, "SMEMBERS", key)}
-        return found or set(range(self._shards.count))
+        return found | self._noted.get(segment, set()) or everywhere
 
     # Counters
 
