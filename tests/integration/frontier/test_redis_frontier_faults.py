@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
+from pathlib import Path
 from random import Random
 
 import pytest
 from cutting_proxy import CuttingProxy
 from redis_harness import policy_for
 from valkey_servers import ValkeyCluster, ValkeyServer, ValkeySingle
+from waiting import wait_until
 
 from nephila.engines.valkey import EngineError
 from nephila.frontier.redis import RedisFrontier
@@ -329,6 +331,45 @@ def test_pages_are_confirmed_though_the_engine_has_forgotten_in_which_shards_the
 
     with ValkeySingle() as valkey:
         asyncio.run(asyncio.wait_for(run(valkey.server), 60))
+
+
+def test_what_a_page_says_of_others_is_with_a_replica_before_the_page_counts(tmp_path: Path) -> None:
+    """N4, F10: else a primary that dies takes links along of a page that is not asked again; seeds and marks alike."""
+
+    async def run(server: ValkeyServer) -> None:
+        def waits() -> int:
+            told = server.info("commandstats").get("cmdstat_wait", "calls=0,")
+            return int(told.partition(",")[0].removeprefix("calls="))
+
+        frontier = await opened([server.name], "replicas", shards=8, replicas=1)
+        here, *elsewhere = (f"https://host{number}.test/" for number in range(12))
+        before = waits()
+        await frontier.admit([Candidate(addresses(here)[0], 0)])
+        assert waits() == before + 1, "a seed"
+        (lease,) = await frontier.claim(1, 30)
+        (task,) = lease.tasks
+        shards = {frontier._shards.of_host(one.host) for one in addresses(here, *elsewhere)}
+        assert len(shards) > 3
+        before, done = waits(), Done(RecordRef(SEGMENT, 0, 90, 100), 200, b"d" * 32)
+        links = [Candidate(one, 1) for one in addresses(*elsewhere)]
+        assert (await frontier.settle(lease.token, [Settlement(task, done, links)], Release(1, Pace(1)))).accepted
+        assert waits() == before + len(shards), "one for each shard that has to do with the page"
+        before = waits()
+        assert await frontier.confirm(SEGMENT, 100) == 1
+        assert waits() == before + 1
+        assert frontier._valkey.unreplicated == 0
+        await frontier.close()
+
+    with ValkeySingle() as valkey:
+        replica = ValkeyServer(tmp_path / "replica", "--replicaof", f"127.0.0.1 {valkey.server.port}")
+        try:
+            replica.start()
+            wait_until(
+                lambda: replica.info("replication").get("master_link_status") == "up", "the replica does not follow"
+            )
+            asyncio.run(asyncio.wait_for(run(valkey.server), 60))
+        finally:
+            replica.stop(signal.SIGKILL)
 
 
 def test_hosts_rest_once_for_another_clock_however_many_workers_notice_it() -> None:

@@ -159,7 +159,10 @@ class RedisFrontier(Cycling):
         """Complete the pages that were pending on the bytes before `upto`."""
         shards = await self._shards_of(segment)
         keeper = sorted(shards)[crc32(segment.encode()) % len(shards)]
-        calls = (self._caller.call(shard, "confirm", segment, upto, int(shard == keeper)) for shard in shards)
+        caller, told = self._caller, (segment, upto)
+        calls = (
+            caller.call(shard, "confirm", *told, int(shard == keeper), replicas=caller.replicas) for shard in shards
+        )
         done = int(sum(await asyncio.gather(*calls)))
         self._noted.pop(segment, None)
         self._gone_through.discard(segment)

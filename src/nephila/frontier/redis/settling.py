@@ -80,7 +80,7 @@ class Settling(Foundation):
         def make(_: bool, patterns: dict[str, Any]) -> Args:
             return [_encode(head | {"patterns": patterns} if patterns else head), *groups, *refusals]
 
-        reply = await self._caller.with_patterns(shard, "admit", make)
+        reply = await self._caller.with_patterns(shard, "admit", make, replicas=self._caller.replicas)
         self._woken(shard)
         return Admission(reply[1], reply[2], reply[3], tuple(reply[4]))
 
@@ -99,7 +99,7 @@ class Settling(Foundation):
         def make(_: bool, patterns: dict[str, Any]) -> Args:
             return [_encode({"parts": told, "patterns": patterns} if patterns else {"parts": told}), *args]
 
-        reply = await self._caller.with_patterns(shard, "admit", make)
+        reply = await self._caller.with_patterns(shard, "admit", make, replicas=self._caller.replicas)
         self._woken(shard)
         return [Admission(*one) for one in reply[1]]
 

@@ -31,7 +31,8 @@ class FleetSettings:
     )
     wait_replicas: int = setting(
         0,
-        "replicas that must have a claim or a settle before it counts; where the engine may lose its last second",
+        "replicas that must have what a worker says (claims, links, how pages ended) before it counts; where the "
+        "engine may lose its last second",
         low=0,
         high=10,
     )
