@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -177,3 +178,30 @@ def pages_a_second(fleet: Fleet, seconds: float) -> float:
     before, began = fleet.pages, time.monotonic()
     time.sleep(seconds)
     return (fleet.pages - before) / (time.monotonic() - began)
+
+
+def test_a_worker_ends_within_seconds_though_its_engine_does_not_answer(
+    tmp_path: Path, database: Postgres, object_server: Seaweed, hold: ExitStack, say: Callable[[str], None]
+) -> None:
+    """F10, N4: Ctrl-C; what it has stored lies in its spool, and the next start goes on from there."""
+    valkey, door = ValkeySingle("--appendonly", "yes"), hold.enter_context(gate(object_server.ports[0]))
+    hold.enter_context(valkey)
+    web = web_of(hold, tmp_path, seed=93, hosts=8, pages=160, delay_s=0.2)
+    engines = Engines(valkey.names, database, object_server, door)
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, 0.2))
+    fleet.seed()
+    worker = fleet.start("worker")
+    wait_until(lambda: fleet.pages > 30, "nothing is fetched")
+    os.kill(valkey.server.pid, signal.SIGSTOP)
+    began = time.monotonic()
+    worker.process.send_signal(signal.SIGINT)
+    assert worker.process.wait(30) == 130
+    took_s = time.monotonic() - began
+    assert took_s < 12
+    assert "is not waited for any more" in worker.told()
+    assert "Traceback" not in worker.told()
+    os.kill(valkey.server.pid, signal.SIGCONT)
+    worker.begin()
+    worker.end()
+    check_all_is_stored_once(fleet, kills=1)
+    say(f"ended {took_s:.1f} s after Ctrl-C")

@@ -16,6 +16,8 @@ import math
 from collections.abc import Callable, Sequence
 from random import Random
 
+from nephila.model.errors import EngineLeftError
+
 from .valkey_servers import ServerAddress, ValkeyServers
 from .valkey_slots import PASSING, read_slots, redirected, slot_of
 from .valkey_wire import REACH, Connection, ConnectionLostError, EngineError, RefusedError, Reply, Word, advice_on
@@ -56,6 +58,9 @@ class Valkey:
         """When a call was last refused for a while, in loop time, and how."""
         self.away_since: float | None = None
         """Loop time since which an answer is waited for in vain; None while all is well."""
+        self._give_up_at = math.inf
+        """When nobody is waited for any more who does not answer, in loop time."""
+        self._has_given_up = False
 
     async def start(
         self, patience_s: float = 30.0, *, refused_s: float = math.inf, tell: Callable[[str], None] | None = None
@@ -112,6 +117,12 @@ class Valkey:
     def _named(self) -> str:
         return ", ".join(map(str, self._servers.addresses))
 
+    def hurry(self, seconds: float) -> None:
+        """Somebody wants an end: a server that does not answer is waited for so long, and no longer."""
+        self._give_up_at = min(self._give_up_at, asyncio.get_running_loop().time() + seconds)
+        for connection in self._open.values():
+            connection.hurry(seconds)
+
     async def close(self) -> None:
         """Close all connections."""
         self._closed = True
@@ -125,7 +136,11 @@ class Valkey:
     # Calls
 
     async def call(self, key: str, make: Callable[[bool], Command], replicas: int = 0) -> Reply:
-        """Do a command for a key, again and again until it is answered (and so many replicas have it)."""
+        """Do a command for a key, again and again until it is answered (and so many replicas have it).
+
+        Raises `EngineLeftError` where that is not waited for any more.
+        """
+        self._check_patience()
         slot, again, attempt = slot_of(key) if self.is_cluster else 0, False, 0
         asking: ServerAddress | None = None
         while True:
@@ -326,9 +341,15 @@ class Valkey:
             raise EngineError("the connection to Valkey was closed")
         if self.away_since is None:
             self.away_since = asyncio.get_running_loop().time()
+        self._has_given_up = self._has_given_up or asyncio.get_running_loop().time() >= self._give_up_at
+        self._check_patience()
         if attempt > 1:
             self._look_soon()
         await self._pause(attempt)
+
+    def _check_patience(self) -> None:
+        if self._has_given_up:
+            raise EngineLeftError(f"Valkey at {self._named()} does not answer, and is not waited for any more", REACH)
 
     async def _pause(self, attempt: int) -> None:
         longest = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(attempt, 10))

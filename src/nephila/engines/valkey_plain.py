@@ -8,6 +8,7 @@ are not asked, and the one after them asks each server once: a hundred who ask d
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import time
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ MOST_REDIRECTS = 8
 """What may be asked again at once, before it is waited for."""
 AT_ONCE = 64
 """Commands that are sent before their answers are read: few enough that neither side fills its buffers."""
+LAST_TRY_S = 1.0
+"""What is asked when nobody is waited for any more gets so long."""
 RESTS_S = 10.0
 """How long nothing is asked after a question that nobody has answered."""
 LONG_S = 1.0
@@ -48,6 +51,8 @@ class PlainValkey:
         self._open: dict[ServerAddress, tuple[socket.socket, hiredis.Reader]] = {}
         self._slots: list[ServerAddress | None] = []
         self._alone = Lock()
+        self._give_up_at = math.inf
+        """When nobody is waited for any more who does not answer."""
         self._silent: tuple[str, float] | None = None
         """Why the last question was not answered, and until when nothing is asked; None where it was."""
 
@@ -56,6 +61,13 @@ class PlainValkey:
         with self._alone:
             for address in list(self._open):
                 self._drop(address)
+
+    def hurry(self, seconds: float) -> None:
+        """Somebody wants an end: nobody is waited for longer than that. Who waits now asks once more."""
+        self._give_up_at = time.monotonic() + seconds
+        for link, _ in list(self._open.values()):
+            with contextlib.suppress(OSError):
+                link.shutdown(socket.SHUT_RDWR)
 
     def do_all(self, commands: Sequence[tuple[str, tuple[Word, ...]]]) -> list[Reply]:
         """Do many commands, each for its key: all are sent before the first answer is read.
@@ -110,7 +122,7 @@ class PlainValkey:
             if not isinstance(reply, _Unanswered):
                 return reply
             attempt += 1
-            if time.monotonic() >= until and attempt >= len(self._servers.addresses):
+            if time.monotonic() >= min(until, self._give_up_at) and attempt >= len(self._servers.addresses):
                 if patience_s or time.monotonic() - begun >= LONG_S:
                     self._rest(str(reply.error))
                 raise _silence(str(reply.error)) from reply.error
@@ -220,14 +232,17 @@ class PlainValkey:
         return reply
 
     def _connect(self, address: ServerAddress) -> None:
-        link = socket.create_connection(address, self._servers.connect_timeout_s)
+        link = socket.create_connection(address, self._at_most(self._servers.connect_timeout_s))
         if self._servers.tls is not None:
             link = self._servers.tls.wrap_socket(link, server_hostname=address.host)
-        link.settimeout(self._servers.timeout_s)
+        link.settimeout(self._at_most(self._servers.timeout_s))
         self._open[address] = link, hiredis.Reader(replyError=RefusedError)
         if self._servers.password:
             given = (self._servers.user, self._servers.password) if self._servers.user else (self._servers.password,)
             self._ask(address, ("AUTH", *given))
+
+    def _at_most(self, usual_s: float) -> float:
+        return min(usual_s, max(LAST_TRY_S, self._give_up_at - time.monotonic()))
 
     def _drop(self, address: ServerAddress) -> None:
         link = self._open.pop(address, None)

@@ -62,6 +62,10 @@ class ValkeyState:
         """As the interface."""
         return await self._do(keys[0], "EVAL", script, len(keys), *keys, *arguments)
 
+    def hurry(self, seconds: float) -> None:
+        """Somebody wants an end: nobody is waited for longer than that."""
+        self._valkey.hurry(seconds)
+
     async def close(self) -> None:
         """Close the connections."""
         await self._valkey.close()

@@ -111,6 +111,13 @@ class Connection(asyncio.Protocol):
             self._watch = asyncio.get_running_loop().call_later(self._timeout_s / 2, self._look)
         return future
 
+    def hurry(self, seconds: float) -> None:
+        """From now on no request waits longer than that."""
+        self._timeout_s = min(self._timeout_s, seconds)
+        if self._watch is not None:
+            self._watch.cancel()
+            self._look()
+
     def close(self) -> None:
         """Close; what waits for an answer ends."""
         if self._transport is not None:

@@ -118,5 +118,9 @@ class EngineAwayError(NephilaError):
     """A server that the workers of a fleet share does not answer, or cannot just now: the same may work later."""
 
 
+class EngineLeftError(EngineAwayError):
+    """It did not answer when somebody wanted an end, and is not waited for any more."""
+
+
 class EngineRefusedError(NephilaError):
     """It refuses, and will until somebody changes something: credentials, permissions, a setting of its own."""

@@ -18,7 +18,7 @@ from nephila.frontier.embedded.lending import OUTSIDE, Lent
 from nephila.frontier.policy import Policy
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.frontier import Settled, UrlStory
-from nephila.model.errors import FrontierError
+from nephila.model.errors import EngineLeftError, FrontierError
 from nephila.model.outcome import Release, Settlement
 from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import SegmentId
@@ -124,11 +124,16 @@ class RedisFrontier(Cycling):
             if len(cycles) > 1:
                 await self._bring_cycle(max(cycles))  # whoever began it died on the way
 
+    def hurry(self, seconds: float) -> None:
+        """Somebody wants an end: an engine that does not answer is waited for so long, and no longer."""
+        self._valkey.hurry(seconds)
+        self.view.hurry(seconds)
+
     async def close(self) -> None:
         """Leave; what was answered is the engine's."""
         if self._heart is not None:
             self._heart.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
+            with contextlib.suppress(asyncio.CancelledError, EngineLeftError):
                 await self._heart
         if self._valkey.away_since is None:
             with contextlib.suppress(TimeoutError):

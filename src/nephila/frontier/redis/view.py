@@ -113,6 +113,10 @@ class RedisFrontierView:
         self._counted: tuple[float, list[telling.ShardCounters]] = (0.0, [])
         self._counting = Lock()
 
+    def hurry(self, seconds: float) -> None:
+        """Somebody wants an end: nobody is waited for longer than that."""
+        self._valkey.hurry(seconds)
+
     def close(self) -> None:
         """Close the connections."""
         self._valkey.close()

@@ -20,13 +20,14 @@ from typing import Any
 
 from nephila.dedup import SharedDigestIndex, SharedLearning
 from nephila.interfaces.frontier import FrontierSnapshot
-from nephila.model.errors import EngineAwayError, NephilaError, StoreAwayError
+from nephila.model.errors import EngineAwayError, EngineLeftError, NephilaError, StoreAwayError
 from nephila.model.record import SegmentId
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.node.addressing import identify_with
 from nephila.node.crawl import Crawl
 from nephila.node.machinery import Machinery
 from nephila.node.recovery import Recovered
+from nephila.node.shipping import HURRY_S
 from nephila.node.takedown import Takedown
 from nephila.node.wiring import heartbeat_of
 from nephila.observe.limit import Used
@@ -87,6 +88,8 @@ class Post:
     """Tries seeds over http whose https does not answer."""
     ranks: Follower
     """Brings what was computed of the link graph here."""
+    hurry: Callable[[float], None]
+    """Somebody wants an end: servers that workers share are waited for so long, and no longer."""
 
 
 class FleetCrawl(Crawl):
@@ -106,6 +109,8 @@ class FleetCrawl(Crawl):
         """Whether it was told to leave."""
         self._writers: set[int] = set()
         self._away = ""
+        self._has_left = False
+        """Whether the servers did not answer when somebody wanted an end."""
         self._forgotten = asyncio.Event()
         """A person has given a worker up."""
         self._quiet = Quiet(self._hold())
@@ -139,6 +144,20 @@ class FleetCrawl(Crawl):
             self._stopped_by = StoppedBy.INTERRUPT
             self._m.pipeline.stopping = True
             self.nudge()
+
+    def stop(self, reason: StoppedBy = StoppedBy.INTERRUPT) -> None:
+        """As ever; where somebody wants it to end now, servers that are away are not waited for either."""
+        super().stop(reason)
+        if reason is StoppedBy.INTERRUPT:
+            self._post.hurry(HURRY_S)
+
+    def fail(self, error: NephilaError) -> None:
+        """As ever. That servers were not waited for because somebody wanted an end is no failure: the spool has it."""
+        if not isinstance(error, EngineLeftError):
+            super().fail(error)
+        elif not self._has_left:
+            self._has_left = True
+            self.warn("engine_away", f"{error}; what it was to be told is told at the next start")
 
     async def _recover(self) -> Recovered:
         """What lies in its spool; who wrote that is dead, for this one holds the directory.

@@ -57,7 +57,7 @@ from .regions import regional, unknown_group
 from .registry import Figures, Member, Registry, draw_writer
 from .repute import Follower, RegionalRanks
 from .scoping import SharedScope
-from .servers import OpenServers, Tell
+from .servers import OpenServers, Servers, Tell
 from .takedown_records import TakedownObjects
 from .trail_shipping import TrailShipper
 from .untold import Untold
@@ -171,6 +171,7 @@ async def joined(
                 TakedownObjects(objects, _place(settings)).pending,
                 fallback,
                 Follower(directory.rank, objects, _place(settings), ground.clock, tell).serve(servers.frontier, stack),
+                partial(_hurry, servers, visits),
             )
             looking = replace(machinery, before_work=partial(_look_around, scope, learned))
             worker = parting.worker = FleetCrawl(looking, post)
@@ -226,6 +227,11 @@ async def _own_contents(
 async def _look_around(scope: SharedScope, learned: SharedLearning, leases: Sequence[Lease]) -> None:
     """Know what others have let in, and what they have learned of the hosts that were claimed."""
     await asyncio.gather(patiently(scope.follow), learned.ask(lease.host for lease in leases))
+
+
+def _hurry(servers: Servers, visits: Visits, seconds: float) -> None:
+    servers.hurry(seconds)
+    visits.hurry(seconds)
 
 
 def _nothing(_workers: int) -> None:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from nephila.model.errors import EngineAwayError
+from nephila.model.errors import EngineAwayError, EngineLeftError
 
 AGAIN_S = 1.0
 
@@ -18,9 +18,14 @@ T = TypeVar("T")
 
 
 async def patiently(act: Callable[[], Awaitable[T]]) -> T:
-    """Do something that may be repeated, again and again until it is answered. That they are away is told elsewhere."""
+    """Do something that may be repeated, again and again until it is answered. That they are away is told elsewhere.
+
+    Raises `EngineLeftError` where somebody wants an end.
+    """
     while True:
         try:
             return await act()
+        except EngineLeftError:
+            raise
         except EngineAwayError:
             await asyncio.sleep(AGAIN_S)

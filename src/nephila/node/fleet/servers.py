@@ -16,7 +16,6 @@ from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
 from nephila.interfaces.catalogue import WholeCatalogue
 from nephila.interfaces.clock import Clock
-from nephila.interfaces.shared import SharedState
 from nephila.model.settings import Settings
 from nephila.node.cataloguing import identity_of
 from nephila.node.engines import policy_of
@@ -32,9 +31,14 @@ from .registry import Registry
 class Servers:
     """The engines. Whoever opened them closes them."""
 
-    state: SharedState
+    state: ValkeyState
     frontier: RedisFrontier
     catalogue: WholeCatalogue
+
+    def hurry(self, seconds: float) -> None:
+        """Somebody wants an end: what is shared is waited for so long, and no longer. The catalogue is told apart."""
+        self.state.hurry(seconds)
+        self.frontier.hurry(seconds)
 
 
 Tell = Callable[[str, str], None]

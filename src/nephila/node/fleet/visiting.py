@@ -67,6 +67,11 @@ class Visits:
             await self(group)
         return [self._open[group] for group in sorted(others)]
 
+    def hurry(self, seconds: float) -> None:
+        """Somebody wants an end: no engine is waited for longer than that."""
+        for frontier in self._open.values():
+            frontier.hurry(seconds)
+
     def border(self, home: str) -> Border | None:
         """What sorts by region for a worker of that group; None where there are no regions."""
         regions = Regions(self._settings.fleet.regions)
