@@ -405,6 +405,52 @@ def test_hosts_rest_once_for_another_clock_however_many_workers_notice_it() -> N
         asyncio.run(asyncio.wait_for(run(valkey.server), 30))
 
 
+def test_workers_that_are_gone_are_not_remembered_for_ever() -> None:
+    """N3, F8: a fleet of machines that come and go for months, each with a directory of its own."""
+    workers = 400
+
+    async def run(server: ValkeyServer) -> None:
+        frontier = await opened([server.name], "gone", shards=1)
+        urls = (f"https://host{number}.test/0" for number in range(workers))
+        await frontier.admit([Candidate(one, 0) for one in addresses(*urls)])
+        crawler, held = Crawler(frontier, Counter()), []
+        for number in range(workers):
+            frontier._worker = f"worker{number}"
+            (lease,) = await frontier.claim(1, 30)
+            if number % 40:
+                assert await crawler.settle(lease)
+            else:
+                held.append(frontier._worker.encode())
+        noted = server.ask("HKEYS", f"{frontier._shards.keys[0]}:claims")
+        assert set(held) <= set(noted), "a call that has leases may be repeated"
+        assert len(noted) < workers / 2
+        await frontier.close()
+
+    with ValkeySingle() as valkey:
+        asyncio.run(asyncio.wait_for(run(valkey.server), 30))
+
+
+def test_what_was_lent_and_never_brought_back_is_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C1, F8: workers of others that die, for months; what is brought back late is settled all the same."""
+    monkeypatch.setattr("nephila.frontier.redis.engine.MOST_LENT", 5)
+
+    async def run(server: ValkeyServer) -> None:
+        frontier = await opened([server.name], "lent", shards=1)
+        urls = (f"https://host{number}.test/" for number in range(20))
+        await frontier.admit([Candidate(one, 0) for one in addresses(*urls)])
+        lent = (await frontier.lend(20, 30)).leases
+        assert len(lent) == 20
+        assert len(frontier._facts) == 5
+        (task,) = lent[0].tasks
+        done = Done(RecordRef(SEGMENT, 0, 90, 100), 200, b"d" * 32)
+        back = await frontier.take_back(lent[0].token, Settlement(task, done, ()), Release(1, Pace(1)))
+        assert back.accepted
+        await frontier.close()
+
+    with ValkeySingle() as valkey:
+        asyncio.run(asyncio.wait_for(run(valkey.server), 30))
+
+
 def test_a_token_names_its_shard() -> None:
     """N1: whoever settles needs to know no more than the token."""
 

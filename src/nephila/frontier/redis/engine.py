@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 from zlib import crc32
@@ -39,6 +40,8 @@ from .spilling import Spilled, Spilling
 from .view import RedisFrontierView
 
 HEARTBEAT_S = 10.0
+MOST_LENT = 10_000
+"""Leases of which it is remembered what their pages' links follow from; a kilobyte each."""
 REAP_ALL_EVERY = 10
 """Of the calls of `reap`, one in so many looks at the shards of others too: they may be dead."""
 
@@ -49,6 +52,8 @@ class RedisFrontier(Cycling):
     _presence: Presence
     _heart: asyncio.Task[None] | None = None
     _reaped = 0
+    _lent: deque[Token]
+    """What was lent last, and may be brought back."""
     spilling: Spilling | None = None
     """Long queues are kept elsewhere, where there is a place for that."""
 
@@ -85,6 +90,7 @@ class RedisFrontier(Cycling):
             view = RedisFrontierView(plain, divided, timeline, made.secret, options.chunks)
             caller = Caller(valkey, divided, timeline, options.replicas)
             frontier = cls(caller, policy, view, worker, virtual=virtual)
+            frontier._lent = deque()
             if options.chunks is not None:
                 frontier.spilling = Spilling(caller, options.chunks)
             frontier._presence = Presence(valkey, crawl, worker)
@@ -276,6 +282,9 @@ class RedisFrontier(Cycling):
         await self.reap_lent()
         claimed = await self._claim(hosts, lease_s, str(OUTSIDE), 1)
         lent = [lease for lease in claimed if isinstance(lease.tasks[0], PageTask)]
+        self._lent.extend(lease.token for lease in lent)
+        while len(self._lent) > MOST_LENT:
+            self._facts.pop(self._lent.popleft(), None)  # nobody brought it back; who does so yet is asked for anew
         wanting = [lease for lease in claimed if not isinstance(lease.tasks[0], PageTask)]
         for lease in wanting:
             await self._give_back(lease)

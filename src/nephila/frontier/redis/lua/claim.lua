@@ -432,7 +432,7 @@ function Claim.call(keys, args)
   Shard.count('draws', X.draws - draws)
   Shard.count('reserved', X.reserved or 0)
   if #X.granted > 0 then
-    redis.call('HSET', X.P .. 'claims', args[4], args[5] .. table.concat(X.granted, ','))
+    Claim.note_granted(args[4], args[5])
   end
   local ready = {}
   for lane = 0, 6 do

@@ -79,6 +79,27 @@ function Claim.robots_task(host, origin)
   return { 'r', origin, entry[1], entry[2] }
 end
 
+local CLAIMS_AT_ONCE, CLAIMS_EVERY = 8, 8 -- so many are looked at, in one of so many claims that are noted
+
+-- Note what a call was given, for its repeat. What is noted of others whose leases have all ended says nothing any more: of some
+-- that are drawn it is forgotten, or every worker that ever was would be remembered.
+function Claim.note_granted(worker, request)
+  local key = X.P .. 'claims'
+  local is_new = redis.call('HSET', key, worker, request .. table.concat(X.granted, ',')) == 1
+  if not is_new or X.tokens % CLAIMS_EVERY ~= 0 then
+    return
+  end
+  for _, other in ipairs(redis.call('HRANDFIELD', key, CLAIMS_AT_ONCE)) do
+    local held = other == worker
+    for token in redis.call('HGET', key, other):sub(9):gmatch('%d+') do
+      held = held or redis.call('HEXISTS', X.P .. 'lease', token) == 1
+    end
+    if not held then
+      redis.call('HDEL', key, other)
+    end
+  end
+end
+
 -- The leases that a repeated call was given the first time.
 function Claim.told_again(worker, request)
   local before = redis.call('HGET', X.P .. 'claims', worker)
