@@ -214,7 +214,12 @@ class Valkey:
         After a fail-over a primary may have none. Whoever would rather stand still then sets `min-replicas-to-write`.
         """
         now = asyncio.get_running_loop().time()
-        hopeless = self._thin.get(connection.address, 0.0) > now
+        thin_until = self._thin.get(connection.address)
+        hopeless = thin_until is not None and thin_until > now
+        if thin_until is not None and not hopeless:
+            self._thin[connection.address] = (
+                now + THIN_S
+            )  # this one finds out: the server answers one wait after the other
         if await connection.request(("WAIT", replicas, 1 if hopeless else REPLICAS_MS)) >= replicas:
             self._thin.pop(connection.address, None)
         else:

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from nephila.engines.valkey import Valkey
+from nephila.engines.valkey import REPLICAS_MS, Valkey
 from nephila.engines.valkey_servers import ServerAddress, servers_of
 from nephila.engines.valkey_slots import slot_of
 from nephila.engines.valkey_wire import RefusedError
 
 OLD, NEW = ServerAddress("127.0.0.1", 7001), ServerAddress("127.0.0.1", 7002)
+CALLS = 3
 A_REPLICA = RefusedError("ERR WAIT cannot be used with replica instances.")
 
 
@@ -73,3 +74,46 @@ def test_a_server_that_became_a_replica_is_no_failure(
 
     asyncio.run(run())
     assert told == [False, repeated]
+
+
+class Waiting(Line):
+    """A connection on which replicas are waited for until somebody says how many there are."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        super().__init__(address, {"FCALL": b"done"})
+        self.waits: list[asyncio.Future[Any]] = []
+        self.all_wait = asyncio.Event()
+
+    def request(self, command: tuple[Any, ...]) -> asyncio.Future[Any]:
+        if command[0] != "WAIT":
+            return super().request(command)
+        self.asked.append(command)
+        self.waits.append(asyncio.get_running_loop().create_future())
+        if len(self.waits) == CALLS:
+            self.all_wait.set()
+        return self.waits[-1]
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_one_call_finds_out_whether_a_primary_has_replicas_again(
+    monkeypatch: pytest.MonkeyPatch, replicas: int
+) -> None:
+    """N4: a connection answers one wait after the other, and hundreds of calls would stand behind each other."""
+
+    async def run() -> None:
+        valkey, line = Valkey(servers_of([str(OLD)], {}), seed=1), Waiting(OLD)
+
+        async def connection(_address: ServerAddress) -> Line:
+            return line
+
+        monkeypatch.setattr(valkey, "_connection", connection)
+        valkey._thin[OLD] = asyncio.get_running_loop().time() - 1
+        calls = [asyncio.create_task(valkey.call("key", lambda _: ("FCALL",), replicas=1)) for _ in range(CALLS)]
+        await line.all_wait.wait()
+        for wait in line.waits:
+            wait.set_result(replicas)
+        assert await asyncio.gather(*calls) == [b"done"] * CALLS
+        assert [asked[2] for asked in line.asked if asked[0] == "WAIT"] == [REPLICAS_MS, 1, 1]
+        assert (OLD in valkey._thin) == (not replicas)
+
+    asyncio.run(run())
