@@ -224,7 +224,7 @@ class TrailShipper:
             if not await self._in_thread(partial(self._was_rewritten, key, body)):
                 raise StorageError(
                     f"s3://{self._place.bucket}/{key} holds something else than what was to be stored there",
-                    hint="find out who writes there",
+                    hint="find out who writes there: another worker, on a copy of this one's directory?",
                 ) from error
 
     def _was_rewritten(self, key: str, body: ObjectBody) -> bool:
