@@ -24,7 +24,7 @@ OFTEN = ("--set", "rank.every_s=1", "--set", "rank.least_pages=1")
 @pytest.mark.parametrize("processes", [1, 2])
 def test_ranks_are_computed_while_the_crawl_runs(tmp_path: Path, processes: int) -> None:
     """R3: recomputed while crawling, without stopping; Ctrl-C ends all of it, and `rank` tells what was found."""
-    spec, arguments = plain_web(31, hosts=6, pages=900)
+    spec, arguments = plain_web(31, hosts=6, pages=4000)  # it is ended long before it has them
     out = tmp_path / "crawl"
     with served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "100") as web:
         options = ("--delay", "0.1", "--scope", "all", "--processes", str(processes), "--quiet", *OFTEN)
@@ -42,7 +42,7 @@ def test_ranks_are_computed_while_the_crawl_runs(tmp_path: Path, processes: int)
             _, said = process.communicate(timeout=60)
         finally:
             process.kill()
-            process.wait()
+            process.communicate()
         assert process.returncode == 130, said
         assert "rank" not in said
         assert not [pid for pid in beside if is_alive(pid)]
@@ -69,7 +69,7 @@ def test_the_most_important_pages_are_kept_fresh(tmp_path: Path, processes: int)
             _, said = process.communicate(timeout=60)
         finally:
             process.kill()
-            process.wait()
+            process.communicate()
         assert process.returncode == 130, said
         assert {one.kind for one in web.audit().violations} == {ViolationKind.REPEAT}, "asked again, and never too soon"
     again = {url for url, times in visits(out).items() if times > 1}
