@@ -217,9 +217,8 @@ class Valkey:
         thin_until = self._thin.get(connection.address)
         hopeless = thin_until is not None and thin_until > now
         if thin_until is not None and not hopeless:
-            self._thin[connection.address] = (
-                now + THIN_S
-            )  # this one finds out: the server answers one wait after the other
+            # This one finds out, for all: the server answers one wait after the other.
+            self._thin[connection.address] = now + THIN_S
         if await connection.request(("WAIT", replicas, 1 if hopeless else REPLICAS_MS)) >= replicas:
             self._thin.pop(connection.address, None)
         else:
