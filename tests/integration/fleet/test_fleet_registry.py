@@ -178,6 +178,21 @@ def test_what_a_writer_leaves_after_it_was_put_in_order_is_put_in_order_again(va
     with_state(valkey, act)
 
 
+def test_a_worker_that_was_given_up_learns_it_with_its_next_sign_of_life(valkey: ValkeySingle) -> None:
+    """N3: it has slept too long; whatever it went on to fetch until its next upload would be fetched again."""
+
+    async def act(state: ValkeyState) -> None:
+        registry = Registry(state, "woken")
+        assert (await registry.beat(ONE, Figures(), [71, 72])).given_up == frozenset()
+        await registry.forget(ONE.id)
+        assert await registry.give_up(3600, []) == [71, 72]
+        assert (await registry.beat(ONE, Figures(), [71, 73])).given_up == {71}
+        await registry.in_order(71)
+        assert (await registry.beat(ONE, Figures(), [71, 73])).given_up == {71}
+
+    with_state(valkey, act)
+
+
 def test_a_writer_stays_given_up_when_whoever_put_it_in_order_leaves(valkey: ValkeySingle) -> None:
     """N3, W2: some of its files had arrived, and were brought back to be gone through; the others may turn up yet."""
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
-from nephila.model.errors import EngineAwayError, StoreAwayError
+from nephila.model.errors import EngineAwayError, NephilaError, StoreAwayError
 from nephila.model.record import SegmentId
 from nephila.node.fleet.crawl import FleetCrawl
-from nephila.node.fleet.lost import LostWorkers
+from nephila.node.fleet.lost import Looked, LostWorkers
 from nephila.node.recovery import Recovery
 from nephila.store import SpooledArchive
 
@@ -65,16 +65,66 @@ class Scene:
         return 5
 
 
-def look(scene: Scene) -> tuple[int, int]:
+def look(scene: Scene) -> Looked:
     anything = cast("Any", scene)
     workers = LostWorkers(anything, anything, anything, scene.is_full, 60.0, 5.0)
     return asyncio.run(workers.look({WAITED_FOR, NEVER_ARRIVED}))
 
 
+class Waiting(FleetCrawl):
+    """A worker that has nothing to do, and whose looks for the lost find what they are told."""
+
+    def __init__(self, answers: list[Any], told: list[str]) -> None:
+        async def nothing() -> None:
+            return None
+
+        async def pending() -> set[SegmentId]:
+            return set()
+
+        async def look(_pending: set[SegmentId]) -> Looked:
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return cast("Looked", answer)
+
+        idle = SimpleNamespace(hosts_leased=0, next_in_ms=None)
+        limits = SimpleNamespace(max_wait_s=3.0)
+        parts: dict[str, Any] = {
+            "_lost": SimpleNamespace(every_s=0.01, look=look),
+            "_post": SimpleNamespace(
+                draw=random.Random(1), pending=pending, refresh=nothing, fallback=SimpleNamespace(settled=nothing)
+            ),
+            "_m": SimpleNamespace(
+                settings=SimpleNamespace(limits=limits), frontier=SimpleNamespace(snapshot=lambda: idle)
+            ),
+            "_forgotten": asyncio.Event(),
+            "_looking": asyncio.Lock(),
+            "drained": False,
+        }
+        self.__dict__.update(parts)
+        self._told = told
+
+    def warn(self, name: str, message: str) -> None:
+        del message
+        self._told.append(name)
+
+    def fail(self, error: NephilaError) -> None:
+        self._told.append(f"failed: {error}")
+
+    def nudge(self) -> None:
+        pass
+
+    async def look_for_lost(self) -> None:
+        await self._look_for_lost()
+
+    async def is_over(self) -> bool:
+        return await self._is_over()
+
+
 def test_segments_of_the_lost_that_nobody_listed_are_gone_through() -> None:
     """N3, W2: those on which pages wait, those that arrived and were not indexed; none of a living worker."""
     scene = Scene({WAITED_FOR, LISTED_BY_NOBODY, OF_THE_LIVING})
-    assert look(scene) == (2, 5)
+    assert look(scene) == Looked(2, 5)
     assert scene.gone_through == [WAITED_FOR, LISTED_BY_NOBODY, NEVER_ARRIVED]
     assert scene.queued_again == [NEVER_ARRIVED]
     assert scene.in_its_order == [7]
@@ -83,7 +133,7 @@ def test_segments_of_the_lost_that_nobody_listed_are_gone_through() -> None:
 def test_what_an_earlier_look_began_is_not_begun_again() -> None:
     """N3, W2: it lies in the spool here until the store and the database have taken it; the books know it once."""
     scene = Scene({WAITED_FOR, LISTED_BY_NOBODY}, under_way={WAITED_FOR})
-    assert look(scene) == (1, 5)
+    assert look(scene) == Looked(1, 5)
     assert scene.gone_through == [LISTED_BY_NOBODY, NEVER_ARRIVED]
     assert scene.in_its_order == [7]
 
@@ -91,10 +141,10 @@ def test_what_an_earlier_look_began_is_not_begun_again() -> None:
 def test_no_more_is_brought_back_than_the_spool_has_room_for() -> None:
     """N3, W2: a worker that has died while the database was away leaves hundreds of files that nobody has listed."""
     scene = Scene({WAITED_FOR, LISTED_BY_NOBODY}, room=1)
-    assert look(scene) == (1, 0)
+    assert look(scene) == Looked(1, 0, is_whole=False)
     assert scene.in_its_order == [], "the next look goes on"
     scene.room, scene.under_way = 9, {WAITED_FOR}
-    assert look(scene) == (1, 5)
+    assert look(scene) == Looked(1, 5)
     assert scene.in_its_order == [7]
 
 
@@ -128,39 +178,37 @@ def test_others_are_fetching_while_a_file_of_the_lost_is_brought_back() -> None:
 def test_the_store_is_listed_only_when_somebody_is_lost() -> None:
     """N3: every worker looks every minute."""
     scene = Scene({LISTED_BY_NOBODY}, silent=[])
-    assert look(scene) == (0, 0)
+    assert look(scene) == Looked()
     assert scene.listings == 0
 
 
 def test_a_store_that_is_away_meanwhile_is_asked_again_later() -> None:
     """N3, W2: who was given up is not in order yet; nobody else fails over it."""
-    answers: list[Any] = [StoreAwayError("away"), EngineAwayError("away"), (2, 5)]
+    answers: list[Any] = [StoreAwayError("away"), EngineAwayError("away"), Looked(2, 5)]
     told: list[str] = []
-
-    async def look(_pending: set[SegmentId]) -> tuple[int, int]:
-        answer = answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return cast("tuple[int, int]", answer)
-
-    async def pending() -> set[SegmentId]:
-        return set()
+    worker = Waiting(answers, told)
 
     def over() -> None:
         raise asyncio.CancelledError
 
-    worker: Any = SimpleNamespace(
-        _lost=SimpleNamespace(every_s=0.01, look=look),
-        _post=SimpleNamespace(draw=random.Random(1), pending=pending),
-        _forgotten=asyncio.Event(),
-        fail=lambda error: told.append(f"failed: {error}"),
-        warn=lambda name, _: told.append(name),
-        nudge=over,
-    )
+    worker.nudge = over  # type: ignore[method-assign]
 
     async def main() -> None:
         with suppress(asyncio.CancelledError):
-            await FleetCrawl._look_for_lost(worker)
+            await worker.look_for_lost()
 
     asyncio.run(main())
     assert told == ["worker_lost"]
+
+
+def test_no_worker_ends_while_pages_of_the_lost_are_to_be_brought_back() -> None:
+    """N3, N4: the next look may be a minute away; whoever ends before it leaves them behind."""
+    answers: list[Any] = [StoreAwayError("away"), Looked(0, 5), Looked(1, 0), Looked(is_whole=False), Looked()]
+    told: list[str] = []
+    worker = Waiting(answers, told)
+
+    async def main() -> list[bool]:
+        return [await worker.is_over() for _ in range(5)]
+
+    assert asyncio.run(main()) == [False, False, False, False, True]
+    assert told == ["worker_lost"] * 2

@@ -20,7 +20,7 @@ from typing import Any
 
 from nephila.dedup import SharedDigestIndex, SharedLearning
 from nephila.interfaces.frontier import FrontierSnapshot
-from nephila.model.errors import EngineAwayError, EngineLeftError, NephilaError, StoreAwayError
+from nephila.model.errors import EngineAwayError, EngineLeftError, NephilaError, StorageError, StoreAwayError
 from nephila.model.record import SegmentId
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.node.addressing import identify_with
@@ -38,7 +38,7 @@ from .broadcasting import Broadcast
 from .fallback import Fallback
 from .identity import WorkerDirectory
 from .limits import SharedLimits
-from .lost import LostWorkers
+from .lost import Looked, LostWorkers
 from .queues import LongQueues
 from .quiet import Hold, Quiet
 from .registry import Figures, Member, Registry
@@ -112,6 +112,8 @@ class FleetCrawl(Crawl):
         self._has_left = False
         """Whether the servers did not answer when somebody wanted an end."""
         self._forgotten = asyncio.Event()
+        self._looking = asyncio.Lock()
+        """For the lost: one look at a time."""
         """A person has given a worker up."""
         self._quiet = Quiet(self._hold())
         self._has_worked = False
@@ -197,7 +199,13 @@ class FleetCrawl(Crawl):
             return False
         await self._post.fallback.settled()
         await self._post.refresh()
-        return await super()._is_over()
+        if not await super()._is_over():
+            return False
+        try:
+            found = await self._put_in_order()
+        except StoreAwayError:
+            return False  # whether the pages of the lost have arrived cannot be told
+        return found == Looked()
 
     async def _sleep(self) -> None:
         """As ever, and no longer than it takes others to bring work."""
@@ -242,6 +250,13 @@ class FleetCrawl(Crawl):
         self._watch.alive = self._post.broadcast.alive = self._limits.alive = orders.alive
         if orders.forgotten:
             self._forgotten.set()
+        if self._post.writer in orders.given_up:
+            self.fail(
+                StorageError(
+                    "this worker was taken for lost while it was silent: what it held is fetched again by others",
+                    "start it again: it sets such files aside and goes on",
+                )
+            )
         if orders.leave and not self.drained:
             self.drained = True
             self.warn("drained", "this worker was told to leave: it ends what it has and takes nothing more")
@@ -315,18 +330,25 @@ class FleetCrawl(Crawl):
                     await self._forgotten.wait()
             self._forgotten.clear()
             try:
-                arrived, lost = await self._lost.look(await self._post.pending())
+                await self._put_in_order()
             except (EngineAwayError, StoreAwayError):
                 continue  # whoever was given up is still to be put in order at the next look
             except NephilaError as error:
                 self.fail(error)
                 return
-            if arrived or lost:
-                self.warn(
-                    "worker_lost",
-                    f"a worker is lost: {arrived} file(s) of its archive had arrived, {lost} page(s) are queued again",
-                )
-                self.nudge()
+
+    async def _put_in_order(self) -> Looked:
+        """Bring back what workers that are lost have left."""
+        async with self._looking:
+            found = await self._lost.look(await self._post.pending())
+        if found.arrived or found.queued:
+            self.warn(
+                "worker_lost",
+                f"a worker is lost: {found.arrived} file(s) of its archive had arrived, "
+                f"{found.queued} page(s) are queued again",
+            )
+            self.nudge()
+        return found
 
     async def _share_contents(self) -> None:
         while True:

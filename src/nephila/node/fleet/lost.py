@@ -9,6 +9,7 @@ or its index lack it; the pages of one that had not are queued again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from nephila.model.record import SegmentId
 from nephila.node.frontiers import NodeFrontier
@@ -16,6 +17,18 @@ from nephila.node.recovery import Recovery
 from nephila.store import writer_of
 
 from .registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What became of the segments of workers that are lost."""
+
+    arrived: int = 0
+    """So many were in the store, and are gone through."""
+    queued: int = 0
+    """So many pages of those that were not go back into their queues."""
+    is_whole: bool = True
+    """Nothing is left for the next look."""
 
 
 class LostWorkers:
@@ -43,26 +56,23 @@ class LostWorkers:
         """How often to look: often enough that it does not matter beside the time after which one is lost."""
         return min(60.0, self._lost_s / 4)
 
-    async def look(self, pending: set[SegmentId]) -> tuple[int, int]:
-        """Put in order what the lost have left; how many of their segments were there, and how many pages go back.
-
-        `pending` are the segments on which pages wait.
-        """
+    async def look(self, pending: set[SegmentId]) -> Looked:
+        """Put in order what the lost have left. `pending` are the segments on which pages wait."""
         writers = {writer_of(segment) for segment in pending}
         given_up = await self._registry.give_up(self._lost_s, writers, self._silent_s)
         if not given_up:
-            return 0, 0
+            return Looked()
         unlisted = await self._recovery.cut_short()
-        arrived = lost = 0
+        arrived = queued = 0
         for writer in given_up:
             for segment in sorted(one for one in pending | unlisted if writer_of(one) == writer):
                 if self._recovery.is_under_way(segment):
                     continue  # since an earlier look, which the store or the database has not let come to its end
                 if self._is_full():
-                    return arrived, lost  # the next look goes on, here or elsewhere
+                    return Looked(arrived, queued, is_whole=False)  # the next look goes on, here or elsewhere
                 if await self._recovery.of_store(segment):
                     arrived += 1
                 else:
-                    lost += await self._frontier.lose(segment, 0)
+                    queued += await self._frontier.lose(segment, 0)
             await self._registry.in_order(writer)
-        return arrived, lost
+        return Looked(arrived, queued)

@@ -64,9 +64,13 @@ redis.call('HSET', KEYS[1], id, info)
 redis.call('ZADD', KEYS[2], now, id)
 redis.call('HSET', KEYS[6], id, figures)
 redis.call('HSET', KEYS[7], id, ARGV[5])
-for i = 6, #ARGV do redis.call('HSET', KEYS[3], ARGV[i], id) end
+local given_up = {}
+for i = 6, #ARGV do
+  redis.call('HSET', KEYS[3], ARGV[i], id)
+  if redis.call('HEXISTS', KEYS[4], ARGV[i]) == 1 then given_up[#given_up + 1] = ARGV[i] end
+end
 return {redis.call('SISMEMBER', KEYS[5], id), redis.call('ZCOUNT', KEYS[2], now - tonumber(ARGV[4]), '+inf'),
-        redis.call('ZCOUNT', KEYS[2], 0, 0), now, redis.call('GET', KEYS[8]) or '0'}
+        redis.call('ZCOUNT', KEYS[2], 0, 0), now, redis.call('GET', KEYS[8]) or '0', given_up}
 """
 )
 
@@ -213,6 +217,8 @@ class Orders:
     """When this was answered, by the clock of the server that keeps the register."""
     call: int = 0
     """The last call for quiet: see `Registry.call_for_quiet`."""
+    given_up: frozenset[int] = frozenset()
+    """Which of its writers were given up: its own, where it was silent too long, or those of files it went through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +279,9 @@ class Registry:
         encode = msgspec.json.encode
         told: list[Argument] = [member.id, encode(member), encode(figures), int(silent_s * 1000), quiet]
         answer = await self._state.run(_BEAT, self._keys, [*told, *map(str, writers)])
-        leave, alive, forgotten, now, call = answer
-        return Orders(bool(leave), max(1, int(alive)), bool(forgotten), int(now), int(call))
+        leave, alive, forgotten, now, call, given_up = answer
+        lost = frozenset(map(int, given_up))
+        return Orders(bool(leave), max(1, int(alive)), bool(forgotten), int(now), int(call), lost)
 
     async def call_for_quiet(self, call: int = 0) -> int:
         """Have all workers bring what they hold to the store, and say so (K2); the number of the call.
@@ -299,8 +306,8 @@ class Registry:
     async def in_order(self, writer: int) -> None:
         """Nothing waits for the segments of a writer that was given up, as far as is known. That it was, stays known.
 
-        A worker that did not notice at once that it was given up may go on for a minute, and what it settles then waits
-        for a segment that never comes; and whoever puts in order what another left may be lost over it. Either is
+        A worker that was given up and goes on notices it with its next sign of life, and what it settles until then
+        waits for a segment that never comes; and whoever puts in order what another left may be lost over it. Either is
         found by `give_up`.
         """
         await self._state.call("HSET", self._keys[3], str(writer), "done")
