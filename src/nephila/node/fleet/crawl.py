@@ -112,9 +112,9 @@ class FleetCrawl(Crawl):
         self._has_left = False
         """Whether the servers did not answer when somebody wanted an end."""
         self._forgotten = asyncio.Event()
+        """A person has given a worker up."""
         self._looking = asyncio.Lock()
         """For the lost: one look at a time."""
-        """A person has given a worker up."""
         self._quiet = Quiet(self._hold())
         self._has_worked = False
 
