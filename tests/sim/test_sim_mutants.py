@@ -34,6 +34,7 @@ KNOWN: dict[str, tuple[int, ...]] = {
     "dropped_bytes_believed": (168, 341),
     "journal_not_synced": (147, 172),
     "journal_not_read": (2,),
+    "turns_begun_blindly": (31, 20103),
 }
 """Seeds that were found to catch a mutant; a range of others is searched as well, because drawing changes with time."""
 MOST = 60

@@ -17,6 +17,7 @@ from nephila.fetch.turns import AddressTurns
 from nephila.frontier.embedded import LmdbFrontier, settling, upkeep
 from nephila.frontier.embedded.book import Book
 from nephila.frontier.embedded.journal import Journal
+from nephila.frontier.embedded.writing import Held
 from nephila.interfaces.frontier import Admission, Settled
 from nephila.model.outcome import RulesKind, RulesLearned
 from nephila.node.bookkeeper import Bookkeeper
@@ -271,6 +272,12 @@ def journal_not_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Journal, "records", lambda *_: [])
 
 
+def turns_begun_blindly(patch: pytest.MonkeyPatch) -> None:
+    """A worker begins its turn at the store without asking whether the last one came to the end of its own."""
+    begin = Held._begin
+    patch.setattr(Held, "_begin", lambda self: begin(self) if self._turns is None else self._enter())
+
+
 MUTANTS: tuple[Mutant, ...] = (
     no_sync_before_confirm,
     settled_before_stored,
@@ -296,4 +303,5 @@ MUTANTS: tuple[Mutant, ...] = (
     dropped_bytes_believed,
     journal_not_synced,
     journal_not_read,
+    turns_begun_blindly,
 )

@@ -156,6 +156,7 @@ class Recovery:
 
     async def of_writer(self, writer: int) -> Recovered:
         """Recover what one of several processes left, who is surely dead, while the others go on."""
+        await embedded_of(self._frontier).catch_up()
         marks = self._frontier.view.marks()
         total = Recovered()
         for segment in self._archive.unfinished():

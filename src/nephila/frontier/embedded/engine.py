@@ -31,7 +31,7 @@ from .noting import NotedTransaction
 from .records import Totals
 from .tables import open_tables, pending_key, refused
 from .view import LmdbFrontierView
-from .writing import open_writing
+from .writing import Turns, open_writing
 
 
 class LmdbFrontier:
@@ -50,14 +50,14 @@ class LmdbFrontier:
     ) -> None:
         """`joining`: another process has opened it and looks after it as a whole. `alone`: nobody else claims from it.
 
-        Who is alone makes groups durable in a journal on `disk`, and commits the store now and then; others may still
-        write what a person wants, and wait for that a moment.
+        Who is alone, or shares it with other workers (`Policy.sharing`), makes groups durable in a journal on `disk`,
+        and commits the store now and then; others may still write what a person wants, and wait for that a moment.
         """
         settings = policy.settings
         self._tables = open_tables(path, map_bytes=settings.map_bytes, sync=settings.sync)
-        commit_ms = settings.commit_ms if alone and settings.sync else 0
-        watchful = policy.sharing is None
-        writing = open_writing(self._tables, disk, path, clock.steady_ms, commit_ms, joining=joining, watchful=watchful)
+        turns = Turns(policy.sharing.among) if policy.sharing is not None else None
+        commit_ms = settings.commit_ms if settings.sync and (alone or turns is not None) else 0
+        writing = open_writing(self._tables, disk, path, clock.steady_ms, commit_ms, turns, joining=joining)
         with self._tables.env.begin() as txn:
             raw = txn.get(b"anchor", db=self._tables.db["meta"])
         self.timeline = Timeline(clock, None if raw is None else read_anchor(raw))
@@ -183,6 +183,10 @@ class LmdbFrontier:
     def check_readers(self) -> int:
         """Free the places of readers that died; how many."""
         return int(self._tables.env.reader_check())
+
+    async def catch_up(self) -> None:
+        """Let the store show what a worker has answered and not committed, who is known to be dead."""
+        await self._group.run(lambda _: None)
 
     async def reap_all(self) -> int:
         """Return the hosts of all leases: their holders are known to be dead."""

@@ -143,8 +143,7 @@ class GroupCommitter:
                     _tell(future, answer)
                 if self._writing.is_due:
                     await self._let_go()
-            if self._writing.is_held:
-                self._timer = loop.call_later(self.policy.settings.commit_ms / 1000, self._let_go_soon)
+            self._set_timer()
         except asyncio.CancelledError:
             for _, future in group:
                 future.cancel()
@@ -162,12 +161,22 @@ class GroupCommitter:
         else:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._follow)
 
-    def _let_go_soon(self) -> None:
-        """Nothing came for a while: let the store follow."""
+    def _set_timer(self) -> None:
+        """Nobody comes; under virtual time nobody waits either."""
+        self._rest_timer()
+        if self._writing.is_held:
+            settings = self.policy.settings
+            wait_ms = settings.commit_ms if self._thread is None else self._writing.look_again_ms
+            self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._look_again)
+
+    def _look_again(self) -> None:
+        """Nothing came for a while: let the store follow, if it is time."""
         if self._thread is None:
             self._follow()
-        else:
+        elif self._writing.is_due or self._writing.is_behind:
             self._thread.submit(self._follow)
+        else:
+            self._set_timer()
 
     def _follow(self) -> None:
         """Commit what is held. What fails is told to the next who comes, or at the end: the journal has it."""

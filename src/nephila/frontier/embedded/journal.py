@@ -113,6 +113,13 @@ class Journal:
             self._opened().truncate(0)
             self._end = 0
 
+    def take_over(self) -> None:
+        """Forget what it holds, whoever wrote it: a turn of this process begins, and all of it is in the store."""
+        file = self._opened()
+        if file.size():
+            file.truncate(0)
+        self._end = 0
+
     def close(self) -> None:
         """Close it; it can be opened again."""
         file, self._file = self._file, None

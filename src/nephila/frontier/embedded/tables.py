@@ -55,6 +55,8 @@ from nephila.frontier.blocklist import Blocklist
 from nephila.model.errors import FrontierError, MemoryShortageError, NephilaError, StorageError, remedy
 from nephila.urls import registrable_domain
 
+from .turnstile import Turnstile
+
 if TYPE_CHECKING:
     from lmdb import _Database as Database
 
@@ -194,7 +196,10 @@ def open_tables(path: Path, *, map_bytes: int, sync: bool, read_only: bool = Fal
         raise StorageError(f"the frontier at {path} cannot be opened: {error.strerror}", remedy(error)) from error
     env.reader_check()
     try:
-        return _open_databases(env, read_only=read_only)
+        return _open_databases(env, path, read_only=read_only)
+    except OSError as error:
+        env.close()
+        raise StorageError(f"the frontier at {path} cannot be opened: {error.strerror}", remedy(error)) from error
     except lmdb.NotFoundError as error:
         env.close()
         raise FrontierError(f"{path} holds no frontier", "restore it from a copy, or begin a new crawl") from error
@@ -222,12 +227,18 @@ def refused(error: lmdb.Error) -> NephilaError:
     )
 
 
-def _open_databases(env: lmdb.Environment, *, read_only: bool) -> Tables:
+def _open_databases(env: lmdb.Environment, path: Path, *, read_only: bool) -> Tables:
     if read_only:
         db = {name: env.open_db(name.encode(), create=False) for name in NAMES}
         with env.begin(buffers=False) as txn:
             return Tables(env, db, _secret(txn.get(b"format", db=db["meta"]), txn.get(b"secret", db=db["meta"])))
-    with env.begin(write=True) as txn:
+    turnstile = Turnstile(path)
+    try:
+        with turnstile.passed():
+            writing = env.begin(write=True)
+    finally:
+        turnstile.close()
+    with writing as txn:
         db = {name: env.open_db(name.encode(), txn=txn) for name in NAMES}
         if txn.get(b"format", db=db["meta"]) is None:
             txn.put(b"format", FORMAT, db=db["meta"])

@@ -26,7 +26,7 @@ class FrontierSettings:
     sync: bool = setting(True, "sync every group commit to disk")
     commit_ms: int = setting(
         250,
-        "how long what is durable in the journal may wait for a commit of the store, in a crawl by one process; "
+        "how long what is durable in the journal may wait for a commit of the store; "
         "0: no journal, every group is a commit",
         low=0,
         high=60_000,

@@ -66,6 +66,10 @@ class ProcessLoop(VirtualLoop):
         """Whether it is kept from running."""
         return owner in self._frozen
 
+    def is_dead(self, owner: int) -> bool:
+        """Whether it was killed."""
+        return owner in self._dead
+
     def kill(self, owner: int) -> None:
         """Never run anything of that process again."""
         if not self._over:
