@@ -102,7 +102,7 @@ def test_workers_stand_in_a_line_of_their_own(tmp_path: Path) -> None:
     with other.passed():
         assert holder.is_waited_at()
         assert not holder.is_taken()
-        assert not person.is_waited_at()
+        assert person.is_waited_at()
     with person.passed():
         assert holder.is_taken()
         assert not holder.is_waited_at()

@@ -89,6 +89,22 @@ def test_a_worker_that_never_says_a_word_is_waited_for_as_long_as_a_start_can_ta
     assert asyncio.run(main()) == [0, 1, 0]
 
 
+def test_a_worker_that_others_may_be_waiting_for_is_not_waited_for_as_long_as_leases_last() -> None:
+    """N3, Q4: it may have been stopped in its turn at the store; one that still starts has no turn."""
+
+    async def main() -> list[int]:
+        workforce = Workforce("out", Settings(), 3, (0, 0), SystemClock(), hear_all=False)
+        now = asyncio.get_running_loop().time()
+        heard = {1: Mute(now - 9.0), 2: Mute(now - 11.0), 3: Mute(now - 11.0, has_spoken=False)}
+        workforce._children = cast("dict[int, Child]", heard)
+        workforce.kill_silent(300.0)
+        assert not any(one.killed for one in heard.values())
+        workforce.kill_silent(300.0, others_wait=True)
+        return [one.killed for one in heard.values()]
+
+    assert asyncio.run(main()) == [0, 1, 0]
+
+
 def test_who_lets_leases_expire_is_ended_unless_another_may_keep_it_from_renewing_them() -> None:
     """F3, N3: one that was stopped in a transaction has the store's lock; others cannot renew, and still speak."""
 

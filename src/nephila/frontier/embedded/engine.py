@@ -184,6 +184,10 @@ class LmdbFrontier:
         """Free the places of readers that died; how many."""
         return int(self._tables.env.reader_check())
 
+    def is_waited_at(self) -> bool:
+        """Whether a worker waits for its turn at the store: nearly always if all are busy, or if one hangs."""
+        return self._group.is_waited_at()
+
     async def catch_up(self) -> None:
         """Let the store show what a worker has answered and not committed, who is known to be dead."""
         await self._group.run(lambda _: None)

@@ -68,6 +68,10 @@ class GroupCommitter:
         """Whether verbs have answered whose changes the store does not show yet."""
         return self._writing.is_held
 
+    def is_waited_at(self) -> bool:
+        """Whether a worker waits for its turn at the store."""
+        return self._writing.is_waited_at()
+
     def show(self) -> None:
         """Let the store show all that was answered: for those who look at more than one key of it."""
         if not self._writing.is_held:

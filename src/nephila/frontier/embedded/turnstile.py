@@ -27,25 +27,24 @@ class Turnstile:
     """The turnstile of one store, as one handle passes it. `in_line`: as one of several workers."""
 
     def __init__(self, folder: Path, *, in_line: bool = False) -> None:
+        self._in_line = in_line
         self._descriptor = _opened(folder / FILE_NAME)
-        self._line: int | None = None
-        if in_line:
-            try:
-                self._line = _opened(folder / LINE_NAME)
-            except OSError:
-                os.close(self._descriptor)
-                raise
+        try:
+            self._line = _opened(folder / LINE_NAME)
+        except OSError:
+            os.close(self._descriptor)
+            raise
 
     @contextmanager
     def passed(self) -> Iterator[None]:
         """Inside, the store's lock is taken; others wait outside."""
-        if self._line is None:
-            with _locked(self._descriptor):
-                yield
-        else:
+        if self._in_line:
             with _locked(self._line):
                 with _locked(self._descriptor):
                     pass  # whoever stands there goes first
+                yield
+        else:
+            with _locked(self._descriptor):
                 yield
 
     def is_taken(self) -> bool:
@@ -53,14 +52,13 @@ class Turnstile:
         return _is_locked(self._descriptor)
 
     def is_waited_at(self) -> bool:
-        """Whether another worker waits for its turn."""
-        return self._line is not None and _is_locked(self._line)
+        """Whether a worker, another than this one, waits for its turn."""
+        return _is_locked(self._line)
 
     def close(self) -> None:
         """Give the descriptors back."""
         os.close(self._descriptor)
-        if self._line is not None:
-            os.close(self._line)
+        os.close(self._line)
 
 
 def _opened(path: Path) -> int:

@@ -77,6 +77,10 @@ class Writing(ABC):
     def group(self) -> AbstractContextManager[NotedTransaction]:
         """A transaction for a group of verbs, durable at the end of the block, undone where that raises."""
 
+    def is_waited_at(self) -> bool:
+        """Whether a worker waits for its turn."""
+        return self._turnstile.is_waited_at()
+
     def bring_in(self) -> None:
         """Write what the journal has and the store has not: somebody died before they could."""
         self._begin().abort()
@@ -233,7 +237,7 @@ class Held(Writing):
             return True
         if self._turns is None or not self._turns.is_over(lasted_ms, self._busy_ms):
             return False
-        return self._turnstile.is_waited_at()
+        return self.is_waited_at()
 
     @contextmanager
     def group(self) -> Iterator[NotedTransaction]:

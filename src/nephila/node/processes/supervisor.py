@@ -47,15 +47,15 @@ from .hearing import unpacked
 from .messages import Beat, Ended, FromWorker, Ping, Pong, Unreachable
 from .roll import Roll
 from .share import USUAL, Rhythm
-from .workforce import Workforce
+from .workforce import LEAST_SILENCE_S, Workforce
 
 PONG_S = 5.0
 
 PATIENCE_S = 5.0
 """For a worker that could not renew its leases and still speaks: some renewals, once nobody holds the store's lock."""
 
-LEAST_SILENCE_S = 10.0
-"""A worker may say nothing for so long at least: importing takes a second, and a busy machine more."""
+LATE_S = 1.0
+"""A supervisor that looks so much later than it meant to was stopped itself, with its workers perhaps."""
 
 
 class Supervisor:
@@ -229,19 +229,24 @@ class Supervisor:
     async def _keep_leases(self) -> None:
         """Kill workers that have let a lease expire: only then may it be returned (DESIGN section 11).
 
-        One that hangs without a lease is killed, too: it would be missed for ever.
+        One that hangs without a lease is killed, too: it would be missed for ever. Where others wait for their turn at
+        the store, it may be one that was stopped in its own, and they would wait for as long as its leases last.
         """
-        beats = 0
-        silent_s = max(LEAST_SILENCE_S, self._m.settings.frontier.lease_s)
+        beats, loop = 0, asyncio.get_running_loop()
+        lease_s = self._m.settings.frontier.lease_s
+        every_s = min(REAP_S, lease_s / 6)
         while True:
-            await asyncio.sleep(min(REAP_S, self._m.settings.frontier.lease_s / 6))
+            began_s = loop.time()
+            await asyncio.sleep(every_s)
+            was_awake = loop.time() - began_s < every_s + LATE_S
             overdue = self._frontier.view.overdue()
-            self._workforce.kill_overdue(overdue, min(PATIENCE_S, self._m.settings.frontier.lease_s))
+            self._workforce.kill_overdue(overdue, min(PATIENCE_S, lease_s))
             if OUTSIDE in overdue and self._returning.done():
                 # Never waited for here: a worker that was stopped may hold the store's lock until it is killed here.
                 self._returning = asyncio.create_task(self._return_lent(), name="lent")
                 self._returning.add_done_callback(self._background_ended)
-            self._workforce.kill_silent(silent_s)
+            if was_awake:  # else it has heard nobody, whoever spoke
+                self._workforce.kill_silent(max(LEAST_SILENCE_S, lease_s), others_wait=self._frontier.is_waited_at())
             if (beats := beats + 1) % READERS_EVERY == 0:
                 self._frontier.check_readers()
 

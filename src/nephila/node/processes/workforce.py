@@ -35,6 +35,9 @@ FIRST_WORD_S = 30.0
 """A worker that says nothing for so long after it was started hangs: a thread that finds no memory for its first frame
 dies, and whoever started it waits for ever."""
 
+LEAST_SILENCE_S = 10.0
+"""A worker may say nothing for so long at least: importing takes a second, and a busy machine more."""
+
 SPEAKS_S = 1.0
 """A worker that was heard so lately was not stopped: it beats five times a second."""
 
@@ -141,14 +144,16 @@ class Workforce:
             if child is not None and (now - child.heard_at > SPEAKS_S or now - since >= patience_s):
                 child.kill()
 
-    def kill_silent(self, silent_s: float) -> None:
+    def kill_silent(self, silent_s: float, *, others_wait: bool = False) -> None:
         """End workers that have said nothing for so long: stopped, or stuck before they could take a lease.
 
-        One that has not said its first word yet is waited for no longer than a start can take.
+        One that has not said its first word yet is waited for no longer than a start can take. One that others may be
+        waiting for, because it was stopped in its turn at the store, is waited for no longer than a busy machine takes.
         """
         now = asyncio.get_running_loop().time()
+        spoken_s = min(silent_s, LEAST_SILENCE_S) if others_wait else silent_s
         for child in self._children.values():
-            if now - child.heard_at > (silent_s if child.has_spoken else min(silent_s, FIRST_WORD_S)):
+            if now - child.heard_at > (spoken_s if child.has_spoken else min(silent_s, FIRST_WORD_S)):
                 child.kill()
 
     async def disband(self) -> None:
