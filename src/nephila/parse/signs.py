@@ -24,7 +24,9 @@ _ROOT_BYTES = 512
 """Behind the body tag, where a root element stands if there is one; and before it, where the head is short."""
 _HEAD_BYTES = 16_384
 """How far the body tag is looked for in a page that has text; behind a longer head no mark is worth the way."""
-_MARKS = (b"__NEXT_DATA__", b"__nuxt", b"ng-app")
+_MARKS = (b"__NEXT_DATA__", b"__nuxt")
+_ANGULAR = re.compile(rb"[\s\"'](?:data-|x-)?ng-app[\s=>]")
+"""An attribute. A page about a spring-apple, or a class of banking-apps, has the letters too."""
 _EMPTY_ROOT = re.compile(
     rb"<(?:div|main)\s[^>]{0,200}?\bid\s*=\s*[\"']?(?:root|app)[\"'\s>][^<]{0,200}</(?:div|main)", re.IGNORECASE
 )
@@ -36,13 +38,17 @@ def sign_of(body: bytes, words: int) -> Sign:
     """What says that the scripts of a page make it; `words` are those of its main text."""
     start = body.find(b"<body", 0, _HEAD_BYTES)
     root = body[start if start >= _ROOT_BYTES else 0 : max(0, start) + _ROOT_BYTES]
-    if b"ng-app" in root or (b"__n" in root and (b"__next" in root or b"__nuxt" in root)):
+    if _is_angular(root) or (b"__n" in root and (b"__next" in root or b"__nuxt" in root)):
         return Sign.MARK
     if words >= THIN_WORDS or visible_characters(body, SHELL_CHARACTERS) >= SHELL_CHARACTERS:
         return Sign.NONE
-    if any(mark in body for mark in _MARKS) or _EMPTY_ROOT.search(body):
+    if any(mark in body for mark in _MARKS) or _is_angular(body) or _EMPTY_ROOT.search(body):
         return Sign.MARK
     return Sign.SHELL if len(body) > SHELL_BYTES else Sign.NONE
+
+
+def _is_angular(html: bytes) -> bool:
+    return b"ng-app" in html and _ANGULAR.search(html) is not None
 
 
 def plainly_visible_characters(body: bytes, enough: int) -> int:
