@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections import Counter
@@ -76,8 +77,10 @@ def report(
     elif str(page) == "-":
         click.echo(render(found).encode(errors="backslashreplace"), nl=False)  # the page says that it is UTF-8
     else:
-        write_whole(page, render(found))
-        click.echo(f"{printable(str(page))}: {size(page.stat().st_size)}; open it in a browser.")
+        text = render(found)
+        write_whole(page, text)
+        weight = len(text.encode(errors="backslashreplace"))
+        click.echo(f"{printable(str(page))}: {size(weight)}; open it in a browser.")
 
 
 def levels_for(encoding: str | None) -> str:
@@ -90,19 +93,29 @@ def levels_for(encoding: str | None) -> str:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """The file wholly or not at all: what was there stays until the new one is complete."""
-    draft = path.parent / f".report-{token_hex(8)}"
+    """The file wholly or not at all: what was there stays until the new one is complete.
+
+    A link stays, and what it leads to is replaced. What is no file, such as a pipe or a device, is written into.
+    """
     try:
-        with draft.open("x", encoding="utf-8", errors="backslashreplace") as new:
-            try:
-                new.write(text)
-                new.flush()
-                draft.replace(path)
-            except OSError:
-                draft.unlink(missing_ok=True)
-                raise
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        else:
+            _replace(Path(os.path.realpath(path)), text)
     except OSError as error:
         raise NephilaError(f"{path} cannot be written: {error.strerror}", "name another file with --html") from error
+
+
+def _replace(path: Path, text: str) -> None:
+    draft = path.parent / f".report-{token_hex(8)}"
+    with draft.open("x", encoding="utf-8", errors="backslashreplace") as new:
+        try:
+            new.write(text)
+            new.flush()
+            draft.replace(path)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
 
 
 def report_lines(found: CrawlReport, width: int, levels: str) -> Iterator[str]:

@@ -142,6 +142,31 @@ def test_the_page_is_written_wholly_or_not_at_all(invoke: Invoke, tmp_path: Path
     assert invoke("report", "d", "--html", "-").stdout.endswith("</html>\n")
 
 
+def test_what_is_no_file_is_written_into_and_not_replaced(invoke: Invoke, tmp_path: Path) -> None:
+    """O3, C4: `--html /dev/stdout` by root must not leave a file where the device was."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # the page fits into a pipe
+    try:
+        assert invoke("report", "d", "--html", "pipe").exit_code == 0
+        assert os.read(reader, 1 << 20).startswith(b"<!doctype html>")
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(invoke: Invoke, tmp_path: Path) -> None:
+    """O3, C4: `latest.html` that leads into a served folder goes on doing so."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "latest.html").symlink_to("served/report.html")
+    for _ in range(2):  # first it leads nowhere
+        assert invoke("report", "d", "--html", "latest.html").exit_code == 0
+        assert (tmp_path / "latest.html").is_symlink()
+        assert (tmp_path / "served" / "report.html").read_text().startswith("<!doctype html>")
+    assert [path.name for path in (tmp_path / "served").iterdir()] == ["report.html"]
+
+
 def test_the_page_has_the_permissions_that_new_files_have(invoke: Invoke, tmp_path: Path) -> None:
     """O3, K4: who keeps files to himself does so with this one."""
     old = os.umask(0o077)
