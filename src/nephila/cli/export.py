@@ -16,7 +16,7 @@ from nephila.model.errors import UsageError
 
 from .backend import backend_of
 from .figures import count
-from .looking import crawl_of, fleet_option, group_option, json_option, place_argument
+from .looking import crawl_of, fleet_option, group_option, host_named, json_option, place_argument
 from .output import print_json, printable
 from .progress import ProgressLine
 from .rows import many, reasons, wrapped
@@ -170,8 +170,8 @@ def _order(  # noqa: PLR0913 - the flags are named one by one
         form=chosen,
         to=to,
         selection=Selection(
-            hosts=frozenset(host.lower().rstrip(".") for host in hosts),
-            domains=frozenset(domain.lower().rstrip(".") for domain in domains),
+            hosts=frozenset(map(host_named, hosts)),
+            domains=frozenset(map(host_named, domains)),
             statuses=frozenset(statuses) if statuses or whole_archive else frozenset({OK}),
             types=tuple(one.lower() for one in types) or (HTML_TYPES if chosen.is_folder else ()),
             since=since,

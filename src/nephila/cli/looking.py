@@ -87,6 +87,23 @@ def without_directory(directory: Path | None, name: str, file: Path | None) -> t
     return None, str(click.get_current_context().meta[_GIVEN])
 
 
+def host_named(text: str) -> str:
+    """The host that somebody names, as it is spelled or by a URL, in the spelling that a crawl knows it by.
+
+    Empty where none is named; `UsageError` for what can be no host.
+    """
+    from nephila.urls import host_of, resolve  # noqa: PLC0415 - start-up
+
+    if not text:
+        return ""
+    bare = f"[{text}]" if text.count(":") > 1 and "[" not in text else text
+    url = resolve(None, text if "://" in text else f"http://{bare}/")
+    host = host_of(url) if url is not None else ""
+    if not host:
+        raise UsageError(f"{text!r} is no host.", "Write it like example.org.")
+    return host
+
+
 def print_labelled(rows: Iterable[tuple[str, str]], width: int | None = None) -> None:
     """Print labels and texts in two columns, long texts wrapped; addresses stay whole, to be copied."""
     for line in labelled(rows, width or shutil.get_terminal_size().columns):

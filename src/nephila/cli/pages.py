@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from .figures import moment, size
-from .looking import fleet_option, group_option, json_option, place_argument, view_of
+from .looking import fleet_option, group_option, host_named, json_option, place_argument, view_of
 from .output import print_json, printable
 
 
@@ -34,7 +34,7 @@ def pages(  # noqa: PLR0913 - the flags are named one by one
     as_json: bool,
 ) -> None:
     """List the pages of the crawl in DIR, the newest capture first: status, size, time (UTC), URL and title."""
-    rows = list(view_of(ctx, directory, file, group).pages(host, status, like, limit))
+    rows = list(view_of(ctx, directory, file, group).pages(host_named(host), status, like, limit))
     if as_json:
         print_json({"pages": rows, "count": len(rows), "limit": limit})
         return

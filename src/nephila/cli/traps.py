@@ -12,7 +12,15 @@ import click
 from nephila.model.errors import UsageError
 
 from .figures import count, moment
-from .looking import fleet_option, group_option, json_option, operator_of, place_argument, without_directory
+from .looking import (
+    fleet_option,
+    group_option,
+    host_named,
+    json_option,
+    operator_of,
+    place_argument,
+    without_directory,
+)
 from .output import print_json, printable
 from .rows import many, wrapped
 
@@ -51,19 +59,20 @@ def traps(
     `nephila traps DIR HOST --release PATTERN` gives one a fresh start, also while the crawl runs.
     """
     directory, host = without_directory(directory, host, file)
+    host = host_named(host)
     operator = operator_of(ctx, directory, file, group)
     if pattern is not None:
         if not host:
             raise UsageError(
                 "--release needs the host of the pattern.", "Write: nephila traps DIR HOST --release PATTERN"
             )
-        waiting, back = operator.release_trap(host.lower(), pattern)
+        waiting, back = operator.release_trap(host, pattern)
         if as_json:
-            print_json({"released": pattern, "host": host.lower(), "parked": waiting, "back_at_once": back})
+            print_json({"released": pattern, "host": host, "parked": waiting, "back_at_once": back})
         else:
-            click.echo(printable(f"{pattern} on {host.lower()} starts anew; {_coming_back(waiting, back)}."))
+            click.echo(printable(f"{pattern} on {host} starts anew; {_coming_back(waiting, back)}."))
         return
-    found, known = operator.traps(limit, host.lower())
+    found, known = operator.traps(limit, host)
     if as_json:
         print_json({"traps": found, "count": len(found), "limit": limit, "in_all": known})
         return

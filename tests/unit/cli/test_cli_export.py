@@ -81,13 +81,24 @@ def test_every_form_has_its_defaults(
 
 def test_what_is_asked_for_is_handed_on(invoke: Callable[..., Result], exports: FakeExport) -> None:
     """W6, K3: every flag."""
-    flags = ("--host", "A.example.", "--domain", "b.example", "--status", "404", "--type", "Text/HTML", "--limit", "7")
+    flags = (
+        "--host",
+        "A.example.",
+        "--domain",
+        "B\u00fc.example",
+        "--status",
+        "404",
+        "--type",
+        "Text/HTML",
+        "--limit",
+        "7",
+    )
     more = ("--since", "2026-01-31", "--until", "2026-02-01T12:00:00+01:00", "--all", "--unique", "--view", "raw")
     kept = ("--include", "noindex", "--include", "truncated", "--use", "ai-train")
     assert invoke("--to", "x.jsonl", *flags, *more, *kept).exit_code == 0
     [order] = exports.orders
     chosen = order.selection
-    assert (chosen.hosts, chosen.domains) == ({"a.example"}, {"b.example"})
+    assert (chosen.hosts, chosen.domains) == ({"a.example"}, {"xn--b-eha.example"})
     assert (chosen.statuses, chosen.types, order.limit) == ({404}, ("text/html",), 7)
     assert (chosen.since, chosen.until) == (1_769_817_600_000, 1_769_943_600_000)
     assert (chosen.newest, chosen.unique, order.view) == (False, True, View.RAW)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 
 from nephila.cli.check import run_tests
-from nephila.cli.looking import labelled
+from nephila.cli.looking import host_named, labelled
 from nephila.cli.status import status_lines
 from nephila.config import write_stored
 from nephila.config.reference import reference
@@ -29,6 +29,30 @@ def test_pages_are_listed_with_their_whole_url(invoke: Invoke, node: FakeNode) -
     assert result.stdout.startswith("200   31.2 kB  2023-11-14 22:13:20  https://example.org/a  A")
     assert "\x1b" not in result.stdout
     assert "\x07" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("named", "known"),
+    [
+        ("M\u00dcNCHEN.example.", "xn--mnchen-3ya.example"),
+        ("https://Example.org:8443/a", "example.org"),
+        ("127.0.0.1:8000", "127.0.0.1"),
+        ("::1", "[::1]"),
+        ("a_b.example", "a_b.example"),
+    ],
+)
+def test_a_host_is_meant_however_it_is_spelled(invoke: Invoke, node: FakeNode, named: str, known: str) -> None:
+    """C4, U2: as in `policy`, `block` and `audit`; a list that is empty for its spelling would mislead."""
+    invoke("pages", "d", "--host", named)
+    assert node.asked[-1] == ("pages", known, None, "", 100)
+    assert host_named(named) == known
+
+
+def test_what_can_be_no_host_is_told(invoke: Invoke) -> None:
+    """C4: and not looked for."""
+    for command in (("pages", "d", "--host"), ("traps", "d"), ("export", "d", "--to", "x.jsonl", "--host")):
+        assert isinstance(invoke(*command, "exa mple").exception, UsageError)
+    assert host_named("") == ""
 
 
 def test_pages_as_json(invoke: Invoke) -> None:

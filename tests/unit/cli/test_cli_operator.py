@@ -100,7 +100,7 @@ def test_traps_are_listed_with_their_evidence(invoke: Invoke, node: FakeNode) ->
         "  20,000 or more on its shelf",
     ]
     assert "\x1b" not in result.stdout
-    document = json.loads(invoke("traps", "d", "Calendar.test", "--json").stdout)
+    document = json.loads(invoke("traps", "d", "http://Calendar.test:80/", "--json").stdout)
     assert (document["traps"][0]["pattern"], document["count"], document["in_all"]) == (TRAP.pattern, 1, 1)
     assert "No traps on other.test." in invoke("traps", "d", "other.test").stderr
     node.orders.trapped = [TRAP, TRAP]
