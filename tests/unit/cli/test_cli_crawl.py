@@ -187,10 +187,21 @@ def test_the_environment_and_the_file_count_too(invoke: Invoke, node: FakeNode, 
         (["http://127.0.0.1:8000/", "x.localhost", "--delay", "0"], []),
         (["127.0.0.1", "--no-robots", "--bad-certificates"], ["robots.txt", "certificates"]),
         (["127.0.0.1", "b.org", "--delay", "0"], ["0 s", "User-Agent"]),
+        (["127.0.0.1", "--keep-pdf", "--keep-office"], ["--pdf-links", "--office-links"]),
+        (["127.0.0.1", "--keep-pdf", "--pdf-links", "--keep-office", "--office-links"], []),
+        (["127.0.0.1", "--keep-pdf", "--keep-office", "--type", "text/*", "--type", "application/*"], []),
+        (["127.0.0.1", "--images"], ["--type 'image/*'"]),
+        (["127.0.0.1", "--images", "--type", "text/html", "--type", "image/png"], []),
+        (["127.0.0.1", "--type", "application/pdf"], ["add --type text/html"]),
+        (["127.0.0.1", "--type", "application/pdf", "--max-depth", "0"], []),
+        (["127.0.0.1", "--images", "--keep-pdf", "--page-requisites"], []),
     ],
 )
 def test_cautions_are_told_on_standard_error(invoke: Invoke, arguments: list[str], warnings: list[str]) -> None:
-    """P2, P6, C4: what is impolite towards public hosts warns; one's own machine may be treated as one likes."""
+    """P2, P6, C4: what is impolite towards public hosts warns; one's own machine may be treated as one likes.
+
+    S2, X4: so does a flag that comes to nothing by itself, whoever is asked.
+    """
     result = invoke("crawl", *arguments, "--quiet")
     told = [line for line in result.stderr.splitlines() if line.startswith("Warning: ")]
     assert len(told) == len(warnings)
