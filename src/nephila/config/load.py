@@ -49,12 +49,35 @@ def load(
     below = [Given(given.key, given.value, _STORED) for given in kept]
     written = given_in_toml(_read(file), f"file {file}") if file is not None else []
     layers = (below, written, given_in_environment(environ), given_by_assignments(assignments), flags)
-    inforce = {given.key: given for given in chain.from_iterable(layers)}
+    inforce = _without_leftovers({given.key: given for given in chain.from_iterable(layers)})
     settings = _lower_types(_build(inforce))
     sources = {key: inforce[key].source if key in inforce else DEFAULT for key in declarations()}
     _check_together(settings, sources)
     _check_types(settings.fetch.types, sources["fetch.types"])
     return Configured(settings, MappingProxyType(sources))
+
+
+def _without_leftovers(inforce: dict[str, Given]) -> dict[str, Given]:
+    """Without what the directory remembers of a choice that is given up now: it would stand in the way of the new one.
+
+    That is the key of file names under another layout, and the options of plugins that are switched off.
+    """
+
+    def is_new(key: str) -> bool:
+        return key in inforce and inforce[key].source != _STORED
+
+    if is_new("archive.layout") and not is_new("archive.key") and inforce["archive.layout"].value != "key":
+        inforce.pop("archive.key", None)
+    options = inforce.get("plugins.options")
+    if options is not None and is_new("plugins.enabled") and not is_new("plugins.options"):
+        enabled = _texts(inforce["plugins.enabled"])
+        kept = tuple(one for one in _texts(options) if one.partition("=")[0].strip().rpartition(".")[0] in enabled)
+        inforce["plugins.options"] = replace(options, value=kept)
+    return inforce
+
+
+def _texts(given: Given) -> tuple[str, ...]:
+    return tuple(map(str, given.value)) if isinstance(given.value, tuple) else ()
 
 
 def _read(file: Path) -> str:

@@ -69,6 +69,29 @@ def test_a_list_is_replaced_and_not_merged() -> None:
     assert configured.settings.scope.domains == ("b.org", "c.org")
 
 
+def test_what_was_remembered_for_a_layout_goes_with_it() -> None:
+    """C4, W1: `--warc-layout rolling` must do, on a directory that was begun with a key of its own."""
+    stored = '[archive]\nlayout = "key"\nkey = "{host}/{date}.warc.gz"'
+    archive = load(stored=stored, assignments=["archive.layout=rolling"]).settings.archive
+    assert (archive.layout, archive.key) == ("rolling", Settings().archive.key)
+    assert load(stored=stored, assignments=["archive.layout=key"]).settings.archive.key == "{host}/{date}.warc.gz"
+    asked = load(stored=stored, assignments=["archive.layout=rolling", "archive.key={date}/x.warc.gz"])
+    assert asked.settings.archive.key == "{date}/x.warc.gz"  # somebody says both now: that is told, elsewhere
+
+
+def test_options_of_a_plugin_that_is_switched_off_go_with_it() -> None:
+    """C4, E1: what the directory remembers of it; what is given now is not dropped in silence."""
+    stored = '[plugins]\nenabled = ["one", "a.two"]\noptions = ["one.x=1", "a.two.y=2", "a.two.z=3"]'
+    assert load(stored=stored).settings.plugins.options == ("one.x=1", "a.two.y=2", "a.two.z=3")
+    assert load(stored=stored, assignments=["plugins.enabled="]).settings.plugins.options == ()
+    assert load(stored=stored, assignments=["plugins.enabled=a.two"]).settings.plugins.options == (
+        "a.two.y=2",
+        "a.two.z=3",
+    )
+    asked = load(stored=stored, assignments=["plugins.enabled=a.two", "plugins.options=one.x=5"])
+    assert asked.settings.plugins.options == ("one.x=5",)
+
+
 def test_an_unknown_key_of_a_file_is_named_with_its_line_and_the_nearest_name(tmp_path: Path) -> None:
     """C4: a slip of the pen is found, not ignored."""
     message, hint = complaint(file=written(tmp_path, "[fetch]\n\ntimeout = 5\n"))
