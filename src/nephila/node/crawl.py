@@ -35,6 +35,7 @@ from .memory import failure_of
 from .recovery import Recovered
 from .rendering import with_browsers
 from .shipping import HURRY_S
+from .sowing import UNREAD
 
 REAP_S = 5.0
 READERS_EVERY = 12
@@ -52,6 +53,7 @@ class Crawl:
         self._failure: NephilaError | None = None
         self._paused = False
         self._started_ms = 0
+        self._has_seeds = False
         self.seed_report: SeedReport | None = None
         """What became of the seeds; None until they are all read."""
         self.recovered: Recovered | None = None
@@ -131,6 +133,7 @@ class Crawl:
     async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
         """Crawl until there is nothing left to do, a limit is reached or somebody stops it."""
         self._started_ms = self._m.clock.steady_ms()
+        self._has_seeds = bool(seeds)
         machinery = self._m
         background: list[asyncio.Task[None]] = []
         try:
@@ -261,6 +264,8 @@ class Crawl:
         if self._m.plugins is not None:
             await self._m.plugins.settle()
         await self._carry_out_takedowns()
+        if self._has_seeds and self.seed_report is None and self._failure is None:
+            self.warn("seeds", UNREAD)
         self._tell(EventKind.CRAWL_END)
         self._m.events.flush()
 

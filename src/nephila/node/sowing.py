@@ -34,6 +34,12 @@ from nephila.urls import Address, Identifier, origin_of
 
 from .seedreader import seed_batches
 
+UNREAD = (
+    "the crawl ended before its seeds were all read: give them again when it goes on; "
+    "those that it knows are not queued twice"
+)
+"""What people are told then: seeds are remembered as URLs of the frontier, and where they come from is not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sown:

@@ -297,6 +297,24 @@ def test_a_stop_before_the_crawl_has_begun_counts(library: Library) -> None:
     assert library.auditor.report().requests == 0
 
 
+def test_seeds_that_were_not_read_before_the_end_are_told(library: Library) -> None:
+    """F10, S1: `--out DIR` alone goes on without them, so nobody may take it for the whole."""
+    seeds = [Seed(url, "mine") for url in WEB.seeds()]
+
+    async def main() -> list[int]:
+        told = []
+        for given in ([seeds], [], [seeds]):
+            stream = library.crawl(*given, max_pages=5)
+            if not told:  # nothing of them is read
+                stream.stop()
+            await stream.run()
+            told.append(sum(event.reason == "seeds" for event in library.recorder.events))
+        return told
+
+    assert library.run(main) == [1, 1, 1]
+    assert any("give them again" in event.detail for event in library.recorder.events)
+
+
 def test_a_pause_before_the_crawl_has_begun_counts(library: Library) -> None:
     """E2: it begins when it is resumed."""
 

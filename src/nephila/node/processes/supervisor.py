@@ -38,6 +38,7 @@ from nephila.node.machinery import Machinery, begin_shipping
 from nephila.node.memory import failure_of
 from nephila.node.recovery import Recovered
 from nephila.node.shipping import HURRY_S
+from nephila.node.sowing import UNREAD
 from nephila.observe import Fanout
 from nephila.observe.limit import Used, with_limit
 from nephila.seeds import SeedReport, SeedSource
@@ -86,6 +87,7 @@ class Supervisor:
         self._pings = 0
         self._books: asyncio.Task[None] | None = None
         self._books_closed = False
+        self._has_seeds = False
         self.seed_report: SeedReport | None = None
         """What became of the seeds; None until they are all read."""
         self.recovered: Recovered | None = None
@@ -143,6 +145,7 @@ class Supervisor:
     async def run(self, seeds: Sequence[SeedSource] = (), *, new_cycle: bool = False) -> CrawlSummary:
         """Crawl until there is nothing left to do, a limit is reached or somebody stops it."""
         machinery = self._m
+        self._has_seeds = bool(seeds)
         self._started_ms = machinery.clock.steady_ms()
         self._pages_before = machinery.frontier.snapshot().pages
         background: list[asyncio.Task[None]] = []
@@ -325,6 +328,8 @@ class Supervisor:
             self._frontier.refresh()
         except NephilaError as error:
             self.fail(error)
+        if self._has_seeds and self.seed_report is None and self._failure is None:
+            self.warn("seeds", UNREAD)
         self._tell(EventKind.CRAWL_END)
         self._m.events.flush()
 
