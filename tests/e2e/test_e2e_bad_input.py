@@ -288,6 +288,8 @@ def test_a_read_only_disk_is_told_and_a_crawl_on_it_can_be_looked_at(crawl: Path
     assert "Read-only file system" in result.stderr
     result = in_mount_namespace(bind, crawl, *nephila("status", crawl, "--json"))
     assert json.loads(result.stdout)["pages"] == PAGES
+    result = in_mount_namespace(bind, crawl, *nephila("aliases", crawl, "--json"))
+    assert (result.returncode, json.loads(result.stdout)["count"]) == (0, 0), result.stderr
 
 
 def test_a_directory_that_was_left_half_made_is_begun_anew(web: ServedWeb, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
@@ -176,14 +177,20 @@ class CrawlOperator(Operator):
         self._directory, settings = begun(out)
         super().__init__(settings)
 
+    def aliases(self, domain: str = "") -> list[AliasRule]:
+        """As above; nothing is written for it, so that a crawl on a medium that is read-only can be looked at."""
+        if not (self._directory.aliases / "data.mdb").exists():  # of a crawl that has learned nothing yet
+            return []
+        with closing(LearnedEnvironment(self._directory.aliases, read_only=True)) as environment:
+            return self._aliases_in(environment).rules(domain)
+
     def _learned(self, act: Callable[[LearnedAliases], T], domain: str) -> T:
         del domain
-        environment = LearnedEnvironment(self._directory.aliases, sync=self._settings.frontier.sync)
-        try:
-            aliases = aliases_of(environment, self._settings, identifier_of(self._settings, 0), self._clock)
-            return act(aliases)
-        finally:
-            environment.close()
+        with closing(LearnedEnvironment(self._directory.aliases, sync=self._settings.frontier.sync)) as environment:
+            return act(self._aliases_in(environment))
+
+    def _aliases_in(self, environment: LearnedEnvironment) -> LearnedAliases:
+        return aliases_of(environment, self._settings, identifier_of(self._settings, 0), self._clock)
 
     def _read(self, look: Callable[[LmdbFrontierView], T]) -> T:
         view = LmdbFrontierView.open(self._directory.frontier, self._clock, self._settings.frontier.map_bytes)
