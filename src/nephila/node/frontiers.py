@@ -107,7 +107,7 @@ class NodeFrontier(Frontier, Protocol):
         """Queue again the pages whose bytes are gone."""
 
     async def reap_all(self) -> int:
-        """Return the hosts of all leases: their holders are known to be dead."""
+        """Return the hosts of all leases whose holders are known to be dead: all of the crawl's own."""
 
     async def begin_cycle(self) -> bool:
         """Begin a new cycle, unless one that was begun so is still open."""

@@ -89,6 +89,26 @@ def test_a_lease_that_ran_out_comes_back_and_a_late_result_is_dropped(tmp_path: 
     play(tmp_path, story)
 
 
+def test_what_was_lent_outlives_the_crawl_that_was_killed(tmp_path: Path) -> None:
+    """C1, P2, F3: the next start returns what its own dead held; whoever works outside is still at it, and is heard."""
+
+    async def story(world: FrontierWorld) -> None:
+        await world.admit("https://a.test/", "https://b.test/", "https://c.test/")
+        lent, other = (await world.frontier.lend(2, 60)).leases
+        (own,) = await world.frontier.claim(1, 60)
+        await world.reopen()
+        assert await world.frontier.reap_all() == 1
+        world.clock.advance(5)
+        assert [lease.host for lease in await world.frontier.claim(3, 60)] == [own.host]
+        assert (await world.frontier.take_back(lent.token, done(lent), REST)).accepted
+        world.clock.advance(60)
+        assert await world.frontier.reap_all() == 2  # he was never heard of again
+        assert not (await world.frontier.take_back(other.token, done(other), REST)).accepted
+        check_tables(world.frontier)
+
+    play(tmp_path, story)
+
+
 def test_what_has_ended_is_called_back_in_a_class(tmp_path: Path) -> None:
     """C1, R2: done, given up and delayed alike; what is queued already is left to `admit`."""
 

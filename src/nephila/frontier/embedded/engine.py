@@ -193,8 +193,11 @@ class LmdbFrontier:
         await self._group.run(lambda _: None)
 
     async def reap_all(self) -> int:
-        """Return the hosts of all leases: their holders are known to be dead."""
-        return await self._group.run(lambda book: upkeep.reap(book, everything=True))
+        """Return the hosts of all leases: their holders are known to be dead.
+
+        Not of those that were lent and still hold: whoever works outside lives on when a crawl is killed.
+        """
+        return await self._group.run(lambda book: upkeep.reap(book, living=lending.OUTSIDE))
 
     async def reap_holder(self, holder: int) -> int:
         """Return the hosts of all leases of one process, known to be dead."""

@@ -38,11 +38,11 @@ def renew(book: Book, tokens: Sequence[Token], lease_ms: int) -> set[Token]:
     return kept
 
 
-def reap(book: Book, *, everything: bool = False, holder: int = 0, lent: int = 0, expired_by: int | None = None) -> int:
-    """End leases that have expired (or all, or all of one holder, known to be dead); each host waits a full delay.
+def reap(book: Book, *, living: int = 0, holder: int = 0, lent: int = 0, expired_by: int | None = None) -> int:
+    """End leases that have expired (or all of holders known to be dead); each host waits a full delay.
 
-    `lent` names a holder of whom only what has expired is ended, and nothing of anybody else. `expired_by` is when that
-    was asked, where it is not now.
+    Known to be dead are all but `living`, or `holder` alone. `lent` names a holder of whom only what has expired is
+    ended, and nothing of anybody else. `expired_by` is when that was asked, where it is not now.
     """
     expired_by = book.now if expired_by is None else expired_by
     ended: list[tuple[bytes, LeaseRecord]] = []
@@ -51,7 +51,8 @@ def reap(book: Book, *, everything: bool = False, holder: int = 0, lent: int = 0
             lease = read_lease(raw)
             if lent and lease.holder != lent:
                 continue
-            if everything or (lease.holder == holder if holder else lease.expires_at <= expired_by):
+            is_dead = lease.holder == holder if holder else living not in (0, lease.holder)
+            if is_dead or (not holder and lease.expires_at <= expired_by):
                 ended.append((token_key, lease))
     for token_key, lease in ended:
         book.txn.delete(token_key, db=book.db["leases"])
