@@ -104,8 +104,8 @@ class Operator(Protocol):
     def policies(self) -> dict[str, DomainPolicy]:
         """All policies by domain."""
 
-    def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
-        """Let a policy hold, or none any more."""
+    def set_policy(self, domain: str, policy: DomainPolicy | None, was: DomainPolicy | None = None) -> bool:
+        """Let a policy hold, or none any more; False where `was` holds no more."""
 
     def blocks(self) -> Sequence[Block]:
         """What may not be asked for."""

@@ -98,7 +98,9 @@ def policy(
     known = operator.policies().get(name)
     if clear or changes:
         wanted = None if clear else changed(known or ORDINARY, changes)
-        operator.set_policy(name, wanted)
+        while not operator.set_policy(name, wanted, known or ORDINARY):
+            known = operator.policies().get(name)  # somebody else has just changed it: that holds, too
+            wanted = None if clear else changed(known or ORDINARY, changes)
         _warn(wanted, changes)
         known = None if wanted == ORDINARY else wanted
     if as_json:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from nephila.interfaces.frontier import UrlStory
@@ -19,9 +21,15 @@ from .endpoint import Call, Endpoint
 from .problems import ProblemError
 
 ORDINARY = DomainPolicy()
+ATTEMPTS = 20
+"""Each that fails is one at which somebody else's order came through."""
 HOUR_S = 3600
 NOTED = 20
 """URLs of an order that are named in the log of changes; the rest is counted."""
+
+
+class OvertakenError(Exception):
+    """What a change was made from does not hold any more."""
 
 
 def _noted(urls: list[str]) -> dict[str, object]:
@@ -113,13 +121,14 @@ async def get_policy(call: Call[None, None]) -> given.PolicyGiven:
 async def put_policy(call: Call[asked.PolicyOrder, None]) -> given.PolicyGiven:
     """Let a policy hold in place of the one before."""
     domain = ordering.domain_named(call.desk, call.path["domain"])
-    return await _set(call, domain, "policy", policy_ordered(call.body))
+    wanted = policy_ordered(call.body)
+    return await _set(call, domain, "policy", lambda _: wanted)
 
 
 async def delete_policy(call: Call[None, None]) -> given.PolicyGiven:
     """Take a policy back: the settings of the crawl hold."""
     domain = ordering.domain_named(call.desk, call.path["domain"])
-    return await _set(call, domain, "policy", None)
+    return await _set(call, domain, "policy", lambda _: None)
 
 
 async def pause(call: Call[asked.Nothing, None]) -> given.PolicyGiven:
@@ -134,15 +143,13 @@ async def resume(call: Call[asked.Nothing, None]) -> given.PolicyGiven:
 
 async def _pause(call: Call[asked.Nothing, None], *, paused: bool) -> given.PolicyGiven:
     domain = ordering.domain_named(call.desk, call.path["domain"])
-    known = await call.desk.look(lambda view: view.policy(domain)) or ORDINARY
-    return await _set(call, domain, "pause" if paused else "resume", replace(known, paused=paused))
+    return await _set(call, domain, "pause" if paused else "resume", lambda known: replace(known, paused=paused))
 
 
 async def feedback(call: Call[asked.FeedbackOrder, None]) -> given.PolicyGiven:
     """What downstream thinks of a domain's pages (F5)."""
     domain = ordering.domain_named(call.desk, call.body.domain)
-    known = await call.desk.look(lambda view: view.policy(domain)) or ORDINARY
-    return await _set(call, domain, "feedback", replace(known, quality=call.body.quality))
+    return await _set(call, domain, "feedback", lambda known: replace(known, quality=call.body.quality))
 
 
 async def _set(
@@ -152,15 +159,24 @@ async def _set(
     | Call[None, None],
     domain: str,
     what: str,
-    policy: DomainPolicy | None,
+    amended: Callable[[DomainPolicy], DomainPolicy | None],
 ) -> given.PolicyGiven:
-    """Let a policy hold for a domain, with both that and what held before on record."""
-    ordering.check(policy)
-    shown = policy_given(domain, policy)
-    before = policy_given(domain, await call.desk.look(lambda view: view.policy(domain)))
-    async with call.changing(what, domain, before, shown):
-        await ordering.set_policy(call.desk, domain, policy)
-    return shown
+    """Let a policy hold for a domain, with both that and what held before on record.
+
+    It is made from what holds. Where somebody else has changed that before it is in force, it is made anew: of two
+    orders for one domain that come at once, none undoes the other.
+    """
+    for _ in range(ATTEMPTS):
+        known = await call.desk.look(lambda view: view.policy(domain)) or ORDINARY
+        policy = amended(known)
+        ordering.check(policy)
+        shown = policy_given(domain, policy)
+        with suppress(OvertakenError):
+            async with call.changing(what, domain, policy_given(domain, known), shown):
+                if not await ordering.set_policy(call.desk, domain, policy, known):
+                    raise OvertakenError("somebody else changed it at the same moment; it is tried again")
+            return shown
+    raise ProblemError(503, f"others change the policy of {domain} all the time", "send it again")
 
 
 # Blocks

@@ -159,8 +159,11 @@ class OperatedFrontier(Frontier, Protocol):
     async def recall(self, stories: Sequence[UrlStory], level: Level) -> int:
         """Queue URLs that have ended once more, in a class."""
 
-    async def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
-        """Let a policy hold for a registrable domain; None takes it back."""
+    async def set_policy(self, domain: str, policy: DomainPolicy | None, was: DomainPolicy | None = None) -> bool:
+        """Let a policy hold for a registrable domain; None takes it back.
+
+        `was` is what held when it was thought out, `DomainPolicy()` where nothing did: False where that has changed.
+        """
 
     async def block(self, block: Block) -> None:
         """Ask no more for a domain, a host or a part of it."""

@@ -82,12 +82,15 @@ class Operator(ABC):
         """All policies by domain."""
         return dict(self._read(lambda view: view.policies()))
 
-    def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
-        """Let a policy hold from the next claim on; None takes it back. UsageError for one that makes no sense."""
+    def set_policy(self, domain: str, policy: DomainPolicy | None, was: DomainPolicy | None = None) -> bool:
+        """Let a policy hold from the next claim on; None takes it back. UsageError for one that makes no sense.
+
+        Where somebody has changed `was` meanwhile, nothing is done; False then.
+        """
         if policy is not None:
             check_policy(policy)
         wanted = None if policy == DomainPolicy() else policy
-        self._change(lambda frontier: frontier.set_policy(domain, wanted))
+        return self._change(lambda frontier: frontier.set_policy(domain, wanted, was))
 
     # Blocks
 

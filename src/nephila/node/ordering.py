@@ -105,11 +105,12 @@ def check(policy: DomainPolicy | None) -> None:
         check_policy(policy)
 
 
-async def set_policy(desk: Desk, domain: str, policy: DomainPolicy | None) -> None:
-    """Let a policy hold from the next claim on, or none any more."""
+async def set_policy(desk: Desk, domain: str, policy: DomainPolicy | None, was: DomainPolicy) -> bool:
+    """Let a policy hold from the next claim on, or none any more; False where `was` does not hold any more."""
     check(policy)
-    await desk.frontier.set_policy(domain, None if policy == ORDINARY else policy)
+    is_set = await desk.frontier.set_policy(domain, None if policy == ORDINARY else policy, was)
     desk.nudge()
+    return is_set
 
 
 # Blocks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -71,6 +72,20 @@ def test_a_page_is_fetched_once_more_when_somebody_says_so(api: InProcess, finis
     assert (story["state"], story["level"]) == ("queued", "immediate")
     assert story["captures"]
     assert api.ask("POST", f"{API}/recrawl", {"urls": [url], "priority": "low"}).json()["queued"] == 1
+
+
+def test_two_orders_for_one_domain_at_once_are_both_carried_out(api: InProcess) -> None:
+    """C1, R4: each changes a part of the policy; whichever comes second keeps what the first has changed."""
+    orders = [(f"{API}/domains/two.test/pause", {}), (f"{API}/feedback", {"domain": "two.test", "quality": 2.0})]
+    for _ in range(5):
+        assert api.ask("DELETE", f"{API}/policies/two.test").status == 200
+        with ThreadPoolExecutor(len(orders)) as clients:
+            answers = list(clients.map(lambda order: api.ask("POST", *order), orders))
+        assert [answer.status for answer in answers] == [200, 200]
+        told = api.ask("GET", f"{API}/policies/two.test").json()
+        assert (told["paused"], told["quality"]) == (True, 2.0)
+        done = [one for one in api.ask("GET", f"{API}/changes?limit=10").json()["changes"] if one["state"] == "done"]
+        assert done[0]["before"] == done[1]["after"]
 
 
 def test_a_policy_is_set_shown_listed_and_taken_back(api: InProcess) -> None:

@@ -275,9 +275,12 @@ class LmdbFrontier:
 
     # A person's orders
 
-    async def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
-        """Let a policy hold for a registrable domain from the next claim on; None takes it back (R4)."""
-        await self._group.run(orders.set_policy, domain, policy)
+    async def set_policy(self, domain: str, policy: DomainPolicy | None, was: DomainPolicy | None = None) -> bool:
+        """Let a policy hold for a registrable domain from the next claim on; None takes it back (R4).
+
+        Where somebody has changed `was` meanwhile, nothing is done; False then.
+        """
+        return await self._group.run(orders.set_policy, domain, policy, was)
 
     async def block(self, block: Block) -> None:
         """Ask no more for a domain, a host or a part of it (T7)."""

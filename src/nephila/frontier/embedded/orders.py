@@ -10,7 +10,7 @@ from nephila.model.outcome import DeferReason
 from nephila.model.policy import Block, DomainPolicy
 
 from .book import ORDINARY, Book
-from .coding import pack
+from .coding import pack, read_policy
 from .records import Place
 from .replanning import look_again
 from .shelving import refill, take_on_hosts
@@ -20,9 +20,12 @@ from .waking import wake
 _LIFTED = frozenset({DeferReason.PAUSED, DeferReason.BLOCKED, DeferReason.HOURS, DeferReason.ERRORS})
 
 
-def set_policy(book: Book, domain: str, policy: DomainPolicy | None) -> None:
-    """Let a policy hold for a domain; None takes it back."""
+def set_policy(book: Book, domain: str, policy: DomainPolicy | None, was: DomainPolicy | None = None) -> bool:
+    """Let a policy hold for a domain; None takes it back. False, and nothing is changed, where `was` holds no more."""
     key = book.tables.domain_key(domain)
+    raw = book.txn.get(domain.encode(), db=book.db["policies"])
+    if was is not None and (ORDINARY if raw is None else read_policy(raw)) != was:
+        return False
     state = book.domain(key, domain)
     before, now = book.policy_of(state), policy or ORDINARY
     book.totals.policies += (policy is not None) - state.policed
@@ -36,6 +39,7 @@ def set_policy(book: Book, domain: str, policy: DomainPolicy | None) -> None:
     _reconsider(book, domain)
     if (before.recrawl_s, before.tier) != (now.recrawl_s, now.tier):
         look_again(book, key[:DOMAIN_KEY_BYTES])
+    return True
 
 
 def block(book: Book, entry: Block) -> None:

@@ -34,7 +34,7 @@ from .foundation import REFRESH_S
 from .library import library
 from .opening import ORDINARILY, Crawl, Opening, found_or_made
 from .presence import Presence
-from .rules import pack_policy, packed
+from .rules import pack_policy, packed, read_policy
 from .shards import Shards, check_name
 from .spilling import Spilled, Spilling
 from .view import RedisFrontierView
@@ -305,11 +305,22 @@ class RedisFrontier(Cycling):
 
     # A person's orders
 
-    async def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
-        """Let a policy hold for a registrable domain from the next claim on; None takes it back (R4)."""
+    async def set_policy(self, domain: str, policy: DomainPolicy | None, was: DomainPolicy | None = None) -> bool:
+        """Let a policy hold for a registrable domain from the next claim on; None takes it back (R4).
+
+        Where somebody has changed `was` meanwhile, nothing is done; False then.
+        """
+        told = [b"" if policy is None else pack_policy(policy)]
+        if was is not None:
+            raw = await asyncio.to_thread(self.view.packed_policy, domain)
+            if (read_policy(raw) if raw else DomainPolicy()) != was:
+                return False
+            told.append(raw)  # as it was written, by whatever version
         shard = self._shards.of_domain(domain)
-        await self._caller.call(shard, "set_policy", domain, b"" if policy is None else pack_policy(policy))
+        if not await self._caller.call(shard, "set_policy", domain, *told):
+            return False
         await self._woken_all((shard,))
+        return True
 
     async def block(self, block: Block) -> None:
         """Ask no more for a domain, a host or a part of it (T7)."""

@@ -275,9 +275,13 @@ class RedisFrontierView:
 
     def policy(self, domain: str) -> DomainPolicy | None:
         """What a person decided for a domain."""
+        raw = self.packed_policy(domain)
+        return read_policy(raw) if raw else None
+
+    def packed_policy(self, domain: str) -> bytes:
+        """The same as it is kept; empty where nobody has decided anything."""
         key = self.shards.keys[self.shards.of_domain(domain)]
-        raw = self._valkey.do(key, "HGET", f"{key}:policies", domain)
-        return None if raw is None else read_policy(raw)
+        return self._valkey.do(key, "HGET", f"{key}:policies", domain) or b""
 
     def policies(self) -> dict[str, DomainPolicy]:
         """All policies."""

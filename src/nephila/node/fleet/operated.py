@@ -68,12 +68,13 @@ class OperatedFleetFrontier(FleetFrontier):
         self.view.forget_counters()
         return count
 
-    async def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
+    async def set_policy(self, domain: str, policy: DomainPolicy | None, was: DomainPolicy | None = None) -> bool:
         """Let a policy hold; UsageError for a domain that another group asks."""
         if self._border is not None:
             self._border.check_own(domain)
-        await self._own.set_policy(domain, policy)
+        is_set = await self._own.set_policy(domain, policy, was)
         self.view.forget_counters()
+        return is_set
 
     async def block(self, block: Block) -> None:
         """Ask no more for something, in no region: a link to it may be met anywhere."""

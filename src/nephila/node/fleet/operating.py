@@ -49,13 +49,10 @@ class FleetOperator(Operator):
             found |= self._in(settings, _policies)
         return found
 
-    def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
+    def set_policy(self, domain: str, policy: DomainPolicy | None, was: DomainPolicy | None = None) -> bool:
         """In the region of the domain."""
         own = self._of(domain)
-        if own is self:
-            super().set_policy(domain, policy)
-        else:
-            own.set_policy(domain, policy)
+        return super().set_policy(domain, policy, was) if own is self else own.set_policy(domain, policy, was)
 
     def block(self, pattern: str, reason: str) -> Block:
         """In all regions."""

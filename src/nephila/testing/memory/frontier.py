@@ -123,11 +123,13 @@ class MemoryFrontier(Telling):
                     count += 1
             return count
 
-    async def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
+    async def set_policy(self, domain: str, policy: DomainPolicy | None, was: DomainPolicy | None = None) -> bool:
         """Let a policy hold for a registrable domain from the next claim on; None takes it back (R4)."""
+        before, now = self.policies.get(domain) or DomainPolicy(), policy or DomainPolicy()
+        if was is not None and before != was:
+            return False
         with self.act():
             self.domains.setdefault(domain, Domain(domain))
-            before, now = self.policies.get(domain) or DomainPolicy(), policy or DomainPolicy()
             if (before.recrawl_s, before.tier) != (now.recrawl_s, now.tier):
                 self.replanning.add(domain)
             if policy is None:
@@ -135,6 +137,7 @@ class MemoryFrontier(Telling):
             else:
                 self.policies[domain] = policy
             self._reconsider([host for host in self.hosts.values() if host.domain.name == domain])
+        return True
 
     def _reconsider(self, hosts: list[Host]) -> None:
         """Judge the hosts of a domain anew: what held them back may hold no longer."""

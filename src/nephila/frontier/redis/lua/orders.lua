@@ -19,8 +19,11 @@ local function hosts_of(domain)
 end
 
 -- Let a policy hold for a domain from the next claim on; what held its hosts back may hold no longer.
--- ARGV: clock, domain, policy (empty takes it back)
+-- ARGV: clock, domain, policy (empty takes it back); where given, what is kept of it until now: else nothing is done
 function Orders.set_policy(keys, args)
+  if args[4] and args[4] ~= (redis.call('HGET', keys[1] .. ':policies', args[2]) or '') then
+    return 0
+  end
   Shard.open(keys[1], args[1])
   local domain = args[2]
   Shard.domain(domain)

@@ -34,8 +34,8 @@ class Options:
 class Operating(Protocol):
     """What whoever runs a crawl can do while it runs."""
 
-    async def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
-        """Let a policy hold for a registrable domain; None takes it back."""
+    async def set_policy(self, domain: str, policy: DomainPolicy | None, was: DomainPolicy | None = None) -> bool:
+        """Let a policy hold for a registrable domain; None takes it back. False where `was` holds no more."""
 
     async def block(self, block: Block) -> None:
         """Ask no more for a domain, a host or a part of it."""

@@ -26,6 +26,20 @@ class OperatingChecks(PolicyCase):
         await self.operating.set_policy("a.test", None)
         assert self.urls(await self.claim_pages()) == ["https://www.a.test/1"]
 
+    async def check_a_policy_replaces_only_what_it_was_made_from(self) -> None:
+        """C1, R4: of two who change the same policy at once, the second is told, and undoes nothing."""
+        await self.harness.configure(Options())
+        await self.frontier.admit(candidates("https://www.a.test/1"))
+        ordinary, paused, worse = DomainPolicy(), DomainPolicy(paused=True), DomainPolicy(quality=0.5)
+        assert await self.operating.set_policy("a.test", paused, ordinary)
+        assert not await self.operating.set_policy("a.test", worse, ordinary)
+        assert await self.claim_pages() == []
+        assert await self.operating.set_policy("a.test", DomainPolicy(paused=True, quality=0.5), paused)
+        assert not await self.operating.set_policy("a.test", None, paused)
+        assert await self.operating.set_policy("a.test", None, DomainPolicy(paused=True, quality=0.5))
+        assert await self.operating.set_policy("a.test", None, ordinary)
+        assert self.urls(await self.claim_pages()) == ["https://www.a.test/1"]
+
     async def check_a_policy_sets_the_delay(self) -> None:
         """R4, P2: a longer delay binds at once, though the host was told a shorter one."""
         await self.harness.configure(Options())
