@@ -272,6 +272,28 @@ def test_a_policy_is_changed_and_taken_back(page: Page, watched: Watched) -> Non
     assert watched.api(f"policies/{domain}")["delay_s"] is None
 
 
+def test_a_change_of_a_policy_leaves_alone_what_others_have_changed_meanwhile(page: Page, watched: Watched) -> None:
+    """R4, C3: whoever pauses a domain while somebody fills the form has paused it; undoing the form undoes no more."""
+    domain = watched.api("domains?limit=1&sort=pages")["domains"][0]["domain"]
+    page.locator("#wanted").fill(domain)
+    page.locator("#wanted").press("Enter")
+    page.get_by_label("delay, seconds").fill("2.5")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    page.get_by_role("button", name="Pause it").click()
+    expect(page.get_by_role("button", name="Resume", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Change").click()
+    page.get_by_role("button", name="Change it").click()
+    expect(page.locator("#notices")).to_contain_text("is changed.")
+    told = watched.api(f"policies/{domain}")
+    assert (told["delay_s"], told["paused"]) == (2.5, True)
+    page.get_by_role("button", name="Resume", exact=True).click()
+    expect(page.locator("#notices")).to_contain_text("goes on.")
+    page.locator(".notice", has_text="is changed.").get_by_role("button", name="Undo").click()
+    expect(page.get_by_label("delay, seconds")).to_have_value("", timeout=15_000)
+    told = watched.api(f"policies/{domain}")
+    assert (told["delay_s"], told["paused"]) == (None, False)
+
+
 def test_a_url_that_was_never_met_says_so(page: Page) -> None:
     """T8: not found is an answer, not a failure."""
     page.locator("#wanted").fill("https://nowhere.example/x?<b>y</b>")

@@ -74,18 +74,22 @@ export class Domain {
       h("label", {}, "through a browser", h("select", { name: "render" }, RENDERING.map((mode) => h("option", { selected: mode === policy.render }, mode)))),
       field("user agent", "user_agent", policy.user_agent, { placeholder: "as the crawl" }),
       h("div", { class: "wide" }, h("button", {}, "Change"), " ",
-        exists ? h("button", { type: "button", class: "quiet", onclick: async () => { if (await dropPolicy(policy)) { this.edited = false; this.refresh(null, true); } } }, "Take it back") : ""));
+        exists ? h("button", { type: "button", class: "quiet", onclick: async () => { if (await dropPolicy(policy.domain)) { this.edited = false; this.refresh(null, true); } } }, "Take it back") : ""));
+    const filled = this.said();
     this.form.oninput = () => { this.edited = true; };
     this.form.onsubmit = async (event) => {
       event.preventDefault();
-      const given = new FormData(this.form);
-      const wanted = {
-        delay_s: number(given.get("delay_s")), crawl_depth: number(given.get("crawl_depth")), tier: given.get("tier"),
-        recrawl_interval_hours: number(given.get("recrawl_interval_hours")), hours: hoursOf(given.get("hours")),
-        user_agent: given.get("user_agent").trim(), paused: policy.paused, quality: policy.quality,
-        render: given.get("render"),
-      };
-      if (await setPolicy(this.name, wanted, policy)) { this.edited = false; this.refresh(null, true); }
+      const changes = Object.entries(this.said()).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(filled[name]));
+      if (await setPolicy(policy.domain, Object.fromEntries(changes))) { this.edited = false; this.refresh(null, true); }
+    };
+  }
+
+  said() {
+    const given = new FormData(this.form);
+    return {
+      delay_s: number(given.get("delay_s")), crawl_depth: number(given.get("crawl_depth")), tier: given.get("tier"),
+      recrawl_interval_hours: number(given.get("recrawl_interval_hours")), hours: hoursOf(given.get("hours")),
+      user_agent: given.get("user_agent").trim(), render: given.get("render"),
     };
   }
 }

@@ -50,22 +50,33 @@ export const unblock = (entry) => attempt(async () => {
   return true;
 });
 
-function order(policy) {
-  const { domain, max_qps, ...rest } = policy;
+const policyOf = (domain) => `policies/${encodeURIComponent(domain)}`;
+
+async function holding(domain) {
+  const { domain: _, max_qps, ...rest } = await get(policyOf(domain));
   return rest;
 }
 
-export const setPolicy = (domain, wanted, before) => attempt(async () => {
+// Changes a part of a policy, and answers what of it held before. The rest stays as it is by now, whoever has changed it
+// since the page was opened: a domain that was paused meanwhile stays paused.
+async function amend(domain, changes) {
+  const before = await holding(domain);
+  await put(policyOf(domain), { ...before, ...changes });
+  return Object.fromEntries(Object.keys(changes).map((name) => [name, before[name]]));
+}
+
+export const setPolicy = (domain, changes) => attempt(async () => {
   if (!await ask(`Change the policy of ${domain}?`, { text: "It holds from the next request on.", go: "Change it" })) return false;
-  await put(`policies/${encodeURIComponent(domain)}`, wanted);
-  notice(`The policy of ${domain} is changed.`, () => put(`policies/${encodeURIComponent(domain)}`, order(before)));
+  const before = await amend(domain, changes);
+  notice(`The policy of ${domain} is changed.`, () => amend(domain, before));
   return true;
 });
 
-export const dropPolicy = (before) => attempt(async () => {
-  if (!await ask(`Take back the policy of ${before.domain}?`, { text: "The settings of the crawl hold again.", go: "Take it back" })) return false;
-  await remove(`policies/${encodeURIComponent(before.domain)}`);
-  notice(`${before.domain} follows the settings of the crawl.`, () => put(`policies/${encodeURIComponent(before.domain)}`, order(before)));
+export const dropPolicy = (domain) => attempt(async () => {
+  if (!await ask(`Take back the policy of ${domain}?`, { text: "The settings of the crawl hold again.", go: "Take it back" })) return false;
+  const before = await holding(domain);
+  await remove(policyOf(domain));
+  notice(`${domain} follows the settings of the crawl.`, () => put(policyOf(domain), before));
   return true;
 });
 
