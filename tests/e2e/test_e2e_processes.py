@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -261,6 +262,26 @@ def test_limits_hold_over_all_processes_together(tmp_path: Path, say: Callable[[
         assert some["stopped_by"] == "max_total_bytes"
         assert not web.audit().violations or set(web.audit().by_kind) == {"repeat"}
     assert max(Counter(stored_pages(out)).values()) == 1
+
+
+def test_memory_and_files_are_those_of_the_workers_too(tmp_path: Path) -> None:
+    """O2, C1: what is told of a crawl's processes, and what alerts judge, is of all of them."""
+    spec, arguments = plain_web(36, hosts=20, pages=2000)
+    with (
+        served(tmp_path / "web", spec, *arguments, "--base-delay-ms", "300") as web,
+        crawling(web, tmp_path / "out", "--delay", "0.3", "--scope", "all", "--processes", "2") as process,
+    ):
+        figures, both = tmp_path / "out" / "figures.json", workers_of(process)
+        assert len(both) == 2
+
+        def memory_of(pid: int) -> int:
+            return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+
+        def is_told() -> bool:
+            least = sum(map(memory_of, (process.pid, *both))) * 0.7
+            return figures.exists() and json.loads(figures.read_bytes())["present"]["process"]["memory_bytes"] > least
+
+        wait_until(is_told, process)
 
 
 @pytest.mark.parametrize("value", ["two", "-1", "65", "1.5", ""])

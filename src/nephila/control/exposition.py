@@ -107,10 +107,11 @@ def _lines(present: Present, frontier: FrontierSnapshot, *, running: bool, now: 
     firing = {alert.name for alert in present.alerts}
     alerts = _labelled("alert", {name: int(name in firing) for name in RULES})
     yield from _one("nephila_alert", "gauge", "Alerts that the crawl itself judges: 1 while it lasts", alerts)
-    yield from _one("process_cpu_seconds_total", "counter", "Processor time", {"": process.cpu_s})
-    yield from _one("process_resident_memory_bytes", "gauge", "Memory", {"": process.memory_bytes})
-    yield from _one("process_open_fds", "gauge", "Open files", {"": process.open_files})
-    yield from _one("process_max_fds", "gauge", "Files that may be open", {"": process.max_files})
+    yield from _one("process_cpu_seconds_total", "counter", "Processor time of all processes", {"": process.cpu_s})
+    yield from _one("process_resident_memory_bytes", "gauge", "Memory of all processes", {"": process.memory_bytes})
+    help_text = "Open files of the process that is nearest to its limit"
+    yield from _one("process_open_fds", "gauge", help_text, {"": process.open_files})
+    yield from _one("process_max_fds", "gauge", "Files that it may have open", {"": process.max_files})
 
 
 def _rendering(present: Present) -> Iterator[str]:

@@ -98,6 +98,10 @@ class Crawl:
         """Look again: somebody has brought work or lifted a pause."""
         self._wake.set()
 
+    def processes(self) -> tuple[int, ...]:
+        """Nobody works for this process."""
+        return ()
+
     @property
     def machinery(self) -> Machinery:
         """The parts, for whoever operates the crawl while it runs."""

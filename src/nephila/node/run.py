@@ -47,6 +47,9 @@ class Running(Protocol):
     def snapshot(self) -> CrawlSnapshot:
         """The figures of this moment."""
 
+    def processes(self) -> Sequence[int]:
+        """The ids of processes that work for this one."""
+
     @property
     def machinery(self) -> Machinery:
         """The parts of this process, for whoever operates the crawl while it runs."""
@@ -132,7 +135,7 @@ async def _crawl(
     async with _opened(out, configured, [*listeners, overhearing]) as crawl:
         obey_signals(lambda _: crawl.stop(StoppedBy.INTERRUPT))
         workers = process_count(configured.settings)
-        watch = Watch(crawl.machinery, crawl.snapshot, crawl.warn, overhearing, workers)
+        watch = Watch(crawl.machinery, crawl.snapshot, crawl.warn, overhearing, workers, crawl.processes)
         viewing = asyncio.create_task(view(crawl), name="view") if view is not None else None
         ranking = Recomputing(out, configured.settings.rank, lambda: crawl.snapshot().pages, crawl.warn)
         ranked = asyncio.create_task(ranking.run(), name="rank")

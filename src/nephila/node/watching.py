@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from nephila.frontier.embedded.census import LmdbCensus
 from nephila.interfaces.frontier import UrlStory
@@ -95,7 +95,7 @@ def sample(
 
 
 class Watch:
-    """Looks, judges and tells. `snapshot` is the crawl's; `warn` tells its listeners."""
+    """Looks, judges and tells. `snapshot` and `processes` are the crawl's; `warn` tells its listeners."""
 
     def __init__(
         self,
@@ -104,11 +104,13 @@ class Watch:
         warn: Callable[[str, str], None],
         overhearing: Overhearing,
         workers: int,
+        processes: Callable[[], Sequence[int]],
     ) -> None:
         self._m = machinery
         self._snapshot = snapshot
         self._warn = warn
         self._overhearing = overhearing
+        self._processes = processes
         self._settings: Settings = machinery.settings
         self._census = LmdbCensus(embedded_of(machinery.frontier).view)
         self._directory = CrawlDirectory(machinery.out)
@@ -143,7 +145,7 @@ class Watch:
         """One look, written down."""
         figures = self._record()
         present = figures.present
-        present.process = await asyncio.to_thread(process_figures, self._m.out)
+        present.process = await asyncio.to_thread(process_figures, self._m.out, self._processes())
         present.longest_wait_s = self._census.longest_wait_s()
         present.busy_hosts = self._overhearing.busy_hosts(present.at)
         sample(present, self._overhearing.take_stored(), self._m.frontier.story)

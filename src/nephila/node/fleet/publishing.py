@@ -32,6 +32,7 @@ from nephila.node.logbook import (
     Process,
     date_of,
 )
+from nephila.node.machine import together
 
 from .flat import Flat, growth_of, less, point_of, put_counts
 from .registry import check_crawl_name
@@ -265,29 +266,13 @@ class SharedFigures:
             hosts=sum(one.hosts for one in here),
             in_flight=sum(one.in_flight for one in here),
             workers=len(here),
-            process=_together([one.process for one in here]),
+            process=together([one.process for one in here]),
             busy_hosts=busy,
             render_queue=sum(one.render_queue for one in here),
         )
         present.rendering.browsers = sum(one.browsers for one in here)
         present.rendering.memory_bytes = sum(one.browser_bytes for one in here)
         return present
-
-
-def _together(all_of_them: list[Process]) -> Process:
-    """Time and memory of all; files and disk of whoever is nearest to his limit: that is what alerts are about."""
-    if not all_of_them:
-        return Process()
-    files = max(all_of_them, key=lambda one: one.open_files / max(1, one.max_files))
-    disk = min(all_of_them, key=lambda one: one.disk_free_bytes / max(1, one.disk_bytes))
-    return Process(
-        cpu_s=sum(one.cpu_s for one in all_of_them),
-        memory_bytes=sum(one.memory_bytes for one in all_of_them),
-        open_files=files.open_files,
-        max_files=files.max_files,
-        disk_free_bytes=disk.disk_free_bytes,
-        disk_bytes=disk.disk_bytes,
-    )
 
 
 def _counts(raw: bytes | None) -> Flat:

@@ -115,6 +115,10 @@ class Supervisor:
         """Look again: somebody has brought work. The workers look by themselves."""
         self._woken.set()
 
+    def processes(self) -> tuple[int, ...]:
+        """The workers, as processes."""
+        return self._workforce.pids
+
     @property
     def machinery(self) -> Machinery:
         """The supervisor's own parts, for whoever operates the crawl while it runs."""

@@ -117,6 +117,11 @@ class Workforce:
         if not keeper.cancelled() and (error := keeper.exception()) is not None and self._overseer is not None:
             self._overseer.fail(failure_of(error, keeper.get_name()))
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes of all who work now."""
+        return tuple(child.pid for child in self._children.values())
+
     def stop(self, *, hurry: bool = False) -> None:
         """Tell all to end, without waiting for uploads where it has to be soon; nobody is replaced any more."""
         self._ending.set()
