@@ -18,6 +18,7 @@ from starlette.routing import Route
 from nephila.model.errors import NephilaError, StorageError, UsageError
 from nephila.model.events import EventKind
 from nephila.node.desk import Desk
+from nephila.node.present import told_last
 
 from . import handlers_orders, handlers_sight, handlers_takedowns, handlers_tasks
 from .access import Caller, Gate, Role
@@ -243,7 +244,7 @@ class Control:
         now = desk.clock.wall_ms()
         frontier = await desk.counters()
         text = expose(
-            desk.figures().present,
+            told_last(desk, desk.figures()),
             frontier,
             desk.at_work(),
             running=desk.is_running(),

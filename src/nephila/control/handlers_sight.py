@@ -16,7 +16,7 @@ from nephila.node.alarms import RULES
 from nephila.node.desk import Desk
 from nephila.node.logbook import COARSE_S, FINE_S, Growth, Point, steps
 from nephila.node.operated import OperatedView
-from nephila.node.present import present
+from nephila.node.present import present, told_last
 from nephila.urls import Address
 
 from . import asked, given, given_figures
@@ -117,7 +117,7 @@ async def alerts(call: Call[None, None]) -> given_figures.AlertsAnswer:
         given_figures.AlertGiven(
             name=one.name, since_at=one.since, value=one.value, threshold=one.threshold, summary=one.summary
         )
-        for one in call.desk.figures().present.alerts
+        for one in told_last(call.desk, call.desk.figures()).alerts
     ]
     return given_figures.AlertsAnswer(alerts=found, rules=list(RULES))
 

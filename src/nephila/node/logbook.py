@@ -138,6 +138,22 @@ class Present(msgspec.Struct):
     alerts: list[Alert] = []
 
 
+def at_rest(present: Present) -> Present:
+    """The same when nobody is at work, or nothing is heard of who is: counts stay, what was under way does not."""
+    return msgspec.structs.replace(
+        present,
+        running=False,
+        stopping=False,
+        pages_per_s=0.0,
+        in_flight=0,
+        busy_hosts={},
+        render_queue=0,
+        rendering=msgspec.structs.replace(present.rendering, browsers=0, memory_bytes=0),
+        process=msgspec.structs.replace(present.process, memory_bytes=0, open_files=0),
+        alerts=[],
+    )
+
+
 class Alert(msgspec.Struct, frozen=True):
     """Something that somebody should know of (O2)."""
 
@@ -233,9 +249,7 @@ class Logbook:
 
     def close(self) -> None:
         """The run has ended: its figures stay."""
-        self.figures.present.running, self.figures.present.pages_per_s = False, 0.0
-        self.figures.present.in_flight, self.figures.present.alerts = 0, []
-        self.figures.present.render_queue = self.figures.present.rendering.browsers = 0
+        self.figures.present = at_rest(self.figures.present)
         self.save()
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from nephila.interfaces.catalogue import CatalogueSights
 
 from .desk import Desk
-from .logbook import Alert, Figures, Growth
+from .logbook import Alert, Figures, Growth, Present, at_rest
 
 MOST_COUNTED = 200_000
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
@@ -45,28 +45,34 @@ class Now:
 async def present(desk: Desk) -> Now:
     """The figures of this moment."""
     figures, at = desk.figures(), desk.clock.wall_ms()
-    told, running = figures.present, desk.is_running()
-    fresh = running and (desk.crawls or at - told.at < STALE_MS)
+    told, running = told_last(desk, figures), desk.is_running()
     today, month, errors_today, errors_hour = _counted(figures, at)
     if not figures.days:
         today, month, errors_today, errors_hour = await desk.ask_catalogue(lambda one: _looked_up(one, at))
     return Now(
         at=at,
         running=running,
-        stopping=fresh and told.stopping,
+        stopping=told.stopping,
         started_at=told.started_at,
         pages_today=today,
         pages_month=month,
-        pages_per_s=told.pages_per_s if fresh else 0.0,
+        pages_per_s=told.pages_per_s,
         errors_today=errors_today,
         errors_hour=errors_hour,
         run=told.run,
         minute=figures.since(at - MINUTE_MS),
         minutes=figures.since(at - 5 * MINUTE_MS),
         workers=told.workers if running else 0,
-        in_flight=told.in_flight if fresh else 0,
-        alerts=told.alerts if fresh else [],
+        in_flight=told.in_flight,
+        alerts=told.alerts,
     )
+
+
+def told_last(desk: Desk, figures: Figures) -> Present:
+    """What the crawl told last of this moment; of one that was killed, and could not say that it ended, at rest."""
+    told = figures.present
+    fresh = desk.is_running() and (desk.crawls or desk.clock.wall_ms() - told.at < STALE_MS)
+    return told if fresh else at_rest(told)
 
 
 def _counted(figures: Figures, at: int) -> tuple[int, int, int, dict[str, int]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from control import InProcess, controlled
@@ -24,6 +25,7 @@ from nephila.model.policy import Block
 from nephila.node.audit import audit
 from nephila.node.desk import Desk
 from nephila.node.inspect import open_view
+from nephila.node.logbook import Alert, Figures, Present, Process
 from nephila.urls import origin_of
 
 API = "/api/v1"
@@ -423,6 +425,24 @@ def test_metrics_name_no_host_and_agree_with_the_status(api: InProcess) -> None:
     assert len(values) < 300
     for line in text.splitlines():
         assert line.startswith(("# HELP ", "# TYPE ")) or float(line.rsplit(" ", 1)[1]) >= 0
+
+
+def test_a_crawl_that_was_killed_has_nothing_under_way_and_no_alert(api: InProcess, out: Path) -> None:
+    """O2, C1: it could not write down that it ended; whoever is called at night is called by one that runs."""
+    alert = Alert("file_descriptors", 1, 0.95, 0.9, "19,000 of 20,000 files are open")
+    process = Process(9.5, 1 << 30, 19_000, 20_000, 5, 9)
+    told = Present(
+        at=1, running=True, started_at=1, in_flight=98, process=process, busy_hosts={"a.test": 9}, alerts=[alert]
+    )
+    (out / "figures.json").write_bytes(msgspec.json.encode(Figures(told)))
+    text = api.ask("GET", "/metrics").body.decode()
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    for name in ("up", "requests_in_flight", 'alert{alert="file_descriptors"}', "busy_responses_from_one_host"):
+        assert values[f"nephila_{name}"] == "0", name
+    assert (values["process_open_fds"], values["process_cpu_seconds_total"]) == ("0", "9.5")
+    assert api.ask("GET", f"{API}/alerts").json()["alerts"] == []
+    status = api.ask("GET", f"{API}/status").json()
+    assert (status["running"], status["alerts"], status["in_flight"]) == (False, 0, 0)
 
 
 def test_metrics_of_a_crawl_whose_engine_is_away_are_no_bug(api: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
