@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from nephila.model.task import Token
 from nephila.node import loans
 
@@ -37,7 +40,8 @@ async def lease(call: Call[asked.LeaseOrder, None]) -> given.LeaseAnswer:
 
 async def heartbeat(call: Call[asked.HeartbeatOrder, None]) -> given.HeartbeatAnswer:
     """Extend a lease."""
-    timeout_at = await loans.renew(call.desk, _token(call.path), call.body.lease_duration_sec)
+    with _unless_blocked(call.path):
+        timeout_at = await loans.renew(call.desk, _token(call.path), call.body.lease_duration_sec)
     if timeout_at is None:
         raise _lost(call.path)
     return given.HeartbeatAnswer(timeout_at=timeout_at)
@@ -56,7 +60,8 @@ async def result(call: Call[asked.ResultOrder, None]) -> given.ResultAnswer:
         elapsed_ms=order.elapsed_ms,
         worker=order.worker_id,
     )
-    taken = await loans.take_result(call.desk, _token(call.path), brought)
+    with _unless_blocked(call.path):
+        taken = await loans.take_result(call.desk, _token(call.path), brought)
     if not taken.accepted:
         raise _lost(call.path)
     return given.ResultAnswer(
@@ -68,7 +73,8 @@ async def fail(call: Call[asked.FailOrder, None]) -> given.FailAnswer:
     """Take that a worker could not."""
     order = call.body
     token = _token(call.path)
-    taken = await loans.take_failure(call.desk, token, order.error, order.http_status or 0, order.worker_id)
+    with _unless_blocked(call.path):
+        taken = await loans.take_failure(call.desk, token, order.error, order.http_status or 0, order.worker_id)
     if not taken.accepted:
         raise _lost(call.path)
     return given.FailAnswer(will_retry=taken.will_retry, retry_count=taken.retries)
@@ -79,6 +85,16 @@ def _token(path: dict[str, str]) -> Token:
     if not (text.isascii() and text.isdigit()) or len(text) > MOST_DIGITS or int(text) > LARGEST_TOKEN:
         raise ProblemError(404, f"there is no task {text!r}", "task_id is what tasks/lease gave")
     return Token(int(text))
+
+
+@contextmanager
+def _unless_blocked(path: dict[str, str]) -> Iterator[None]:
+    """A person's word goes before what a worker brings."""
+    try:
+        yield
+    except loans.BlockedLoanError as error:
+        hint = "throw away what was fetched of it, and lease another"
+        raise ProblemError(409, f"the URL of task {path['task_id']} was blocked meanwhile by {error}", hint) from error
 
 
 def _lost(path: dict[str, str]) -> ProblemError:

@@ -14,7 +14,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from nephila.frontier.blocklist import Blocklist
 from nephila.frontier.score import bonus_of
 from nephila.frontier.sieve import BEYOND, TOLD_OF_A_HOST
 from nephila.interfaces.catalogue import EXTERNAL, CaptureRow, ErrorRow
@@ -23,6 +25,7 @@ from nephila.model.errors import UsageError
 from nephila.model.events import Event, EventKind
 from nephila.model.exchange import FailureKind, Fetched
 from nephila.model.outcome import Dead, Done, Dropped, Outcome, Release, Retry, RulesKind, Settlement
+from nephila.model.policy import Block
 from nephila.model.record import RecordRef, SegmentId
 from nephila.model.task import Candidate, Lease, Pace, PageTask, Refusal, Token
 from nephila.store import ArchivePlace
@@ -92,6 +95,13 @@ class Taken:
     retries: int = 0
 
 
+class BlockedLoanError(Exception):
+    """What was lent was blocked since, or taken down: nothing of it is taken any more."""
+
+    def __init__(self, block: Block) -> None:
+        super().__init__(f"{block.pattern}: {block.reason}")
+
+
 async def lend(desk: Desk, hosts: int, lease_s: float) -> Loans:
     """Lend up to so many URLs, each of another host."""
     loans: list[Loan] = []
@@ -150,9 +160,15 @@ def _loan(desk: Desk, lease: Lease) -> Loan:
 
 
 async def renew(desk: Desk, token: Token, lease_s: float) -> int | None:
-    """Extend a loan: until when, UTC milliseconds; None when it was lost."""
+    """Extend a loan: until when, UTC milliseconds; None when it was lost.
+
+    `BlockedLoanError` where it was blocked: until it runs out its host is left alone, for its worker may be asking it.
+    """
     ends = desk.clock.wall_ms() + int(lease_s * 1000)  # at least: the answer may come long after it was done
-    if await _held(desk, token) is None or token not in await desk.frontier.renew([token], lease_s):
+    held = await _held(desk, token)
+    if held is not None and held.block is not None:
+        raise BlockedLoanError(held.block)
+    if held is None or token not in await desk.frontier.renew([token], lease_s):
         return None
     return ends
 
@@ -160,13 +176,15 @@ async def renew(desk: Desk, token: Token, lease_s: float) -> int | None:
 async def take_result(desk: Desk, token: Token, result: Result) -> Taken:
     """Settle a URL that was answered: its links are admitted in the same act.
 
-    Raises `UsageError` for a place that is not the worker's to name; the loan holds.
+    Raises `UsageError` for a place that is not the worker's to name; the loan holds. Raises `BlockedLoanError` where it
+    was blocked; the loan has ended.
     """
     held = await _held(desk, token)
     if held is None:
         return Taken(accepted=False)
     check_kept_elsewhere(desk, result.storage_path)
-    host, task = held
+    await _check_not_blocked(desk, token, held, result)
+    host, task, _ = held
     candidates, refused, malformed = _sifted(desk, task, result.extracted_urls)
     is_page = 200 <= result.status < 300 or result.status == 304
     changed = bool(result.content_hash) and result.content_hash != task.digest
@@ -210,16 +228,21 @@ def check_kept_elsewhere(desk: Desk, place: str) -> None:
 
 
 async def take_failure(desk: Desk, token: Token, error: str, status: int, worker: str) -> Taken:
-    """Settle a URL that was not answered, or not well: it is tried again, or given up."""
+    """Settle a URL that was not answered, or not well: it is tried again, or given up.
+
+    Raises `BlockedLoanError` where it was blocked; the loan has ended.
+    """
     held = await _held(desk, token)
     if held is None:
         return Taken(accepted=False)
-    host, task = held
+    report = Result(status or 504, "", b"", "", (), 0, None, worker)
+    await _check_not_blocked(desk, token, held, report)
+    host, task, _ = held
     kind = _kind(error, status)
     detail = f"worker {worker}: {error}" if worker else error
     passing = status in {0, 408, 429} or status >= 500
     outcome: Retry | Dead = desk.politeness.retry(task, kind, detail) if passing else Dead(kind, detail)
-    release = await _rest(desk, host, Result(status or 504, "", b"", "", (), 0, None, worker))
+    release = await _rest(desk, host, report)
     settled = await desk.frontier.take_back(token, Settlement(task, outcome), release)
     if not settled.accepted:
         return Taken(accepted=False)
@@ -234,15 +257,34 @@ async def take_failure(desk: Desk, token: Token, error: str, status: int, worker
     return Taken(True, will_retry=will_retry, retries=task.retries + will_retry)
 
 
-async def _held(desk: Desk, token: Token) -> tuple[str, PageTask] | None:
-    """The host and the task of a loan that still holds."""
+class _Held(NamedTuple):
+    """A loan that still holds."""
 
-    def look(view: OperatedView) -> tuple[str, PageTask] | None:
+    host: str
+    task: PageTask
+    block: Block | None
+    """What forbids the URL by now, by a person's word."""
+
+
+async def _held(desk: Desk, token: Token) -> _Held | None:
+    def look(view: OperatedView) -> _Held | None:
         loan = desk.census.loan(token)
         task = None if loan is None else view.task(loan.host, Fingerprint(loan.fingerprint))
-        return None if loan is None or task is None else (loan.host, task)
+        if loan is None or task is None:
+            return None
+        return _Held(loan.host, task, Blocklist(view.blocks()).find(loan.host, task.url, task.fingerprint))
 
     return await desk.look(look)
+
+
+async def _check_not_blocked(desk: Desk, token: Token, held: _Held, result: Result) -> None:
+    """`BlockedLoanError` where a URL was blocked since it was lent: it is queued again, as it would be without a lease.
+
+    A page that was taken down is not listed anew, nor is there a line of it in any file.
+    """
+    if held.block is not None:
+        await desk.frontier.settle(token, (), await _rest(desk, held.host, result))
+        raise BlockedLoanError(held.block)
 
 
 def _sifted(desk: Desk, task: PageTask, urls: Sequence[str]) -> tuple[list[Candidate], list[Refusal], int]:

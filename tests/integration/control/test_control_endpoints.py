@@ -361,6 +361,30 @@ def test_what_a_worker_outside_keeps_is_taken_down_by_name(out: Path, place: str
         assert api.ask("GET", f"{API}/pages?url={quote(task['url'])}").json()["pages"] == []
 
 
+def test_what_was_taken_down_is_not_taken_from_a_worker_outside_any_more(out: Path) -> None:
+    """C1, K2, T7: he had leased it before; he is told to throw it away, and nothing of it is listed anew."""
+    result = {"http_status": 200, "content_hash": "ab" * 32, "storage_path": "s3://bucket/page-1"}
+    with controlled(out) as api:
+        pages = [page.url for page in open_view(out).pages(status=200, limit=1000)]
+        api.ask("POST", f"{API}/recrawl", {"urls": pages})
+        one, other = api.ask("POST", f"{API}/tasks/lease", {"worker_id": "go-1", "batch_size": 2}).json()["tasks"]
+        assert api.ask("POST", f"{API}/takedowns", {"urls": [one["url"]], "reason": "they asked"}).status == 202
+        blocked = {"pattern": other["domain"], "reason": "they asked"}
+        assert api.ask("POST", f"{API}/blocklist", blocked).status == 201
+    assert CliRunner().invoke(cli, ["purge", str(out)]).exit_code == 0
+    with controlled(out) as api:
+        for task, report, body in ((one, "result", result), (other, "fail", {"error": "timeout"})):
+            for way, sent in (("heartbeat", {}), (report, body)):
+                told = api.ask("POST", f"{API}/tasks/{task['task_id']}/{way}", sent)
+                assert (told.status, "they asked" in told.json()["detail"]) == (409, True), way
+            assert (
+                "no longer, leased" in api.ask("POST", f"{API}/tasks/{task['task_id']}/{report}", body).json()["detail"]
+            )
+        assert api.ask("GET", f"{API}/pages?url={quote(one['url'])}").json()["pages"] == []
+        api.ask("DELETE", f"{API}/blocklist?pattern={other['domain']}")
+        assert api.ask("GET", f"{API}/why?url={quote(other['url'])}").json()["data"]["state"] == "queued"
+
+
 def test_a_worker_outside_cannot_say_that_it_keeps_something_in_a_file_of_ours(out: Path) -> None:
     """C1, F3: a 4xx that changes nothing: a page of ours that waits for that file stays, and the lease holds."""
     segment = first_segment(out)

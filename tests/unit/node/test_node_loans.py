@@ -16,8 +16,8 @@ def test_a_loan_is_not_said_to_last_longer_than_it_does() -> None:
     clock = VirtualClock()
     began = clock.wall_ms()
 
-    async def held(_ask: object) -> tuple[str, object]:
-        return "a.test", object()
+    async def held(_ask: object) -> object:
+        return SimpleNamespace(host="a.test", task=object(), block=None)
 
     async def slow(tokens: list[Token], _seconds: float) -> set[Token]:
         clock.advance(20)
