@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,8 +24,10 @@ from nephila.urls import mask_secrets
 from .access import Caller
 from .given import ChangeGiven
 
-TAIL_BYTES = 1 << 20
-"""How far back the last changes are looked for."""
+STEP_BYTES = 1 << 20
+"""So much is read at once, from the end on."""
+MOST_STEPS = 64
+"""How far back the last changes are looked for: a takedown of a thousand long URLs has two lines of a megabyte each."""
 
 
 class ChangeLine(msgspec.Struct, omit_defaults=True):
@@ -105,17 +108,24 @@ class Changes:
     def _backwards(self) -> Iterator[tuple[int, ChangeLine]]:
         """The lines at the end of the file, the last first, with where each stands."""
         try:
-            with self._path.open("rb") as stream:
-                size = stream.seek(0, os.SEEK_END)
-                end = stream.seek(max(0, size - TAIL_BYTES))
-                tail = stream.read()
+            stream = self._path.open("rb")
         except FileNotFoundError:
             return
-        lines = tail.splitlines(keepends=True)
-        place = end + len(tail)
-        for line in reversed(lines):
-            place -= len(line)
-            try:
-                yield place, _decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                continue
+        with stream:
+            begin, torn = stream.seek(0, os.SEEK_END), b""
+            for _ in range(MOST_STEPS):
+                end, begin = begin, stream.seek(max(0, begin - STEP_BYTES))
+                read = stream.read(end - begin) + torn
+                place = begin + len(read)
+                torn, *whole = read.splitlines(keepends=True) or [b""]
+                for line in reversed(whole):
+                    place -= len(line)
+                    yield from _read(place, line)
+                if not begin:
+                    yield from _read(0, torn)
+                    return
+
+
+def _read(place: int, line: bytes) -> Iterator[tuple[int, ChangeLine]]:
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        yield place, _decode(line)
