@@ -1,8 +1,8 @@
 """Messages into a stream of Valkey or Redis (5 or newer), one server or a cluster.
 
 An entry has two fields, `id` and `message`. It is acknowledged when the server has it; how durable that is, is the
-server's affair (append-only file, replicas). A server that is out of memory counts as away: whoever fills the stream
-waits until somebody makes room.
+server's affair (append-only file, replicas). A server that is out of memory or of disk counts as away, and so does one
+that fails over or lacks replicas: whoever fills the stream waits until somebody makes room, or another takes over.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import redis
+from redis import exceptions as errors
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -25,7 +26,19 @@ from .secrets import Secret, split_address
 from .tls import is_secured
 
 USUAL_PORT = 6379
-_AWAY_ANSWERS = ("LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MISCONF", "NOREPLICAS", "READONLY", "OOM")
+_AWAY_ANSWERS = ("BUSY", "MISCONF", "NOREPLICAS")
+_AWAY_ERRORS = (
+    redis.ConnectionError,
+    redis.TimeoutError,
+    redis.OutOfMemoryError,
+    redis.ReadOnlyError,
+    errors.ClusterDownError,
+    errors.TryAgainError,
+    errors.MasterDownError,
+)
+"""Answers that the library has types for: it takes the word they begin with away."""
+_NO_ID = "0-0"
+"""No entry can have it: one that is added under it is refused for that alone, where all else is well."""
 
 
 class RedisStream:
@@ -56,13 +69,18 @@ class RedisStream:
         try:
             if self._client is None:
                 self._client = self._connected()
+            if not messages:
+                self._probe()
             pipeline = self._client.pipeline(transaction=False)
             for message in messages:
                 pipeline.xadd(self._settings.name, {"id": message.id, "message": message.body}, **keep)
-            pipeline.execute()
+            # Raised by the library, an answer would come with a part of the message, and as another text.
+            for answer in pipeline.execute(raise_on_error=False):
+                if isinstance(answer, Exception):
+                    raise answer
         except redis.AuthenticationError as error:
             raise self._refused(error) from error
-        except redis.RedisError as error:
+        except (redis.RedisError, errors.RedisClusterException) as error:
             self.close()
             raise self._judged(error) from error
         except OSError as error:
@@ -94,18 +112,26 @@ class RedisStream:
         client.close()
         return redis.RedisCluster(host=self._host, port=self._port, **self._options)
 
-    def _judged(self, error: redis.RedisError) -> StreamAwayError | StreamRefusedError:
+    def _probe(self) -> None:
+        """See whether an entry could be added, without adding one."""
+        try:
+            self._client.xadd(self._settings.name, {"id": ""}, id=_NO_ID)
+        except redis.ResponseError as error:
+            if "ID specified in XADD" not in str(error):
+                raise
+
+    def _judged(self, error: Exception) -> StreamAwayError | StreamRefusedError:
         if isinstance(error.__cause__, ssl.SSLCertVerificationError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
             return StreamRefusedError(
                 f"the certificate of {self._place} is not trusted: {error}",
                 hint="stream.authorities names the authority that signed it",
             )
-        passing = isinstance(error, redis.ConnectionError | redis.TimeoutError | redis.OutOfMemoryError)
-        if passing or str(error).startswith(_AWAY_ANSWERS) or "maxmemory" in str(error):
+        passing = isinstance(error, (*_AWAY_ERRORS, errors.RedisClusterException))
+        if passing or str(error).startswith(_AWAY_ANSWERS):
             return StreamAwayError(f"{self._place} is away: {error}")
         return self._refused(error)
 
-    def _refused(self, error: redis.RedisError) -> StreamRefusedError:
+    def _refused(self, error: Exception) -> StreamRefusedError:
         return StreamRefusedError(
             f"{self._place} refused: {error}", hint="look at user, password, rights and what lies under that name"
         )

@@ -421,13 +421,56 @@ def test_a_full_valkey_is_waited_for(tmp_path: Path) -> None:
         stream.close()
 
 
+@pytest.mark.parametrize(
+    ("trouble", "mended"),
+    [
+        (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE")),
+        (("CONFIG", "SET", "min-replicas-to-write", "1"), ("CONFIG", "SET", "min-replicas-to-write", "0")),
+    ],
+    ids=["fails over", "lacks replicas"],
+)
+def test_a_valkey_that_takes_nothing_for_the_moment_is_waited_for(
+    trouble: Sequence[str], mended: Sequence[str], tmp_path: Path
+) -> None:
+    """W7, N4: in the middle of a crawl, and at its start."""
+    with running(valkey(tmp_path)) as server, redis.Redis(port=server.port) as client:
+        place = on_valkey(server)
+        stream = open_stream(place.settings, {})
+        stream.publish(some(1))
+        client.execute_command(*trouble)
+        for messages in (some(2, 1), []):
+            with pytest.raises(StreamAwayError, match="is away"):
+                stream.publish(messages)
+        client.execute_command(*mended)
+        stream.publish([])
+        stream.publish(some(2, 1))
+        stream.close()
+        assert [one for one, _ in place.read()] == [one.id for one in some(3)]
+
+
+def test_a_cluster_of_valkey_without_a_server_for_the_stream_is_waited_for(tmp_path: Path) -> None:
+    """W7, N4: the others say so, or their client does."""
+    with running(valkey(tmp_path, "--cluster-enabled", "yes", "--cluster-port", str(free_port()))) as server:
+        with redis.Redis(port=server.port) as client:
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
+            _until(lambda: client.cluster("INFO")["cluster_state"] == "ok")
+            place = on_valkey(server)
+            publish(place.settings, some(1))
+            client.execute_command("CLUSTER", "DELSLOTSRANGE", 0, 16_383)
+            _until(lambda: client.cluster("INFO")["cluster_state"] == "fail")
+        for messages in (some(1), []):
+            with pytest.raises(StreamAwayError):
+                publish(place.settings, messages)
+
+
 def test_another_thing_under_its_name_is_refused(tmp_path: Path) -> None:
-    """W7: waiting would not help."""
+    """W7, O1: waiting would not help; what is told of it shows nothing of the messages."""
     with running(valkey(tmp_path)) as server:
         with redis.Redis(port=server.port) as client:
             client.set("pages", "x")
-        with pytest.raises(StreamRefusedError, match="refused"):
+        with pytest.raises(StreamRefusedError, match="refused") as caught:
             publish(on_valkey(server).settings, some(1))
+        assert some(1)[0].id not in str(caught.value)
 
 
 def test_a_stream_of_valkey_is_trimmed_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -461,11 +504,18 @@ def test_nats_drops_repetitions_by_their_ids(tmp_path: Path) -> None:
 
 
 def test_a_fleet_looks_whether_its_stream_is_there(tmp_path: Path) -> None:
-    """W7, N4: `nephila check` tells, before any worker is started."""
+    """W7, N4: `nephila check` tells, before any worker is started, and whether something may be added to it."""
     with running(valkey(tmp_path)) as server:
         settings = Settings(stream=on_valkey(server).settings)
         found = _stream(settings, {})
         assert (found.verdict, found.engine) == (Verdict.OK, "stream")
+        with redis.Redis(port=server.port) as client:
+            client.execute_command("ACL", "SETUSER", "default", "-xadd")
+            refused = _stream(settings, {})
+            assert refused.verdict is Verdict.FAILED
+            assert "xadd" in refused.text
+            client.execute_command("ACL", "SETUSER", "default", "+xadd")
+            assert not client.exists("pages")
         server.crash()
         assert _stream(settings, {}).verdict is Verdict.FAILED
 
