@@ -48,6 +48,20 @@ def test_a_domain_is_pinned_by_its_name_or_by_what_stands_above_it() -> None:
     assert not Regions(())
 
 
+def test_a_name_is_pinned_however_it_is_spelled() -> None:
+    """N6: hosts of links are in ASCII, and small."""
+    regions = Regions(("eu=Spinnen-Köln.de, *.fr", "jp=.jp"))
+    hosts = ("www.xn--spinnen-kln-zfb.de", "example.fr", "example.jp", "example.de")
+    assert [regions.of(host) for host in hosts] == ["eu", "eu", "jp", ""]
+
+
+@pytest.mark.parametrize("name", ["www.example.org", "https://example.org", "example.org/de", "de:443", "a..b", "d e"])
+def test_a_name_that_would_pin_nothing_is_refused(name: str) -> None:
+    """N6, C4: else its domain would be asked from everywhere, and nobody would know."""
+    with pytest.raises(UsageError, match=r"is no domain|is a part of example\.org"):
+        Regions((f"eu=de,{name}",))
+
+
 @pytest.mark.parametrize("entry", ["eu", "eu=", "=de", "EU=de", "eu=de,,fr", "a b=de"])
 def test_an_entry_that_makes_no_sense_is_refused(entry: str) -> None:
     """N6, C4: with a sentence that says how it is written."""

@@ -19,7 +19,7 @@ from nephila.model.errors import UsageError
 from nephila.model.outcome import Settlement
 from nephila.model.settings import Settings
 from nephila.model.task import Candidate, Refusal
-from nephila.urls import Address, Identifier, host_of, registrable_domain
+from nephila.urls import Address, Identifier, host_of, origin_of, registrable_domain, resolve
 
 REASON = "region"
 _GROUP = re.compile(r"[a-z][a-z0-9]{0,15}")
@@ -37,9 +37,9 @@ class Regions:
             if not equals or not _GROUP.fullmatch(group) or not names.strip():
                 raise UsageError(f"fleet.regions: {entry!r} is not GROUP=NAME,NAME", _HINT)
             for name in names.split(","):
-                known = name.strip().strip(".").lower()
-                if self._pinned.setdefault(known, group) != group or not known:
-                    raise UsageError(f"fleet.regions: {known!r} is pinned twice, or is no name", _HINT)
+                known = _spelled(name)
+                if self._pinned.setdefault(known, group) != group:
+                    raise UsageError(f"fleet.regions: {known!r} is pinned twice", _HINT)
 
     def __bool__(self) -> bool:
         return bool(self._pinned)
@@ -57,6 +57,18 @@ class Regions:
                 return group
             name = name.partition(".")[2]
         return ""
+
+
+def _spelled(name: str) -> str:
+    """A name as hosts spell it; ``*.`` in front says nothing more. `UsageError` for one that no domain could have."""
+    bare = name.strip().removeprefix("*").strip(".")
+    url = resolve(None, f"https://{bare}/")
+    host = "" if url is None else host_of(origin_of(url))
+    if not host or url != f"https://{host}/" or ":" in bare or ".." in bare:
+        raise UsageError(f"fleet.regions: {name!r} is no domain", _HINT)
+    if (domain := registrable_domain(host)) != host:
+        raise UsageError(f"fleet.regions: {name!r} is a part of {domain}, which is pinned as a whole or not", _HINT)
+    return host
 
 
 def unknown_group(settings: Settings) -> str:
