@@ -48,6 +48,8 @@ class NodeFacts:
     skew_ms: int = 0
     """Its clock minus ours."""
     loading: bool = False
+    run: str = ""
+    """What it drew when it was started: two names with the same are one server's."""
 
     @property
     def takes_writes(self) -> bool:
@@ -58,14 +60,17 @@ class NodeFacts:
 
 
 async def read_facts(servers: ValkeyServers) -> list[NodeFacts]:
-    """Every server that the settings name, and every other node of their cluster."""
+    """Every server that the settings name, and every other node of their cluster; each once, by whatever names."""
     waiting = set(servers.addresses)
     facts: dict[ServerAddress, NodeFacts] = {}
     while waiting:
         address = waiting.pop()
         facts[address], others = await _ask(servers, address)
         waiting |= {one for one in others if one not in facts}
-    return [facts[address] for address in sorted(facts)]
+    found: dict[str, NodeFacts] = {}
+    for address in sorted(facts, key=lambda one: (one not in servers.addresses, one)):
+        found.setdefault(facts[address].run or str(address), facts[address])
+    return sorted(found.values(), key=lambda one: one.place)
 
 
 async def _ask(servers: ValkeyServers, address: ServerAddress) -> tuple[NodeFacts, list[ServerAddress]]:
@@ -101,7 +106,7 @@ async def _read(connection: Connection, place: str, *, secured: bool) -> tuple[N
     others: list[ServerAddress] = []
     if is_cluster:
         state = _lines(await connection.request(("CLUSTER", "INFO")))
-        others = _nodes(await connection.request(("CLUSTER", "SHARDS")), secured=secured)
+        others = _nodes(await connection.request(("CLUSTER", "SHARDS")), connection.address.host, secured=secured)
     facts = NodeFacts(
         place,
         product="Valkey" if "valkey_version" in info else "Redis",
@@ -118,6 +123,7 @@ async def _read(connection: Connection, place: str, *, secured: bool) -> tuple[N
         slots=int(state.get("cluster_slots_ok", 0)),
         skew_ms=int((seconds + micros / 1e6 - (before + after) / 2) * 1000),
         loading=info.get("loading") == "1",
+        run=info.get("run_id", ""),
     )
     return facts, others
 
@@ -128,15 +134,18 @@ def _lines(told: bytes) -> dict[str, str]:
     return dict(line.split(":", 1) for line in lines if ":" in line and not line.startswith("#"))
 
 
-def _nodes(shards: Reply, *, secured: bool) -> list[ServerAddress]:
-    """Addresses out of the answer of CLUSTER SHARDS."""
+def _nodes(shards: Reply, asked: str, *, secured: bool) -> list[ServerAddress]:
+    """Addresses out of the answer of CLUSTER SHARDS: those that workers are sent to, as CLUSTER SLOTS has them.
+
+    Where a server says nothing of its endpoint, it is to be reached as the one that was `asked`.
+    """
     found: list[ServerAddress] = []
     for shard in shards:
         for node in _mapping(shard).get("nodes", ()):
             fields = _mapping(node)
-            host = fields.get("ip") or fields.get("endpoint")
+            host = fields.get("endpoint") or asked.encode()
             port = (fields.get("tls-port") if secured else None) or fields.get("port") or fields.get("tls-port")
-            if host and port:
+            if port:
                 found.append(ServerAddress(host.decode(), int(port)))
     return found
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 
 import pytest
+from stream_servers import free_port
 from valkey_servers import ValkeySingle
 
 from nephila.engines import valkey_state
@@ -139,3 +141,17 @@ def test_a_replica_in_place_of_its_primary_is_found_by_the_check(server: ValkeyS
     with pytest.raises(EngineError, match="READONLY") as told:
         asyncio.run(start())
     assert told.value.hint == found.advice
+
+
+def test_a_cluster_is_looked_at_by_the_names_that_workers_are_sent_to() -> None:
+    """N2, N4: its servers need not be reached by their addresses; each is looked at once, by whatever names."""
+    cluster = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--cluster-announce-ip", "127.0.0.9")
+    named = ("--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname")
+    with ValkeySingle("--appendonly", "yes", *cluster, *named) as running:
+        running.server.ask("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
+        while b"cluster_state:ok" not in running.server.ask("CLUSTER", "INFO"):
+            time.sleep(0.05)
+        for name in (running.server.name, f"localhost:{running.server.port}"):
+            nodes = asyncio.run(read_facts(servers_of([name], {})))
+            assert [one.place for one in nodes] == [name]
+            assert not [one for one in judge_nodes(nodes, 0) if one.verdict is Verdict.FAILED]
