@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from uuid import uuid4
 
@@ -202,6 +203,31 @@ def test_a_profile_in_a_file_is_found(server: seaweed.Seaweed, tmp_path: Path) -
         store = S3ObjectStore(seaweed.BUCKET, S3Settings(endpoint=server.endpoint), chain, _now_ms)
         try:
             assert await store.look("whatever") is None
+        finally:
+            await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("before", [("gone", "gone"), (seaweed.KEY, "gone")], ids=["another key", "another secret"])
+@pytest.mark.parametrize("asked", ["create", "look"])
+def test_credentials_that_are_replaced_in_their_file_are_taken_up(
+    asked: str, before: tuple[str, str], server: seaweed.Seaweed, tmp_path: Path
+) -> None:
+    """W2, N4: by whatever is asked next; a store says nothing of why it refuses to look."""
+    file = tmp_path / "credentials"
+
+    def write(key: str, secret: str) -> None:
+        file.write_text(f"[default]\naws_access_key_id={key}\naws_secret_access_key={secret}\n", encoding="utf-8")
+
+    async def run() -> None:
+        chain = CredentialChain({"AWS_SHARED_CREDENTIALS_FILE": str(file)}, _now_ms)
+        store = S3ObjectStore(seaweed.BUCKET, S3Settings(endpoint=server.endpoint), chain, _now_ms)
+        try:
+            for key, secret in (before, (seaweed.KEY, seaweed.SECRET)):
+                write(key, secret)
+                with pytest.raises(StoreRefusedError) if secret == before[1] else nullcontext():
+                    await (store.create(f"{uuid4()}", body_of(b"x")) if asked == "create" else store.look("x"))
         finally:
             await store.close()
 

@@ -18,6 +18,8 @@ _BUSY_CODES = frozenset(
 _KEY_CODES = frozenset(
     {"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "AuthFailure", "InvalidSignature"}
 )
+STALE_CODES = _KEY_CODES | {"ExpiredToken"}
+"""Whoever holds credentials may have been given others meanwhile."""
 _SKEW_CODES = frozenset({"RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"})
 _EXISTS = 412
 LONGEST_WORD = 500

@@ -23,7 +23,7 @@ from nephila.interfaces.objects import ObjectBody, ObjectInfo
 from nephila.model.errors import ObjectChangedError, ObjectExistsError, ObjectStoreError, StoreRefusedError
 from nephila.model.settings import S3Settings
 
-from .answers import Answer, refusal_of
+from .answers import STALE_CODES, Answer, refusal_of
 from .credentials import CredentialChain
 from .signing import EMPTY_DIGEST, S3Request, signed_headers
 from .wire import Wire
@@ -214,7 +214,8 @@ class S3ObjectStore:
         request = S3Request(method, self._host, self._root + key, query, headers or {}, digest)
         signed = signed_headers(request, self._credentials.current(), self._region, self._now_ms())
         answer = self._wire.ask(method, request.target, signed, body)
-        if answer.status in {400, 401, 403} and answer.field("Code") in {"ExpiredToken", "InvalidAccessKeyId"}:
+        # Whoever asks for a head alone is not told why.
+        if answer.status in {400, 401, 403} and (method == "HEAD" or answer.field("Code") in STALE_CODES):
             self._credentials.forget()
         return answer
 
