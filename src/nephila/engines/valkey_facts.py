@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .valkey_servers import ServerAddress, ValkeyServers
@@ -32,6 +32,8 @@ class NodeFacts:
     trouble: str = ""
     """Why nothing more is known of it."""
     advice: str = ""
+    away: bool = False
+    """Whether that is because nobody answers there."""
     product: str = ""
     version: tuple[int, ...] = ()
     primary: bool = True
@@ -50,6 +52,8 @@ class NodeFacts:
     loading: bool = False
     run: str = ""
     """What it drew when it was started: two names with the same are one server's."""
+    spare: bool = False
+    """Whether it keeps no slots, by what the others of its cluster say: a replica, or a primary that was replaced."""
 
     @property
     def takes_writes(self) -> bool:
@@ -63,39 +67,42 @@ async def read_facts(servers: ValkeyServers) -> list[NodeFacts]:
     """Every server that the settings name, and every other node of their cluster; each once, by whatever names."""
     waiting = set(servers.addresses)
     facts: dict[ServerAddress, NodeFacts] = {}
+    spare: set[ServerAddress] = set()
     while waiting:
         address = waiting.pop()
         facts[address], others = await _ask(servers, address)
         waiting |= {one for one in others if one not in facts}
+        spare |= {one for one, is_spare in others.items() if is_spare}
     found: dict[str, NodeFacts] = {}
     for address in sorted(facts, key=lambda one: (one not in servers.addresses, one)):
-        found.setdefault(facts[address].run or str(address), facts[address])
+        found.setdefault(facts[address].run or str(address), replace(facts[address], spare=address in spare))
     return sorted(found.values(), key=lambda one: one.place)
 
 
-async def _ask(servers: ValkeyServers, address: ServerAddress) -> tuple[NodeFacts, list[ServerAddress]]:
+async def _ask(servers: ValkeyServers, address: ServerAddress) -> tuple[NodeFacts, dict[ServerAddress, bool]]:
     try:
         connection = await Connection.open(address, servers)
     except RefusedError as error:
-        return NodeFacts(str(address), trouble=str(error), advice=advice_on(str(error)) or ACCESS), []
+        return NodeFacts(str(address), trouble=str(error), advice=advice_on(str(error)) or ACCESS), {}
     except ssl.SSLCertVerificationError as error:
         told = f"its certificate is not trusted: {error.verify_message}"
-        return NodeFacts(str(address), trouble=told, advice="fleet.authorities names the authority that signed it"), []
+        return NodeFacts(str(address), trouble=told, advice="fleet.authorities names the authority that signed it"), {}
     except (OSError, ConnectionLostError) as error:
         broke = isinstance(error, TimeoutError | ssl.SSLError | ConnectionLostError)  # there, and of few words
         advice = REACH if not broke else SECURED if servers.tls is None else UNSECURED
-        return NodeFacts(str(address), trouble=str(error) or "it does not answer in time", advice=advice), []
+        told, away = str(error) or "it does not answer in time", not isinstance(error, ssl.SSLError)
+        return NodeFacts(str(address), trouble=told, advice=advice, away=away), {}
     try:
         return await _read(connection, str(address), secured=servers.tls is not None)
     except RefusedError as error:
-        return NodeFacts(str(address), trouble=str(error), advice=advice_on(str(error)) or ACCESS), []
+        return NodeFacts(str(address), trouble=str(error), advice=advice_on(str(error)) or ACCESS), {}
     except ConnectionLostError as error:
-        return NodeFacts(str(address), trouble=str(error), advice=REACH), []
+        return NodeFacts(str(address), trouble=str(error), advice=REACH, away=True), {}
     finally:
         connection.close()
 
 
-async def _read(connection: Connection, place: str, *, secured: bool) -> tuple[NodeFacts, list[ServerAddress]]:
+async def _read(connection: Connection, place: str, *, secured: bool) -> tuple[NodeFacts, dict[ServerAddress, bool]]:
     info = _lines(await connection.request(("INFO", "everything")))
     before = time.time()
     seconds, micros = (int(one) for one in await connection.request(("TIME",)))
@@ -103,7 +110,7 @@ async def _read(connection: Connection, place: str, *, secured: bool) -> tuple[N
     version = info.get("valkey_version") or info.get("redis_version", "0")
     is_cluster = info.get("cluster_enabled") == "1"
     state: dict[str, str] = {}
-    others: list[ServerAddress] = []
+    others: dict[ServerAddress, bool] = {}
     if is_cluster:
         state = _lines(await connection.request(("CLUSTER", "INFO")))
         others = _nodes(await connection.request(("CLUSTER", "SHARDS")), connection.address.host, secured=secured)
@@ -134,19 +141,20 @@ def _lines(told: bytes) -> dict[str, str]:
     return dict(line.split(":", 1) for line in lines if ":" in line and not line.startswith("#"))
 
 
-def _nodes(shards: Reply, asked: str, *, secured: bool) -> list[ServerAddress]:
-    """Addresses out of the answer of CLUSTER SHARDS: those that workers are sent to, as CLUSTER SLOTS has them.
+def _nodes(shards: Reply, asked: str, *, secured: bool) -> dict[ServerAddress, bool]:
+    """Addresses out of the answer of CLUSTER SHARDS, and which are spare: as CLUSTER SLOTS sends workers to them.
 
     Where a server says nothing of its endpoint, it is to be reached as the one that was `asked`.
     """
-    found: list[ServerAddress] = []
+    found: dict[ServerAddress, bool] = {}
     for shard in shards:
         for node in _mapping(shard).get("nodes", ()):
             fields = _mapping(node)
             host = fields.get("endpoint") or asked.encode()
             port = (fields.get("tls-port") if secured else None) or fields.get("port") or fields.get("tls-port")
             if port:
-                found.append(ServerAddress(host.decode(), int(port)))
+                is_spare = fields.get("role") == b"replica" or fields.get("health") == b"fail"
+                found[ServerAddress(host.decode(), int(port))] = is_spare
     return found
 
 

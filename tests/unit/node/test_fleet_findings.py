@@ -52,10 +52,25 @@ def test_whatever_would_lose_urls_or_stop_a_worker_fails_with_what_to_change(nod
     assert finding.advice
 
 
+def test_a_cluster_may_lack_a_server_that_keeps_nothing() -> None:
+    """N3, N4: workers can be added while a replica is away, or what was a primary until a fail-over; it is told."""
+    away = NodeFacts("db:6380", trouble="connection refused", advice="start it", away=True)
+    (told,) = [one for one in judge_nodes([MEMBER, replace(away, spare=True)], 0) if one.verdict is not Verdict.OK]
+    assert (told.verdict, "connection refused" in told.text) == (Verdict.WARNING, True)
+    broken = replace(MEMBER, cluster_state="fail", slots=10_000)
+    assert failed(MEMBER, away)
+    assert failed(MEMBER, replace(away, away=False, spare=True))
+    assert len(failed(broken, replace(away, spare=True))) == 2
+
+
 def test_replicas_that_are_waited_for_must_be_there() -> None:
-    """N4: with wait_replicas and none, nothing could ever be claimed."""
+    """N4: with wait_replicas and none, what it promises would never hold; one may be away for a while."""
     assert failed(SOUND) == []
-    assert "nothing could be claimed" in failed(SOUND, wait_replicas=1)[0]
+    assert "0 follow it: what workers say counts without" in failed(SOUND, wait_replicas=1)[0]
+    away = NodeFacts("db:6380", trouble="connection refused", advice="start it", away=True, spare=True)
+    thin = replace(MEMBER, replicas=0)
+    assert failed(thin, away, wait_replicas=1) == []
+    assert "0 follow it" in " ".join(one.text for one in judge_nodes([thin, away], 1) if one.verdict is Verdict.WARNING)
 
 
 def test_what_could_be_better_is_a_warning() -> None:

@@ -57,8 +57,14 @@ def doubtful(engine: str, subject: str, text: str, advice: str) -> Finding:
 
 def judge_nodes(nodes: Sequence[NodeFacts], wait_replicas: int) -> list[Finding]:
     """The servers of the frontier."""
-    findings = [finding for node in nodes for finding in _node(node, wait_replicas)]
     known = [node for node in nodes if not node.trouble]
+    is_whole = any(node.takes_writes and node.slots == ALL_SLOTS for node in known if node.cluster)
+    away = [node for node in nodes if node.away and node.spare and is_whole]
+    findings = [one for node in nodes if node not in away for one in _node(node, wait_replicas, thin=bool(away))]
+    findings += [
+        doubtful("frontier", f"server {node.place}", f"is away: {node.trouble}", "its cluster goes on without it")
+        for node in away
+    ]
     if any(node.cluster for node in known):
         findings += _cluster(known)
     elif len(known) > 1:
@@ -68,7 +74,8 @@ def judge_nodes(nodes: Sequence[NodeFacts], wait_replicas: int) -> list[Finding]
     return findings
 
 
-def _node(node: NodeFacts, wait_replicas: int) -> Iterator[Finding]:
+def _node(node: NodeFacts, wait_replicas: int, *, thin: bool) -> Iterator[Finding]:
+    """`thin`: a replica may be missing because it is away."""
     where = f"server {node.place}"
     if node.trouble:
         yield bad("frontier", where, f"does not answer as it should: {node.trouble}", node.advice)
@@ -111,10 +118,10 @@ def _node(node: NodeFacts, wait_replicas: int) -> Iterator[Finding]:
     else:
         yield good("frontier", where, f"its clock is within {max(1, abs(node.skew_ms))} ms of the one here")
     if node.primary and node.replicas < wait_replicas:
-        yield bad(
+        yield (doubtful if thin else bad)(
             "frontier",
             where,
-            f"fleet.wait_replicas is {wait_replicas}, and {node.replicas} follow it: nothing could be claimed",
+            f"fleet.wait_replicas is {wait_replicas}, and {node.replicas} follow it: what workers say counts without",
             "add replicas, or lower the setting",
         )
 
