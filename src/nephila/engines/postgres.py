@@ -35,6 +35,10 @@ TELL_AFTER = 2
 """Failures in a row: a single one, a connection that had been cut, is nobody's concern."""
 CLOSE_S = 5.0
 LEAST_VERSION = 14
+WAIT_FOR_DISK = """
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+"""What is answered is let go elsewhere: a server that may forget its last moments is not taken at its word."""
 REACH = "see that it runs and can be reached where catalogue.url says"
 
 _AWAY_CLASSES = ("08", "40", "53", "57", "58")
@@ -231,6 +235,7 @@ class PostgresDatabase:
             raise DatabaseRefusedError(
                 f"the database {self.address} is PostgreSQL {version}", hint=f"{LEAST_VERSION} or newer is needed"
             )
+        await connection.fetch(WAIT_FOR_DISK)
 
     def _judged(self, error: Any) -> StorageError:  # noqa: ANN401 - untyped
         state, told = error.sqlstate or "", str(error).rstrip(".")

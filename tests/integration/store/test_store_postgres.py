@@ -18,6 +18,7 @@ from gate import gate
 from postgres import DATABASE, PASSWORD, USER, Postgres, running
 from secured_front import SecuredFront
 
+from nephila.engines.postgres import Patience, PostgresDatabase
 from nephila.engines.postgres_address import PostgresAddress
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.errors import DatabaseAwayError, DatabaseRefusedError, NephilaError, StorageError, UsageError
@@ -379,6 +380,21 @@ def _until(true: Callable[[], bool]) -> None:
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [("off", "on"), ("on", "on"), ("local", "local")])
+def test_what_a_server_answers_is_on_its_disk(theirs: str, ours: str, server: Postgres, crawl: str) -> None:
+    """N4, W2, F8: a crash there must not undo what has left spool and queues since; more than that is theirs."""
+    server.query(f"ALTER ROLE {USER} SET synchronous_commit = {theirs}")
+    address = PostgresAddress.of(server.settings, server.environ)
+    database = PostgresDatabase(address, schema_of(crawl), server.settings)
+    try:
+        for _ in range(2):  # on a new connection, and on one that was used before
+            shown = database.do(lambda session: session.value("SHOW synchronous_commit"), Patience(5))
+            assert shown == ours
+    finally:
+        database.close()
+        server.query(f"ALTER ROLE {USER} RESET synchronous_commit")
 
 
 def test_a_server_that_a_network_has_swallowed(server: Postgres) -> None:
