@@ -99,3 +99,13 @@ def test_a_worker_with_another_database_is_refused_until_the_crawl_is_told_that_
     assert "Nothing has changed" in capsys.readouterr().out
     assert run(["seed", "two.test", "--config", there]) == 0
     assert run(["seed", "two.test", "--config", here]) == 2
+
+
+@pytest.mark.parametrize("command", [("retain",), ("purge", "one.test", "--reason", "they asked")], ids=" ".join)
+def test_what_takes_out_of_a_crawl_begins_none(
+    valkey: ValkeySingle, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    """W5, K2, C4: under a name that was mistyped nothing would be taken out, and that would be called done."""
+    assert run([*command, "--config", fleet(tmp_path, valkey, "mistyped", "shards = 2")]) == 1
+    assert "there is no crawl called mistyped" in " ".join(capsys.readouterr().err.split())
+    assert valkey.server.ask("KEYS", "nephila:{mistyped*") == []

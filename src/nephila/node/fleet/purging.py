@@ -137,7 +137,7 @@ class FleetPurge:
     async def _premise(self) -> AsyncIterator[Premise]:
         settings, clock = self._settings, SystemClock()
         async with AsyncExitStack() as stack:
-            state, inner = await open_frontier(settings, clock, "takedown", stack, visiting=True)
+            state, inner = await open_frontier(settings, clock, "takedown", stack, looking=True)
             await agree(Registry(state, check_fleet(settings)), settings)
             visits = Visits(self._whole, clock, stack)
             untold = Untold(visits.registries(state))

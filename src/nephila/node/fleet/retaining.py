@@ -92,7 +92,7 @@ async def _retain(settings: Settings, elsewhere: str, tell: Tell, say: Say) -> R
     obey_signals(lambda _: stopped.set())
     async with AsyncExitStack() as stack:
         clock = SystemClock()
-        state, frontier = await open_frontier(settings, clock, "retention", stack, visiting=True)
+        state, frontier = await open_frontier(settings, clock, "retention", stack, looking=True)
         registry = Registry(state, check_fleet(settings))
         await agree(registry, settings)
         await _check_alone(registry)
