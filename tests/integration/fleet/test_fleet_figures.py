@@ -6,14 +6,19 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from uuid import uuid4
 
+import pytest
 from valkey_servers import ValkeySingle
 
 from nephila.engines.valkey_servers import servers_of
 from nephila.engines.valkey_state import ValkeyState
+from nephila.model.errors import EngineRefusedError
 from nephila.model.events import Event, EventKind
 from nephila.model.settings import FleetSettings
+from nephila.node.fleet import sight
 from nephila.node.fleet.broadcasting import KEPT, Broadcast, StreamTail, stream_key
 from nephila.node.fleet.publishing import Latest, Publication, SharedFigures, Verdict
+from nephila.node.fleet.registry import Figures as Worked
+from nephila.node.fleet.registry import Member, Registry
 from nephila.node.logbook import FINE_POINTS, FINE_S, Alert, Process
 
 Story = Callable[[ValkeyState, str], Awaitable[None]]
@@ -143,5 +148,30 @@ def test_rare_events_are_told_before_frequent_ones_and_what_is_left_out_is_count
                 broadcast.emit(row)
             await broadcast.tell()
         assert await state.call("XLEN", stream_key(crawl)) < KEPT
+
+    play(valkey, story)
+
+
+def test_who_serves_goes_on_looking_after_it_was_refused(valkey: ValkeySingle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C3, N4: a right that was taken away and given back leaves nobody with the workers of before for ever."""
+    monkeypatch.setattr(sight, "LOOK_S", 0.01)
+
+    async def story(state: ValkeyState, crawl: str) -> None:
+        seen = sight.FleetSight(state, crawl, 30)
+        await seen.look()
+        looking = asyncio.create_task(seen.run())
+        try:
+            valkey.server.ask("ACL", "SETUSER", "default", "-hgetall", "-eval")
+            with pytest.raises(EngineRefusedError):
+                await seen.look()
+            await asyncio.sleep(0.1)
+            valkey.server.ask("ACL", "SETUSER", "default", "+@all")
+            await Registry(state, crawl).beat(Member("1", "one"), Worked(), [1])
+            async with asyncio.timeout(10):
+                while not seen.is_running():  # noqa: ASYNC110 - who looks tells nobody
+                    await asyncio.sleep(0.01)
+        finally:
+            valkey.server.ask("ACL", "SETUSER", "default", "+@all")
+            looking.cancel()
 
     play(valkey, story)

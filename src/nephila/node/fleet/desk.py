@@ -18,7 +18,7 @@ from pathlib import Path
 from nephila.config import Configured
 from nephila.frontier.redis.census import RedisCensus
 from nephila.interfaces.clock import Clock
-from nephila.model.errors import EngineAwayError
+from nephila.model.errors import EngineAwayError, NephilaError
 from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
 from nephila.node.addressing import identifier_of, scope_of
@@ -142,10 +142,10 @@ def _make_tables(settings: Settings, identity: str) -> None:
 
 
 async def _keep_following(shared: SharedScope) -> None:
-    """Keep up with what others let in."""
+    """Keep up with what others let in; where they are not to be had now, at the next look."""
     while True:
         await asyncio.sleep(FOLLOW_S)
-        with suppress(EngineAwayError):
+        with suppress(NephilaError):
             await shared.follow()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from nephila.interfaces.shared import SharedState
-from nephila.model.errors import EngineAwayError
+from nephila.model.errors import NephilaError
 from nephila.node.desk import WorkerSeen
 from nephila.node.logbook import Figures
 
@@ -18,7 +18,7 @@ ROLL_EVERY = 2
 
 
 class FleetSight:
-    """Keeps figures and the register at hand. While the server is away they are those of before."""
+    """Keeps figures and the register at hand. While the server is away, or refuses, they are those of before."""
 
     def __init__(self, state: SharedState, crawl: str, silent_s: float) -> None:
         self._shared = SharedFigures(state, crawl)
@@ -35,8 +35,8 @@ class FleetSight:
             looks += 1
             try:
                 await self.look(roll=looks % ROLL_EVERY == 0)
-            except EngineAwayError:
-                continue
+            except NephilaError:
+                continue  # whoever asks for anything else is told of it meanwhile
 
     async def look(self, *, roll: bool = True) -> None:
         """Read what may have changed."""
