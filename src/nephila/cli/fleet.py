@@ -65,8 +65,10 @@ def drain(ctx: click.Context, *, name: str, file: Path, group: str | None) -> No
     """Have WORKER (its name or id) finish and upload what it has, take nothing more, and leave."""
     from nephila.node.fleet.run import drain_worker  # noqa: PLC0415 - start-up
 
-    found = drain_worker(_configured(ctx, file, group), name)
-    click.echo(printable(f"{found.member.name} leaves when it has ended what it works on."))
+    configured = _configured(ctx, file, group)
+    found = drain_worker(configured, name)
+    for line in drain_lines(found, configured.settings.fleet.silent_s * 1000):
+        click.echo(printable(line))
 
 
 @fleet.command("forget", short_help="Stop waiting for a worker whose machine is lost.")
@@ -131,6 +133,16 @@ def moved(ctx: click.Context, *, file: Path, as_json: bool) -> None:
 def _configured(ctx: click.Context, file: Path, group: str | None) -> Configured:
     flags = [] if group is None else [Given("fleet.group", group, "--group")]
     return load(file=file, environ=backend_of(ctx).environ, flags=flags)
+
+
+def drain_lines(found: Standing, silent_ms: float) -> Iterator[str]:
+    """What `fleet drain` says."""
+    name = found.member.name
+    if found.silent_ms < silent_ms:
+        yield f"{name} leaves when it has ended what it works on."
+        return
+    yield f"{name} was last heard of {clock(found.silent_ms / 1000)} ago: it leaves when it is back."
+    yield f"If it will not come back: nephila fleet forget {name}"
 
 
 def cycle_lines(done: CycleBegun) -> Iterator[str]:

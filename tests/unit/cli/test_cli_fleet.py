@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nephila.cli.fleet import cycle_lines, fleet_lines
+from nephila.cli.fleet import cycle_lines, drain_lines, fleet_lines
 from nephila.cli.looking import labelled
 from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.settings import LimitSettings
@@ -64,6 +64,14 @@ def test_fleet_status_tells_the_cycle() -> None:
     assert dict(fleet_lines("web", nobody, swept, 1))["cycle"] == "2: 1 page so far"
     told = dict(fleet_lines("web", nobody, replace(swept, sweeping=True), 1))["cycle"]
     assert told == "2: 1 page so far; what ended before is being queued, as workers claim"
+
+
+def test_fleet_drain_tells_of_a_worker_that_is_not_there_to_hear_it() -> None:
+    """N3, C4: whoever waits for it to leave would wait for ever."""
+    assert list(drain_lines(standing("two", 1_000), 30_000)) == ["two leaves when it has ended what it works on."]
+    silent, hint = drain_lines(standing("two", 7_384_000), 30_000)
+    assert silent == "two was last heard of 2:03:04 ago: it leaves when it is back."
+    assert hint.endswith("nephila fleet forget two")
 
 
 def test_fleet_cycle_tells_whether_it_was_begun_and_who_does_it() -> None:
