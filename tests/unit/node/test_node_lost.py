@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
-from nephila.model.errors import EngineAwayError, NephilaError, StoreAwayError
+from nephila.model.errors import EngineAwayError, NephilaError, StoreAwayError, StoreRefusedError
 from nephila.model.record import SegmentId
 from nephila.node.fleet.crawl import FleetCrawl
 from nephila.node.fleet.lost import Looked, LostWorkers
@@ -182,9 +182,9 @@ def test_the_store_is_listed_only_when_somebody_is_lost() -> None:
     assert scene.listings == 0
 
 
-def test_a_store_that_is_away_meanwhile_is_asked_again_later() -> None:
+def test_a_store_that_is_away_or_refuses_meanwhile_is_asked_again_later() -> None:
     """N3, W2: who was given up is not in order yet; nobody else fails over it."""
-    answers: list[Any] = [StoreAwayError("away"), EngineAwayError("away"), Looked(2, 5)]
+    answers: list[Any] = [StoreAwayError("away"), EngineAwayError("away"), StoreRefusedError("expired"), Looked(2, 5)]
     told: list[str] = []
     worker = Waiting(answers, told)
 
@@ -203,12 +203,13 @@ def test_a_store_that_is_away_meanwhile_is_asked_again_later() -> None:
 
 def test_no_worker_ends_while_pages_of_the_lost_are_to_be_brought_back() -> None:
     """N3, N4: the next look may be a minute away; whoever ends before it leaves them behind."""
-    answers: list[Any] = [StoreAwayError("away"), Looked(0, 5), Looked(1, 0), Looked(is_whole=False), Looked()]
+    troubles = [StoreAwayError("away"), StoreRefusedError("expired"), EngineAwayError("away")]
+    answers: list[Any] = [*troubles, Looked(0, 5), Looked(1, 0), Looked(is_whole=False), Looked()]
     told: list[str] = []
     worker = Waiting(answers, told)
 
     async def main() -> list[bool]:
-        return [await worker.is_over() for _ in range(5)]
+        return [await worker.is_over() for _ in range(7)]
 
-    assert asyncio.run(main()) == [False, False, False, False, True]
+    assert asyncio.run(main()) == [False] * 6 + [True]
     assert told == ["worker_lost"] * 2

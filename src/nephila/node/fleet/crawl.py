@@ -20,7 +20,14 @@ from typing import Any
 
 from nephila.dedup import SharedDigestIndex, SharedLearning
 from nephila.interfaces.frontier import FrontierSnapshot
-from nephila.model.errors import EngineAwayError, EngineLeftError, NephilaError, StorageError, StoreAwayError
+from nephila.model.errors import (
+    EngineAwayError,
+    EngineLeftError,
+    NephilaError,
+    StorageError,
+    StoreAwayError,
+    StoreRefusedError,
+)
 from nephila.model.record import SegmentId
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.node.addressing import identify_with
@@ -48,6 +55,10 @@ from .watching import WorkerWatch
 
 LOOK_S = 0.25
 """How long an idle worker waits before it looks for work that others have brought; as much again at random."""
+
+WAITED_FOR = (EngineAwayError, StoreAwayError, StoreRefusedError)
+"""What keeps the pages of the lost from being put in order now: credentials that expired are waited for, too, as
+whoever uploads does, who tells of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +214,7 @@ class FleetCrawl(Crawl):
             return False
         try:
             found = await self._put_in_order()
-        except StoreAwayError:
+        except WAITED_FOR:
             return False  # whether the pages of the lost have arrived cannot be told
         return found == Looked()
 
@@ -331,7 +342,7 @@ class FleetCrawl(Crawl):
             self._forgotten.clear()
             try:
                 await self._put_in_order()
-            except (EngineAwayError, StoreAwayError):
+            except WAITED_FOR:
                 continue  # whoever was given up is still to be put in order at the next look
             except NephilaError as error:
                 self.fail(error)
