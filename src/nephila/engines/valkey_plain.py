@@ -237,9 +237,8 @@ class PlainValkey:
             link = self._servers.tls.wrap_socket(link, server_hostname=address.host)
         link.settimeout(self._at_most(self._servers.timeout_s))
         self._open[address] = link, hiredis.Reader(replyError=RefusedError)
-        if self._servers.password:
-            given = (self._servers.user, self._servers.password) if self._servers.user else (self._servers.password,)
-            self._ask(address, ("AUTH", *given))
+        if self._servers.entry:
+            self._ask(address, self._servers.entry)
 
     def _at_most(self, usual_s: float) -> float:
         return min(usual_s, max(LAST_TRY_S, self._give_up_at - time.monotonic()))

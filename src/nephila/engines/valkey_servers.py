@@ -47,6 +47,13 @@ class ValkeyServers:
     """Without an answer for so long, a connection is taken for dead."""
     connect_timeout_s: float = 5.0
 
+    @property
+    def entry(self) -> tuple[str, ...]:
+        """What says who we are; nothing for nobody in particular. A user without a password is still that user."""
+        if self.user:
+            return "AUTH", self.user, self.password
+        return ("AUTH", self.password) if self.password else ()
+
 
 def servers_of(
     names: Sequence[str], environment: Mapping[str, str] | None = None, authorities: str = "", timeout_s: float = 10.0

@@ -90,9 +90,8 @@ class Connection(asyncio.Protocol):
                 lambda: cls(address, servers.timeout_s), address.host, address.port, ssl=servers.tls
             )
             try:
-                if servers.password:
-                    given = (servers.user, servers.password) if servers.user else (servers.password,)
-                    await connection.request(("AUTH", *given))
+                if servers.entry:
+                    await connection.request(servers.entry)
                 await connection.request(("CLIENT", "SETNAME", "nephila"))
             except BaseException:
                 connection.close()

@@ -105,6 +105,17 @@ def test_a_password_is_asked_for(tmp_path: Path) -> None:
         assert "set user and password" in refused(servers(port, environ={"REDISCLI_AUTH": "another"}))
 
 
+def test_a_user_is_that_user_without_a_password_too() -> None:
+    """K4: who has forgotten it does not come in as anybody; one who needs none does."""
+    with ValkeySingle() as one:
+        one.server.ask("ACL", "SETUSER", "spider", "on", f">{PASSWORD}", "~*", "&*", "+@all")
+        told = refused(servers(one.server.port, username="spider"))
+        assert ("WRONGPASS" in told, "set user and password" in told) == (True, True)
+        one.server.ask("ACL", "SETUSER", "spider", "nopass")
+        one.server.ask("ACL", "SETUSER", "default", "off")
+        asyncio.run(use_everything(servers(one.server.port, username="spider")))
+
+
 def rights() -> str:
     """The line that the documentation gives."""
     found = re.search(r"^ACL SETUSER spider on >PASSWORD (.*)$", (ROOT / "docs" / "fleet.md").read_text(), re.MULTILINE)
