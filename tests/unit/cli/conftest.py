@@ -253,6 +253,8 @@ class FakeOperator:
     released: list[tuple[str, str]] = field(default_factory=list)
     learned: list[AliasRule] = field(default_factory=lambda: [ALIAS])
     decided: list[tuple[str, str, str]] = field(default_factory=list)
+    meanwhile: DomainPolicy | None = None
+    """What somebody else sets right before the next policy that is set here."""
 
     def domain_of(self, text: str) -> tuple[str, str]:
         return ".".join(text.split(".")[-2:]), text
@@ -260,12 +262,17 @@ class FakeOperator:
     def policies(self) -> dict[str, DomainPolicy]:
         return self.known
 
-    def set_policy(self, domain: str, policy: DomainPolicy | None) -> None:
+    def set_policy(self, domain: str, policy: DomainPolicy | None, was: DomainPolicy | None = None) -> bool:
         if policy is not None:
             check_policy(policy)
+        if self.meanwhile is not None:
+            self.known[domain], self.meanwhile = self.meanwhile, None
+        if was is not None and self.known.get(domain, DomainPolicy()) != was:
+            return False
         self.known.pop(domain, None)
         if policy is not None:
             self.known[domain] = policy
+        return True
 
     def blocks(self) -> list[Block]:
         return self.listed

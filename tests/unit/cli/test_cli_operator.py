@@ -193,6 +193,16 @@ def test_a_policy_is_set_one_thing_at_a_time(invoke: Invoke, node: FakeNode) -> 
     assert node.orders.known == {}
 
 
+def test_what_somebody_else_sets_at_the_same_moment_holds_too(invoke: Invoke, node: FakeNode) -> None:
+    """R4, C4: the policy was changed between reading it and writing it: both changes are in what holds."""
+    node.orders.meanwhile = DomainPolicy(delay_s=9.0)
+    assert invoke("policy", "d", "example.org", "--max-depth", "3").exit_code == 0
+    assert node.orders.known["example.org"] == DomainPolicy(delay_s=9.0, max_depth=3)
+    node.orders.meanwhile = DomainPolicy(paused=True)
+    assert invoke("policy", "d", "example.org", "--clear").exit_code == 0
+    assert "example.org" not in node.orders.known
+
+
 def test_a_policy_decides_on_browsers(invoke: Invoke, node: FakeNode) -> None:
     """J1, R4: always, never, and back to what is learned; anything else is a sentence."""
     assert "every page goes through a browser" in invoke("policy", "d", "example.org", "--render", "always").stdout
