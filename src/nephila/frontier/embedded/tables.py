@@ -120,10 +120,14 @@ class Recent:
 class Tables:
     """The open environment: a handle per database, and the secret that keys are made with."""
 
-    __slots__ = ("blocklist", "db", "env", "host_keys", "recent", "referred", "referrers", "secret", "show", "web")
+    __slots__ = (
+        *("blocklist", "db", "env", "host_keys", "page_bytes", "recent", "referred", "referrers", "secret", "show"),
+        "web",
+    )
 
     def __init__(self, env: lmdb.Environment, db: dict[str, Database], secret: int) -> None:
         self.env = env
+        self.page_bytes = env.stat()["psize"]
         self.db = db
         self.web = db["web"]
         self.secret = secret
@@ -144,6 +148,10 @@ class Tables:
         """A transaction for reading that sees all that is durable."""
         self.show()
         return self.env.begin()
+
+    def used_bytes(self) -> int:
+        """How much of the store's file is in use, free pages within it included."""
+        return (self.env.info()["last_pgno"] + 1) * self.page_bytes
 
     def host_key(self, host: str) -> bytes:
         """The key of a host."""

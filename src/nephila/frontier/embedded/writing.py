@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, TypeVar
 import lmdb
 
 from nephila.engines.disk import Disk
+from nephila.engines.room_ahead import RoomAhead
 from nephila.model.errors import StorageError
 
 from .journal import Change, Journal
@@ -72,6 +73,7 @@ class Writing(ABC):
         self._tables = tables
         self._journal = Journal(disk, folder, tables.secret)
         self._turnstile = Turnstile(folder, in_line=in_line)
+        self._room = RoomAhead(folder / "data.mdb")
 
     @abstractmethod
     def group(self) -> AbstractContextManager[NotedTransaction]:
@@ -112,13 +114,16 @@ class Writing(ABC):
         try:
             self.let_go()
         finally:
-            self._journal.close()
-            self._turnstile.close()
+            self._close_files()
 
     def abandon(self) -> None:
         """Close, and write nothing more: what the journal has is brought in by the next."""
+        self._close_files()
+
+    def _close_files(self) -> None:
         self._journal.close()
         self._turnstile.close()
+        self._room.close()
 
     def _begin(self) -> Txn:
         txn = self._enter()
@@ -136,7 +141,9 @@ class Writing(ABC):
 
     def _enter(self) -> Txn:
         with self._turnstile.passed():
-            return self._tables.env.begin(db=self._tables.web, write=True)
+            txn = self._tables.env.begin(db=self._tables.web, write=True)
+        self._room.used(self._tables.used_bytes())
+        return txn
 
     def _write(self, txn: Txn, changes: list[Change]) -> None:
         for number, values in changes:
@@ -287,6 +294,7 @@ class Held(Writing):
         changes = [(self._numbers[table], values) for table, values in written.items() if values]
         self._bytes += _on_disk(lambda: self._journal.append(transaction, self._records, changes))
         self._records += 1
+        self._room.take(2 * self._bytes)
         self._tables.recent.note(written)
 
     def _roll_back(self) -> None:
