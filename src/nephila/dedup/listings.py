@@ -88,6 +88,8 @@ class LmdbListings:
         self._recent: dict[bytes, Note] = {}
         self._missed: set[bytes] = set()
         """Nothing was known of these, and this process has kept nothing of them since."""
+        self._empty = self._look_for_empty()
+        """Letters of the kinds of which there was nothing at the last look: most crawls meet no list, or few."""
         self.untold: Untold[SiteTrust] | None = None
         """Hears what is kept of hosts, where other workers are to know it."""
 
@@ -148,10 +150,12 @@ class LmdbListings:
             batch = dict(self._recent)
             self._missed.clear()  # others may know them by now
         if not batch:
+            self._empty = self._look_for_empty()
             return
         with self._env.writing() as txn:
             for key, note in sorted(batch.items()):
                 txn.put(key, _pack(note), db=self._env.db["listings"])
+        self._empty = self._look_for_empty()
         with self._lock:  # what was kept meanwhile stays
             for key, note in batch.items():
                 if self._recent.get(key) is note:
@@ -165,12 +169,23 @@ class LmdbListings:
         recent = self._recent.get(name)
         if isinstance(recent, kind):
             return recent
+        if name[:1] in self._empty:
+            return None
         packed = self._env.get("listings", name)
         if packed is not None:
             return msgspec.msgpack.decode(packed, type=kind)
         if len(self._missed) < MISSED:
             self._missed.add(name)
         return None
+
+    def _look_for_empty(self) -> frozenset[bytes]:
+        """Of which kinds there is nothing; others may have kept the first of them by the next look."""
+        table = self._env.db.get("listings")
+        if table is None:
+            return frozenset(_LETTERS.values())
+        with self._env.reading() as txn, txn.cursor(db=table) as cursor:
+            found = [letter for letter in _LETTERS.values() if cursor.set_range(letter) and cursor.key()[:1] == letter]
+        return frozenset(_LETTERS.values()).difference(found)
 
 
 class _Sites:

@@ -36,9 +36,11 @@ NEAR_DUPLICATE = "near_duplicate"
 """The reason of links that are refused because they were found on one."""
 
 _has_digit = re.compile(r"\d").search
+_NUMBERED = re.compile(r"(?<![^ ])[^ \d]*+\d[^ ]*+")
+"""A word that holds a digit; words are apart by one space."""
 
-TITLES = 16_384
-"""Titles of families that are remembered, the latest ones: 2 MB at the most."""
+TITLES = 8192
+"""Titles of families that are remembered, the latest ones: some 1.5 MB at the most."""
 
 
 @quick
@@ -84,7 +86,7 @@ class NearPages:
         """Whether another page of a family had this one's title before; it is remembered."""
         title = " ".join(page.title.lower().split()) if page is not None else ""
         if _has_digit(title):
-            title = " ".join([word for word in title.split(" ") if not _has_digit(word)])
+            title = " ".join(_NUMBERED.sub("", title).split())
         mark = xxh3_64_intdigest(f"{family}\n{title}".encode("utf-8", "replace"))
         owner = xxh3_64_intdigest(url.encode("utf-8", "replace"))
         if mark in self._titles:

@@ -89,9 +89,29 @@ def test_what_was_looked_for_in_vain_takes_no_more_than_its_room(
     monkeypatch.setattr("nephila.dedup.listings.MISSED", 3)
     environment = LearnedEnvironment(tmp_path / "learned", sync=False)
     kept = LmdbListings(environment)
+    kept.keep(TWO, ListedNote(10, 9, b"text", TWO, 4))
+    kept.flush()  # where there is nothing at all, nothing is looked for
     for number in range(9):
         assert kept.listed(Fingerprint(number.to_bytes(16, "big"))) is None
     kept.keep(Fingerprint(bytes(16)), ListedNote(10, 9, b"text", TWO, 4))
     assert kept.listed(Fingerprint(bytes(16))) == ListedNote(10, 9, b"text", TWO, 4)
     assert len(kept._missed) == 2
+    environment.close()
+
+
+def test_a_store_is_not_asked_for_what_it_has_none_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """X3: every page asks whether it is a list, or named by one; most crawls meet none."""
+    environment = LearnedEnvironment(tmp_path / "learned", sync=False)
+    listings = LmdbListings(environment)
+    asked: list[bytes] = []
+    get = environment.get
+    monkeypatch.setattr(environment, "get", lambda table, key: asked.append(key) or get(table, key))
+    assert (listings.list_of(ONE), listings.listed(ONE), asked) == (None, None, [])
+    listings.keep(TWO, ListNote("sitemap", 5))
+    listings.flush()
+    assert (listings.list_of(ONE), listings.listed(ONE), asked) == (None, None, [b"l" + ONE])
+    assert listings.list_of(TWO) == ListNote("sitemap", 5)
+    environment.close()
+    environment = LearnedEnvironment(tmp_path / "learned", sync=False)
+    assert LmdbListings(environment).list_of(TWO) == ListNote("sitemap", 5)
     environment.close()

@@ -111,6 +111,14 @@ def test_traps_do_not_hear_of_near_duplicates_with_titles_of_their_own() -> None
     assert done(desk.judged("https://a.test/4", NEARLY, "RED chair 42")).near
 
 
+@pytest.mark.parametrize("title", ["7 Blue table", "Blue 4x4 table", "Blue table no4", "Blue\ttable"])
+def test_words_that_hold_a_digit_are_no_part_of_a_title(title: str) -> None:
+    """D3, T2: wherever they stand, and whatever stands around the digit."""
+    desk = Desk()
+    desk.judged(FIRST, TEXT, "Blue table")
+    assert done(desk.judged(SECOND, NEARLY, title)).near
+
+
 def test_titles_of_near_duplicates_that_were_forgotten_are_learned_again() -> None:
     """D3, T2: after a restart the first of a family counts as new, and the next one of its title does not."""
     desk = Desk()
