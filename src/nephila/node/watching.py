@@ -9,9 +9,13 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
 
 from nephila.frontier.embedded.census import LmdbCensus
+from nephila.interfaces.catalogue import CatalogueSights
 from nephila.interfaces.frontier import UrlStory
 from nephila.model.errors import NephilaError
 from nephila.model.events import Event, EventKind
@@ -37,9 +41,28 @@ BUSY_HOSTS = 10
 SAMPLES = 5
 """Pages of one look of which it is asked how long ago they were discovered."""
 STORED_BOUNDS_S = (60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
-EXCHANGES_AT_ONCE = 20_000
+EXCHANGES_AT_ONCE = 2000
+"""Rows of a file of the archive that are read at once, and looked at together: a fast crawl has ten times as many from
+one look to the next."""
 DELAYS_REMEMBERED = 4
 """Looks: an exchange is recorded within seconds, and was sent under the policy of that time."""
+
+
+def exchanges_since(read: dict[int, int], catalogue: CatalogueSights) -> Iterator[Sent]:
+    """What was archived in each file since it was `read`, which moves on, in the order in which answers had come.
+
+    That is the order of a file; several processes may have asked one host in turn, each with a file of its own.
+    """
+
+    def of_file(segment: int, upto: int) -> Iterator[Sent]:
+        while (after := read.get(segment, 0)) < upto:
+            rows = catalogue.exchanges(segment, after, EXCHANGES_AT_ONCE)
+            read[segment] = rows[-1][0] + 1 if rows else upto
+            for _, host, at, elapsed, part in rows:
+                yield Sent(host, at, at + elapsed, bool(part))
+
+    behind = [(segment, upto) for segment, upto in catalogue.marks().items() if read.get(segment, 0) < upto]
+    return merge(*(of_file(segment, upto) for segment, upto in behind), key=attrgetter("ended_at"))
 
 
 class Overhearing:
@@ -170,16 +193,9 @@ class Watch:
             if self._read is None:  # what was before this run is for `audit`
                 self._read = catalogue.marks()
                 return
-            sent: list[Sent] = []
-            for segment, upto in catalogue.marks().items():
-                while self._read.get(segment, 0) < upto:
-                    rows = catalogue.exchanges(segment, self._read.get(segment, 0), EXCHANGES_AT_ONCE)
-                    if not rows:
-                        self._read[segment] = upto
-                        break
-                    sent += [Sent(host, at, at + elapsed, bool(part)) for _, host, at, elapsed, part in rows]
-                    self._read[segment] = rows[-1][0] + 1
-            self._conscience.look(sent)
+            sent = exchanges_since(self._read, catalogue)
+            while together := list(islice(sent, EXCHANGES_AT_ONCE)):
+                self._conscience.look(together)
 
     def _least_delay_ms(self, host: str) -> int:
         """The shortest delay that was in force in the last looks: what is longer by a policy since may be new."""

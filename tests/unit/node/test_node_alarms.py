@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -16,9 +17,11 @@ from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.errors import UsageError
 from nephila.model.settings import AlertSettings
 from nephila.model.summary import LATENCY_BOUNDS_S, CrawlSnapshot
+from nephila.node import watching
 from nephila.node.alarms import RULES, judge
 from nephila.node.conscience import Conscience, Sent
 from nephila.node.logbook import COARSE_POINTS, FINE_POINTS, Figures, FiguresFile, Growth, Logbook, Point, Process
+from nephila.node.watching import exchanges_since
 from nephila.node.webhook import Webhook
 
 NOW = 1_794_000_000_000
@@ -257,6 +260,41 @@ def test_a_request_before_its_time_is_counted() -> None:
     assert (conscience.violations, conscience.example) == (1, "a.test")
     conscience.look([Sent("a.test", 9000, 9100), Sent("a.test", 4000, 4100)])
     assert conscience.violations == 1
+
+
+class _Listed:
+    """Files of an archive as a catalogue lists them: offsets are places."""
+
+    def __init__(self, *files: Sequence[Sent]) -> None:
+        self.files = files
+        self.most = 0
+
+    def marks(self) -> dict[int, int]:
+        return {number: len(file) for number, file in enumerate(self.files)}
+
+    def exchanges(self, segment: int, after: int, limit: int) -> list[tuple[int, str, int, int, bool]]:
+        rows = [
+            (place, one.host, one.at, one.ended_at - one.at, one.part)
+            for place, one in enumerate(self.files[segment])
+            if place >= after
+        ]
+        self.most = max(self.most, len(rows[:limit]))
+        return rows[:limit]
+
+
+def test_exchanges_are_read_a_few_at_a_time_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P5, Q3: hosts that several processes ask in turn are seen as they were asked; memory does not grow with speed."""
+    monkeypatch.setattr(watching, "EXCHANGES_AT_ONCE", 3)
+    sent = [Sent("a.test", 2000 * number, 2000 * number + 100) for number in range(20)]
+    listed, read = _Listed(sent[::2], sent[1::2], ()), {0: 4}
+    found = exchanges_since(read, listed)
+    conscience = Conscience(lambda _host: 1000)
+    assert [next(found) for _ in range(12)] == sent[1:8:2] + sent[8:16]
+    conscience.look(found)
+    assert (conscience.violations, listed.most, read) == (0, 3, {0: 10, 1: 10})
+    listed.files = (sent[::2], (*sent[1::2], Sent("a.test", 38_900, 38_950)), ())
+    conscience.look(exchanges_since(read, listed))
+    assert (conscience.violations, conscience.example) == (1, "a.test")
 
 
 # The webhook
