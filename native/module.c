@@ -2,11 +2,12 @@
 #include "native.h"
 
 static PyMethodDef *const PARTS[] = {
-    nephila_bundles_methods, nephila_clock_methods, nephila_digests_methods, nephila_files_methods,
-    nephila_frontier_methods, nephila_groups_methods, nephila_head_methods, nephila_joining_methods,
-    nephila_near_methods, nephila_nouns_methods, nephila_packed_methods, nephila_paths_methods,
-    nephila_queueing_methods, nephila_ranking_methods, nephila_rising_methods, nephila_scan_methods,
-    nephila_sieve_methods, nephila_signs_methods, nephila_sockets_methods, nephila_store_methods,
+    nephila_arenas_methods, nephila_bundles_methods, nephila_clock_methods, nephila_digests_methods,
+    nephila_files_methods, nephila_frontier_methods, nephila_groups_methods, nephila_head_methods,
+    nephila_joining_methods, nephila_near_methods, nephila_nouns_methods, nephila_packed_methods,
+    nephila_paths_methods, nephila_queueing_methods, nephila_ranking_methods, nephila_rising_methods,
+    nephila_scan_methods, nephila_sieve_methods, nephila_signs_methods, nephila_sockets_methods,
+    nephila_store_methods,
 };
 
 static int add_parts(PyObject *module) {

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+extern PyMethodDef nephila_arenas_methods[];
 extern PyMethodDef nephila_bundles_methods[];
 extern PyMethodDef nephila_clock_methods[];
 extern PyMethodDef nephila_digests_methods[];

@@ -13,6 +13,10 @@ from nephila.model.task import Candidate, Level
 from nephila.urls import Address
 from nephila.urls.identity import UrlRefused
 
+# arenas.c, which has no twin: nephila/node/memory.py does without
+
+def share_arenas(count: int) -> bool: ...
+
 # clock.c; twins in nephila/node/clock.py
 
 def wall_ms() -> int: ...

@@ -30,9 +30,9 @@ from .full_disk import HINT, full_disk, is_memory_short
 MAP_BYTES = 1 << 38
 """Address space, sparse: room for a billion bodies at ~250 bytes each."""
 
-FLUSH_ENTRIES = 256
+FLUSH_ENTRIES = 128
 """Written in one transaction. Digests lie all over the table, and LMDB keeps the room for as many changed pages as a
-transaction ever had: a megabyte so, where a slow second would take ten."""
+transaction ever had: half a megabyte so, where a slow second would take ten."""
 
 _FIELDS = tuple[str, str, int, str, str]
 _encode = msgspec.msgpack.Encoder().encode

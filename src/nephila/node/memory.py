@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from nephila.engines.threads import started_pool
 from nephila.model.errors import FileShortageError, MemoryShortageError, NephilaError
+from nephila.native import AVAILABLE, native
 
 LEAST_DATA_BYTES = 160_000_000
 """A small crawl was seen to take 113 MB of what RLIMIT_DATA counts, half of it the stacks of threads."""
@@ -26,6 +27,11 @@ MAPS_BESIDE_BYTES = 600 << 30
 
 THREADS = 6
 """For the books (one call at a time), and for what the control API reads beside the loop."""
+
+ARENAS = 2
+"""Of memory in the C library, for all threads. By default each has one of its own, which keeps what the thread gives
+back: the books are kept by whichever thread is free, so that every one of them ends up with what the largest call took.
+Only one thread runs Python at a time, so they hardly wait for each other. (glibc; others have no such thing.)"""
 
 
 def check_memory_limits(map_bytes: int) -> None:
@@ -60,6 +66,8 @@ def failure_of(error: BaseException, what: str) -> NephilaError:
 @contextmanager
 def threads(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Give a loop its pool of threads, all of them started; end them before the loop, which would start one for it."""
+    if AVAILABLE:
+        native.share_arenas(ARENAS)
     pool = started_pool(THREADS, "nephila-books")
     loop.set_default_executor(pool)
     try:

@@ -48,7 +48,8 @@ PACKED_TYPES = (
 _ENDINGS = frozenset({"xml", "rss", "atom", "rdf", "opml", "gz"})
 _TEXT = "txt"
 ORIGINS_REMEMBERED = 16_384
-PAGES_REMEMBERED = 16_384
+PAGES_REMEMBERED = 2048
+"""Some 400 KB; links that were found on one page are asked for soon after one another."""
 
 
 class Formats(NamedTuple):

@@ -49,6 +49,10 @@ TEXTS = 64
 """Texts remembered of a host, and hosts: what comes again and again is met within these."""
 REDIRECTED = 3
 """Different paths that lead to one place before we ask whether missing ones do."""
+_HASH = 8
+_ENTRY = _HASH * (1 + REDIRECTED)
+_NO_PATH = bytes(_HASH)
+"""What is remembered of a host is of fixed length, as there are many: 2 KB each."""
 
 _PHRASES = (
     *("not found", "does not exist", "doesn't exist", "doesn\u2019t exist", "no longer available", "cannot be found"),
@@ -139,8 +143,8 @@ class MissingPages:
         self._key = secret.to_bytes(16, "big")
         self._identify = identify
         self._wall_ms = wall_ms
-        self._met: dict[str, dict[bytes, tuple[bytes, ...]]] = {}
-        """By host: what was found, and at which paths, the first few."""
+        self._met: dict[str, bytes] = {}
+        """By host: what was found, and at which paths, the first few (`_paths_of`)."""
         self._asked: set[str] = set()
         """Hosts that this process has invited."""
 
@@ -192,10 +196,8 @@ class MissingPages:
         if page is not None and speaks_of_missing(page.title):
             return True
         name = _found(page, target)
-        others = self._met.get(address.host, {}).get(name)
-        if not name or not others:
-            return False
-        return len({_path(address), *others}) >= (2 if page is not None else REDIRECTED)
+        others = _paths_of(self._met.get(address.host, b""), name) if name else []
+        return bool(others) and len({_path(address), *others}) >= (2 if page is not None else REDIRECTED)
 
     def learn(self, task: PageTask, answer: Fetched, judged: _Judged, location: str) -> None:
         """Remember what an answer shows of its host."""
@@ -253,17 +255,18 @@ class MissingPages:
 
     def _remember(self, address: Address, name: bytes) -> None:
         """Remember that this was found there, while the host was not probed."""
-        met = self._met.get(address.host)
-        if met is None:
-            if len(self._met) >= HOSTS:
-                del self._met[next(iter(self._met))]
-            met = self._met[address.host] = {}
-        paths, path = met.get(name, ()), _path(address)
+        met = self._met.get(address.host, b"")
+        if not met and len(self._met) >= HOSTS:
+            del self._met[next(iter(self._met))]
+        paths, path = _paths_of(met, name), _path(address)
         if len(paths) >= REDIRECTED or path in paths:
             return
-        if len(met) >= TEXTS and not paths:
-            del met[next(iter(met))]
-        met[name] = (*paths, path)
+        entry = b"".join((name, *paths, path)).ljust(_ENTRY, b"\0")
+        if paths:
+            at = _place_in(met, name)
+            self._met[address.host] = met[:at] + entry + met[at + _ENTRY :]
+        else:
+            self._met[address.host] = met[-(TEXTS - 1) * _ENTRY :] + entry
 
 
 def is_home(address: Address) -> bool:
@@ -279,4 +282,21 @@ def _found(page: Page | None, target: Address | None) -> bytes:
     """A name for what was found: a text, or where it leads; empty for nothing."""
     if page is not None:
         return page.text_hash
-    return b"to" + xxh3_64_digest(target.key.encode()) if target is not None else b""
+    return xxh3_64_digest(b"to" + target.key.encode()) if target is not None else b""
+
+
+def _place_in(met: bytes, name: bytes) -> int:
+    """Where the entry of a name begins in what was met on a host; -1 where there is none."""
+    at = met.find(name)
+    while at > 0 and at % _ENTRY:
+        at = met.find(name, at + 1)
+    return at
+
+
+def _paths_of(met: bytes, name: bytes) -> list[bytes]:
+    """At which paths something was found. An entry is its name, then paths, then zeros: eight bytes each."""
+    at = _place_in(met, name)
+    if at < 0:
+        return []
+    paths = [met[place : place + _HASH] for place in range(at + _HASH, at + _ENTRY, _HASH)]
+    return [path for path in paths if path != _NO_PATH]
