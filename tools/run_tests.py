@@ -38,6 +38,8 @@ NO_TESTS = 5
 """What pytest ends with when tests have failed, and when there was nothing to run."""
 AT_ONCE_MAX = {True: 4, False: 3}
 """Processes of pytest at once, with room in memory and without: each may have servers and browsers running."""
+LONGEST_S = 3600
+"""After which a long test is taken for one that hangs; others by pyproject.toml."""
 TURNS = 4
 """Shares that each of several processes runs, one after the other: what was thought to be quick may be slow."""
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, wherever there is one
@@ -82,7 +84,8 @@ def pytest_step(arguments: argparse.Namespace) -> Step:
     """The tests, all or those that were named."""
     options = ["--import-mode=importlib", "--durations=10", "--durations-min=0.5"]
     if arguments.long:
-        options += ["-m", "long or not long"]
+        # Ten thousand polite hosts take ten minutes, and Python 3.11 may crash when it shows where a running test is.
+        options += ["-m", "long or not long", "-o", f"faulthandler_timeout={LONGEST_S}"]
     if arguments.expression:
         options += ["-k", arguments.expression]
     return Step("pytest", (sys.executable, "-m", "pytest", *options, *arguments.paths))

@@ -25,6 +25,7 @@ FOUND = {
     "an answer that ended a moment after its connection was given up, with a Retry-After that nobody read": 54444,
     "a crawl whose last word came as much later as its books wait between two syncs": 75934,
     "what a worker did not keep whose disk had failed, and which an index held up until it was killed": 602677,
+    "what dead workers had written, which stalled indexes kept their supervisor from until power was lost": 513197,
     "a lease returned by its own holder, who was stopped while it looked for expired ones": 61262,
 }
 

@@ -28,6 +28,7 @@ from nephila.node.directory import CrawlDirectory
 from nephila.node.ground import Ground
 from nephila.node.machinery import Machinery
 from nephila.node.processes.supervisor import Supervisor
+from nephila.node.recovery import Recovered
 from nephila.node.wiring import build
 from nephila.seeds import ArgumentSeeds
 from nephila.testing.clock import VirtualClock
@@ -106,6 +107,9 @@ class World:
         """Since when something may lie in the archive that no life has synced."""
         self._dead_left: list[tuple[float, float]] = []
         """Of each worker that died in this life: when, and since when what it had written may not be synced."""
+        self._staff: Staff | None = None
+        self._seen_to = 0
+        """How many of the dead of this life have had their files seen to by their supervisor."""
         self._trouble: Trouble | None = None
 
     def live(self) -> CrawlSummary:
@@ -136,7 +140,7 @@ class World:
         of_journal = self.scenario.seed % JOURNAL_EVERY == JOURNAL_EVERY - 1
         trouble = Trouble(self.happened, self.clock.elapsed_s, crash_first=life.place < 0.5, of_journal=of_journal)
         self._plan_trouble(life, trouble)
-        self._trouble, self._dead_left = trouble, []
+        self._trouble, self._dead_left, self._staff, self._seen_to = trouble, [], None, 0
         began_s = self.clock.elapsed_s()
         loop: list[ProcessLoop] = []
         summary: CrawlSummary | None = None
@@ -218,7 +222,7 @@ class World:
             raise TypeError("lives are lived on a loop that knows processes")
         disk = TroubledDisk(self.disk, trouble)
         staff = Staff(self.scenario, self.network, self.clock, disk, loop, self._worker_died)
-        self._descriptors = staff.descriptors
+        self._staff, self._descriptors = staff, staff.descriptors
         self._frozen_at_ms = staff.frozen_at_ms
         context = OWNER.get()
         OWNER.set(CRAWLER)
@@ -247,6 +251,7 @@ class World:
                     self._alive = await build(directory, settings, ground, stack, listeners=[listener])
                 else:
                     self._alive = await staff.supervised(directory, ground, stack, [listener])
+                    self._watch_recovery(self._alive._m)
                 self._watch_budget(self._alive._m)
                 self._watch_closing(self._alive._m)
                 return await self._alive.run(seeds)
@@ -259,6 +264,17 @@ class World:
             hurry(patience_s)
 
         machinery.bookkeeper.hurry = hurried  # type: ignore[method-assign]
+
+    def _watch_recovery(self, machinery: Machinery) -> None:
+        """Count the dead workers whose files the supervisor has seen to: catalogue and indexes may hold that up."""
+        of_writer = machinery.recovery.of_writer
+
+        async def seen_to(writer: int) -> Recovered:
+            found = await of_writer(writer)
+            self._seen_to += 1
+            return found
+
+        machinery.recovery.of_writer = seen_to  # type: ignore[method-assign]
 
     def _watch_budget(self, machinery: Machinery) -> None:
         """Keep the most bytes of bodies that were in memory at once."""
@@ -402,11 +418,16 @@ class World:
         self._dead_left.append((self.sky.now_ms(), self._unsynced_since_ms))
 
     def _left_by_workers(self) -> float:
-        """Since when what dead workers had written may not be synced: their supervisor does it, if the disk lets it."""
+        """Since when what dead workers had written may not be synced: their supervisor does it, if the disk lets it.
+
+        Which of them it has seen to is not known before it has seen to all.
+        """
         failed_s = None if self._trouble is None else self._trouble.since_s
         failed_ms = min(self.sky.now_ms(), math.inf if failed_s is None else failed_s * 1000)
+        is_behind = self._staff is not None and self._seen_to < self._staff.deaths
         return min(
-            (since_ms for at_ms, since_ms in self._dead_left if failed_ms < at_ms + _SYNCING_MS), default=math.inf
+            (since_ms for at_ms, since_ms in self._dead_left if is_behind or failed_ms < at_ms + _SYNCING_MS),
+            default=math.inf,
         )
 
     def forgive(self, *, power: bool, since_ms: float | None = None) -> None:
