@@ -58,6 +58,7 @@ def test_options_reach_pytest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     command = run_tests.pytest_step(run_tests.parse(["--long", "-k", "a or b", "test_here.py::test_x"])).command
     assert "long or not long" in command
+    assert f"faulthandler_timeout={run_tests.LONGEST_S}" in command
     assert command[command.index("-k") + 1] == "a or b"
     assert command[-1] == str(tmp_path / "test_here.py::test_x")
     assert "--import-mode=importlib" in command
