@@ -5,10 +5,14 @@ calls `flush` (each second). A power cut may cost the last block; nothing of the
 
 A full disk must not stop a crawl that could go on otherwise, nor fill its log: it is told once, then the events that
 found no room are counted in `lost`. When there is room again, the first line says how many are missing.
+
+Nearly all events come from the loop. A server that goes away is told of by whatever thread has noticed it, in the
+middle of a line or a block of the loop's: so there is a lock, which nobody waits at otherwise.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,6 +52,7 @@ class JsonlEventSink:
         self._directory = directory
         self._tell = tell
         self._encoder = LineEncoder(started_at, worker)
+        self._lock = threading.RLock()
         self._buffer = bytearray()
         self._block_bytes = min(_BLOCK_BYTES, settings.event_max_bytes)
         self._waiting = 0
@@ -67,18 +72,23 @@ class JsonlEventSink:
             ) from error
 
     def emit(self, event: Event) -> None:
-        """Take one event; a block is written when it is full."""
-        if self._closed:
-            self.lost += 1
-            return
-        self._encoder.append(event, self._buffer)
-        self._waiting += 1
-        self._last_at = event.at
-        if len(self._buffer) >= self._block_bytes:
-            self.flush()
+        """Take one event, in any thread; a block is written when it is full."""
+        with self._lock:
+            if self._closed:
+                self.lost += 1
+                return
+            self._encoder.append(event, self._buffer)
+            self._waiting += 1
+            self._last_at = event.at
+            if len(self._buffer) >= self._block_bytes:
+                self._write()
 
     def flush(self) -> None:
         """Hand everything taken so far to the operating system."""
+        with self._lock:
+            self._write()
+
+    def _write(self) -> None:
         if not self._waiting:
             return
         if self._unmentioned:
@@ -95,11 +105,14 @@ class JsonlEventSink:
 
     def roll(self) -> None:
         """Go on in another file, so that those before it are nobody's. StorageError where the disk refuses."""
-        self.flush()
-        try:
-            self._file.roll()
-        except OSError as error:
-            raise StorageError(f"no event file can be begun in {self._directory}: {error.strerror or error}") from error
+        with self._lock:
+            self._write()
+            try:
+                self._file.roll()
+            except OSError as error:
+                raise StorageError(
+                    f"no event file can be begun in {self._directory}: {error.strerror or error}"
+                ) from error
 
     @property
     def writing(self) -> tuple[str, int]:
@@ -108,12 +121,13 @@ class JsonlEventSink:
 
     def close(self) -> None:
         """Flush and close; later events are only counted."""
-        self.flush()
-        self._closed = True
-        try:
-            self._file.close()
-        except OSError as error:
-            self._lose(error)
+        with self._lock:
+            self._write()
+            self._closed = True
+            try:
+                self._file.close()
+            except OSError as error:
+                self._lose(error)
 
     def _lose(self, error: OSError) -> None:
         if not self.lost:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import resource
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -358,3 +359,26 @@ def test_a_number_whose_file_has_left_the_directory_is_not_used_again(tmp_path: 
         sink = JsonlEventSink(directory, ObserveSettings(), STARTED_AT, "w1", print, after=after)
         assert sink.writing[0] == f"events-{wanted:06d}.jsonl"
         sink.close()
+
+
+def test_a_thread_may_tell_of_something_while_a_block_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """O1, N4: of a server that has gone away, for example; the system still has the block in its hands."""
+    sink = a_sink(tmp_path)
+    append = sink._file.append
+    telling = threading.Thread(target=lambda: sink.emit(an_event(2)))
+
+    def append_slowly(block: bytes | bytearray) -> None:
+        monkeypatch.undo()
+        with memoryview(block):
+            telling.start()
+            telling.join(0.05)  # it waits
+            append(block)
+
+    monkeypatch.setattr(sink._file, "append", append_slowly)
+    sink.emit(an_event(1))
+    sink.flush()
+    telling.join()
+    sink.close()
+    assert [logged.event.url for logged in read_events(tmp_path)] == [an_event(1).url, an_event(2).url]
