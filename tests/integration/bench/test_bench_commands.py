@@ -97,7 +97,7 @@ def test_pages_tell_what_they_cost() -> None:
 
 
 def test_a_profile_adds_up_to_the_whole() -> None:
-    """Q1: where the time goes, by stage; the least, `urls`, takes five microseconds of a page: some eight samples here."""
+    """Q1: where the time goes, by stage; the least, `urls`, takes five microseconds of a page: some eight samples."""
     (seen,) = document("pages", "--profile", "--json", "--sizes", "30", "--pages", "6000")["profile"]
     assert {"frontier", "parse", "fetch", "store", "pipeline", "urls"} <= seen["stages_us"].keys()
     assert sum(seen["stages_us"].values()) == pytest.approx(seen["cpu_us_per_page"], rel=0.1)
