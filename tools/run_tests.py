@@ -28,7 +28,7 @@ from pathlib import Path
 import spec_ids
 from second_look import failed_in, is_unsteady
 from shares import files_of, measured, read_durations, share_out, write_durations
-from side_by_side import SideBySide, summary
+from side_by_side import SILENT_S, SideBySide, Told, summary
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -36,6 +36,8 @@ DURATIONS = Path("tests") / "durations.toml"
 SOME_FAILED = 1
 NO_TESTS = 5
 """What pytest ends with when tests have failed, and when there was nothing to run."""
+DIED = 3
+"""What pytest calls an internal error."""
 AT_ONCE_MAX = {True: 4, False: 3}
 """Processes of pytest at once, with room in memory and without: each may have servers and browsers running."""
 LONGEST_S = 3600
@@ -118,13 +120,13 @@ def run_suite(arguments: argparse.Namespace, root: Path) -> Result:
             (*step.command, f"--junitxml={report}", *share)
             for report, share in zip(reports, [*lists, alone], strict=True)
         ]
-        told = SideBySide(root, {"TMPDIR": written}).run(commands[:-1], arguments.processes)
+        silent_s = 2.0 * LONGEST_S if arguments.long else SILENT_S
+        told = SideBySide(root, {"TMPDIR": written}, silent_s=silent_s).run(commands[:-1], arguments.processes)
         # What measures a pace measures the disk with it.
-        told += SideBySide(root).run(commands[-1:], 1, len(told) + 1) if alone else []
+        told += SideBySide(root, silent_s=silent_s).run(commands[-1:], 1, len(told) + 1) if alone else []
         if arguments.measure:
             write_durations(root / DURATIONS, known, measured(reports))
-        codes = [0 if one.exit_code == NO_TESTS else one.exit_code for one in told]  # all of a share may be long ones
-        exit_code = max(codes) if min(codes) >= 0 else 1
+        exit_code = worst_of(told)
         print("\n" + "\n".join(summary(told)), flush=True)
         failed = failed_in(reports)
         unsteady = exit_code == SOME_FAILED and is_unsteady(step.command, failed, root)
@@ -133,6 +135,14 @@ def run_suite(arguments: argparse.Namespace, root: Path) -> Result:
     seconds = time.monotonic() - started
     print(f"== {step.name}: {_outcome(exit_code)} in {seconds:.1f} s", flush=True)
     return Result(step, exit_code, seconds, tuple(failed) if unsteady else ())
+
+
+def worst_of(told: Sequence[Told]) -> int:
+    """How all of them have ended, as one exit code. A process that died, or hung, has not run all of its tests."""
+    if any(one.hangs or one.exit_code < 0 for one in told):
+        return DIED
+    codes = [0 if one.exit_code == NO_TESTS else one.exit_code for one in told]  # all of a share may be long ones
+    return max(codes)
 
 
 def roomy_memory(files: Path = MEMORY, told: Path = Path("/proc/meminfo")) -> Path | None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import run_tests
+import side_by_side
 from shares import QUICK_S, Durations, files_of, measured, read_durations, share_out, write_durations
 from side_by_side import SideBySide, Told, summary
 
@@ -119,6 +120,33 @@ def test_a_process_that_dies_is_told() -> None:
     """Without a summary of its own, as after a kill."""
     died = Told(2, exit_code=139)
     assert summary([died]) == ["process 2 ended with exit code 139", "no test ran"]
+
+
+@pytest.mark.parametrize("heeds", ["True", "False"])
+def test_a_process_that_hangs_is_ended_and_told(
+    heeds: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part of a line is a sign of life. Whoever does not heed that it is to end is killed."""
+    monkeypatch.setattr(side_by_side, "PATIENCE_S", 0.5)
+    code = (
+        "import signal, subprocess, sys, time\n"
+        f"if not {heeds}: signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "subprocess.Popen(['sleep', '20'])\n"  # holds the pipe
+        "for _ in range(5): print('.', end='', flush=True); time.sleep(0.5)\n"
+        "time.sleep(60)"
+    )
+    began = time.monotonic()
+    told = SideBySide(Path.cwd(), silent_s=1.5).run([(sys.executable, "-c", code)], 1)
+    assert 3.5 < time.monotonic() - began < 20
+    assert "1| nothing was heard for" in capsys.readouterr().out
+    assert summary(told) == ["process 1 hung, and was ended", "no test ran"]
+    assert run_tests.worst_of([Told(2, exit_code=1), *told]) == run_tests.DIED
+
+
+@pytest.mark.parametrize(("codes", "worst"), [((0, 5), 0), ((0, 1), 1), ((1, -9), 3), ((2, 1), 2)])
+def test_who_died_is_worse_than_a_failure(codes: tuple[int, ...], worst: int) -> None:
+    """Not all of its tests were run: nothing that passes alone makes up for that."""
+    assert run_tests.worst_of([Told(1, exit_code=code) for code in codes]) == worst
 
 
 def test_what_is_stopped_may_end_what_it_has_started(tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trustme
-from gate import gate
+from gate import Gate, gate
 from postgres import DATABASE, PASSWORD, USER, Postgres, running
 from secured_front import SecuredFront
 
@@ -405,22 +406,29 @@ def test_a_server_that_a_network_has_swallowed(server: Postgres) -> None:
         settings = replace(server.settings, url=url, timeout_s=0.3, connect_timeout_s=0.3)
         catalogue = PostgresCatalogue(settings, "hang", server.environ, tell=lambda word, _: told.append(word))
         catalogue.record([sample_row(1)], ())
-        with ThreadPoolExecutor(1) as pool:
-            door.hold()
-            writing = pool.submit(catalogue.record, [sample_row(2)], ())
-            _until(lambda: told == ["database_away"])
+        with writing(door, catalogue, 2) as written:
+            _until(lambda: told[-1:] == ["database_away"])
             door.let_go()
-            writing.result(30)
+            written.result(30)
             assert catalogue.capture_count() == 2
         catalogue.close()
         patient = PostgresCatalogue(replace(settings, timeout_s=300), "hang", server.environ)
-        with ThreadPoolExecutor(1) as pool:
-            door.hold()
-            writing = pool.submit(patient.record, [sample_row(3)], ())
+        with writing(door, patient, 3) as written:
             patient.hurry(0.1)
             with pytest.raises(DatabaseAwayError, match="in time"):
-                writing.result(30)
+                written.result(30)
         patient.close()
+
+
+@contextmanager
+def writing(door: Gate, catalogue: PostgresCatalogue, number: int) -> Iterator[Future[None]]:
+    """A row on its way to a server that the network has swallowed; afterwards nothing is held up."""
+    with ThreadPoolExecutor(1) as pool:
+        door.hold()
+        try:
+            yield pool.submit(catalogue.record, [sample_row(number)], ())
+        finally:
+            door.let_go()
 
 
 def test_a_server_that_stays_away_is_given_up_when_the_end_has_come() -> None:
