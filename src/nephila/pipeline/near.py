@@ -14,6 +14,7 @@ a page is given the benefit of the doubt once.
 from __future__ import annotations
 
 import re
+from array import array
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -39,8 +40,8 @@ _has_digit = re.compile(r"\d").search
 _NUMBERED = re.compile(r"(?<![^ ])[^ \d]*+\d[^ ]*+")
 """A word that holds a digit; words are apart by one space."""
 
-TITLES = 8192
-"""Titles of families that are remembered, the latest ones: some 1.5 MB at the most."""
+TITLES = 16_384
+"""Places for titles of families, of which each holds the latest that fell there: 256 KB."""
 
 
 @quick
@@ -58,8 +59,11 @@ class NearPages:
     def __init__(self, index: NearIndex | None, settings: DedupSettings) -> None:
         self._index = index
         self._settings = settings
-        self._titles: dict[int, int] = {}
-        """Marks of originals with titles of their families, the oldest first: the page that was first to have it."""
+        places = bytes(8 * TITLES if index is not None else 0)
+        self._titles = array("Q", places)
+        """Marks of originals with titles of their families, at the places that these say."""
+        self._owners = array("Q", places)
+        """At the same places: the page that was first to have it."""
 
     def likeness_of(self, page: Page | None) -> Likeness | None:
         """What a page is compared by; None for one that has too little text, or where nothing is compared."""
@@ -89,11 +93,10 @@ class NearPages:
             title = " ".join(_NUMBERED.sub("", title).split())
         mark = xxh3_64_intdigest(f"{family}\n{title}".encode("utf-8", "replace"))
         owner = xxh3_64_intdigest(url.encode("utf-8", "replace"))
-        if mark in self._titles:
-            return self._titles[mark] != owner  # one page may be judged twice
-        if len(self._titles) >= TITLES:
-            del self._titles[next(iter(self._titles))]
-        self._titles[mark] = owner
+        place = mark % TITLES
+        if self._titles[place] == mark:
+            return self._owners[place] != owner  # one page may be judged twice
+        self._titles[place], self._owners[place] = mark, owner
         return False
 
     def remember(self, likeness: Likeness | None, url: str) -> Likeness | None:

@@ -218,6 +218,33 @@ def test_nobody_waits_for_the_store_who_was_answered_by_the_journal(
     run(act)
 
 
+def test_a_large_group_does_not_join_what_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Q3: what would be more than is to be held together, by what each verb brought so far, is held apart."""
+
+    async def act() -> None:
+        life, held = Life(tmp_path / "one"), []
+        writing = life.frontier._group._writing
+        assert isinstance(writing, Held)
+        let_go = writing.let_go
+
+        def noted() -> None:
+            if writing.is_held:
+                held.append(writing._verbs)
+            let_go()
+
+        monkeypatch.setattr(writing, "let_go", noted)
+        await life.admit("a")
+        monkeypatch.setattr(writings, "HELD_BYTES", 4 * writing._bytes)
+        await asyncio.gather(life.admit("b"), life.admit("c"))
+        assert (held, writing._verbs) == ([], 3)
+        await asyncio.gather(*map(life.admit, "def"))
+        assert (held, writing._verbs) == ([3], 3)
+        assert life.known() == set("abcdef")
+        await life.frontier.close()
+
+    run(act)
+
+
 def test_whoever_looks_sees_what_was_answered(tmp_path: Path) -> None:
     """T8: a look at the store lets it show everything first."""
 

@@ -26,7 +26,7 @@ from nephila.model.settings import (
     ScopeSettings,
 )
 from nephila.parse import links_that_matter, parse_html
-from nephila.pipeline import Judge, Judgement, NearPages, original_of
+from nephila.pipeline import Judge, Judgement, NearPages, near, original_of
 from nephila.pipeline.near import notes_of
 from nephila.politeness import StandardPoliteness
 
@@ -126,6 +126,16 @@ def test_titles_of_near_duplicates_that_were_forgotten_are_learned_again() -> No
     later = Desk(digests=desk.digests, index=desk.index)
     assert not done(later.judged(SECOND, NEARLY, "Room")).near
     assert done(later.judged("https://a.test/3", NEARLY, "Room")).near
+
+
+def test_titles_take_no_more_memory_than_there_are_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D3, Q3: one that falls where another one was takes its place, and the other one is learned again."""
+    monkeypatch.setattr(near, "TITLES", 1)
+    desk = Desk()
+    desk.judged(FIRST, TEXT, "Red chair")
+    assert not done(desk.judged(SECOND, NEARLY, "Blue table")).near
+    assert done(desk.judged("https://a.test/3", NEARLY, "Blue table")).near
+    assert not done(desk.judged("https://a.test/4", NEARLY, "Red chair")).near
 
 
 def test_a_page_that_changes_a_little_is_not_near_to_itself() -> None:

@@ -138,6 +138,8 @@ class GroupCommitter:
                 if self.policy.settings.linger_ms:
                     await asyncio.sleep(self.policy.settings.linger_ms / 1000)
                 group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+                if self._writing.is_full_with(len(group)):
+                    await self._let_go()
                 acts = [act for act, _ in group]
                 if self._thread is None:
                     answers = self._attempt(acts)
@@ -208,7 +210,7 @@ class GroupCommitter:
     def _commit(self, acts: list[Act]) -> list[Any]:
         wall_s = self._clock.wall_ms() // 1000
         try:
-            with self._writing.group() as txn:
+            with self._writing.group(len(acts)) as txn:
                 book = Book(txn, self._tables, self._timeline, self.policy, wall_s, self._desk)
                 answers = [verb(book, *given) for verb, given in acts]
                 book.write_back()

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 HELD_BYTES = 1 << 20
-"""Bytes in the journal after which the store is committed. What was changed of it lies in memory until then, ten to
-twenty times as much, and LMDB keeps the room for it. Twice or eight times as many bytes saved no time (decision 48)."""
+"""Bytes in the journal after which the store is committed, or before that where the next group would make it more. What
+was changed of it lies in memory until then, ten to twenty times as much, and LMDB keeps the room for it. Twice or eight
+times as many bytes saved no time (decision 48)."""
 
 ROUND_MS = 200
 """Until the turn of a worker comes again, where all are busy. Measured with two of them (decision 48): turns of 50 ms
@@ -77,8 +78,8 @@ class Writing(ABC):
         self._room = RoomAhead(folder / "data.mdb")
 
     @abstractmethod
-    def group(self) -> AbstractContextManager[NotedTransaction]:
-        """A transaction for a group of verbs, durable at the end of the block, undone where that raises."""
+    def group(self, verbs: int) -> AbstractContextManager[NotedTransaction]:
+        """A transaction for a group of so many verbs, durable at the end of the block, undone where that raises."""
 
     def is_waited_at(self) -> bool:
         """Whether a worker waits for its turn."""
@@ -100,6 +101,10 @@ class Writing(ABC):
     @abstractmethod
     def is_due(self) -> bool:
         """Whether it is time to let go: when that is done between groups, nobody who was answered waits for it."""
+
+    @abstractmethod
+    def is_full_with(self, verbs: int) -> bool:
+        """Whether so many more are too much for what is held: then it is better let go before them."""
 
     @property
     @abstractmethod
@@ -172,8 +177,12 @@ class EachCommitted(Writing):
     def let_go(self) -> None:
         """Nothing is held."""
 
+    def is_full_with(self, verbs: int) -> bool:  # noqa: ARG002 - nothing is held, however many come
+        """Nothing is held."""
+        return False
+
     @contextmanager
-    def group(self) -> Iterator[NotedTransaction]:
+    def group(self, verbs: int) -> Iterator[NotedTransaction]:  # noqa: ARG002 - as above
         """As the class says."""
         txn = self._begin() if self._watchful or not self._looked else self._enter()
         self._looked = True
@@ -202,7 +211,7 @@ class Held(Writing):
         self._now_ms, self._commit_ms, self._turns = now_ms, commit_ms, turns
         self._numbers = {tables.db[name]: number for number, name in enumerate(NAMES)}
         self._txn: Txn | None = None
-        self._records = self._bytes = 0
+        self._records = self._bytes = self._verbs = 0
         self._begun_ms = self._busy_ms = 0.0
         self.is_behind = False
 
@@ -247,8 +256,12 @@ class Held(Writing):
             return False
         return self.is_waited_at()
 
+    def is_full_with(self, verbs: int) -> bool:
+        """As the class says: if they bring as much as those before them did."""
+        return self._txn is not None and self._bytes * (self._verbs + verbs) > HELD_BYTES * self._verbs > 0
+
     @contextmanager
-    def group(self) -> Iterator[NotedTransaction]:
+    def group(self, verbs: int) -> Iterator[NotedTransaction]:
         """As the class says."""
         txn = self._open()
         began_ms = self._now_ms()
@@ -259,6 +272,7 @@ class Held(Writing):
         except BaseException:
             self._roll_back()
             raise
+        self._verbs += verbs
         self._busy_ms += self._now_ms() - began_ms
 
     def let_go(self) -> None:
@@ -281,7 +295,7 @@ class Held(Writing):
         if self._txn is None:
             self._txn = self._begin() if self.is_behind or self._turns is not None else self._enter()
             self.is_behind = False
-            self._records = self._bytes = 0
+            self._records = self._bytes = self._verbs = 0
             self._begun_ms, self._busy_ms = self._now_ms(), 0.0
             if self._turns is not None:
                 try:
