@@ -195,7 +195,7 @@ def test_a_worker_ends_within_seconds_though_its_engine_does_not_answer(
     os.kill(valkey.server.pid, signal.SIGSTOP)
     began = time.monotonic()
     worker.process.send_signal(signal.SIGINT)
-    assert worker.process.wait(30) == 130
+    assert worker.process.wait(30) == 130, worker.told()
     took_s = time.monotonic() - began
     assert took_s < 12
     assert "is not waited for any more" in worker.told()
