@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.catalogue import CaptureRow, Catalogue
@@ -81,6 +82,17 @@ class Recovered:
             self.orphans + found.orphans,
             self.lost + found.lost,
         )
+
+
+class Whole(NamedTuple):
+    """A file that an earlier run left open, cut to its last whole capture and durable."""
+
+    segment: SegmentId
+    kept: int
+    """Up to where its captures have rows that are kept beside the catalogue."""
+    confirmed: int
+    end: int
+    """Its length now; 0 when there was nothing whole."""
 
 
 class Recovery:
@@ -157,22 +169,15 @@ class Recovery:
     async def of_writer(self, writer: int) -> Recovered:
         """Recover what one of several processes left, who is surely dead, while the others go on."""
         await embedded_of(self._frontier).catch_up()
-        marks = self._frontier.view.marks()
-        total = Recovered()
-        for segment in self._archive.unfinished():
-            if writer_of(segment) == writer:
-                total = total.and_then(await self._segment(segment, marks.get(segment, 0)))
+        left = [segment for segment in self._archive.unfinished() if writer_of(segment) == writer]
+        total = await self._segments(left, self._frontier.view.marks())
         await self._end_visits(writer)
         return replace(total, reaped=await embedded_of(self._frontier).reap_holder(writer))
 
     async def of_spool(self) -> Recovered:
         """Recover what lies in the spool of this worker, whatever else the frontier knows of (N3)."""
         unfinished = self._archive.unfinished()
-        marks = self._frontier.view.marks(unfinished)
-        total = Recovered()
-        for segment in unfinished:
-            total = total.and_then(await self._segment(segment, marks.get(segment, 0)))
-        return total
+        return await self._segments(unfinished, self._frontier.view.marks(unfinished))
 
     async def of_store(self, segment: SegmentId) -> bool:
         """Go through a segment of a worker that is lost, if it had arrived in the store; False where it had not."""
@@ -199,10 +204,27 @@ class Recovery:
         """The row of what a page in a browser asked for: nothing is settled by it."""
         return self._row(capture, stored)
 
+    def make_durable(self, segments: Sequence[SegmentId], marks: Mapping[SegmentId, int]) -> list[Whole]:
+        """Cut files that were left open to their last whole captures, and sync them."""
+        return [self._whole(segment, marks.get(segment, 0)) for segment in segments]
+
+    async def _segments(self, segments: Sequence[SegmentId], marks: Mapping[SegmentId, int]) -> Recovered:
+        """Recover several; all are made durable first, since rows and index of any may be held up."""
+        total = Recovered()
+        for whole in self.make_durable(segments, marks):
+            total = total.and_then(await self._go_through(whole))
+        return total
+
     async def _segment(self, segment: SegmentId, confirmed: int) -> Recovered:
+        return await self._go_through(self._whole(segment, confirmed))
+
+    def _whole(self, segment: SegmentId, confirmed: int) -> Whole:
         kept = self._bookkeeper.looked_at(segment)
         confirmed = max(confirmed, kept)
-        end = self._archive.recover(segment, confirmed)
+        return Whole(segment, kept, confirmed, self._archive.recover(segment, confirmed))
+
+    async def _go_through(self, whole: Whole) -> Recovered:
+        segment, kept, confirmed, end = whole
         lost = await self._frontier.lose(segment, end)
         if end == 0:
             return Recovered(lost=lost)

@@ -15,20 +15,21 @@ import math
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 from nephila.frontier.embedded.tables import open_tables
 from nephila.model.errors import StorageError
+from nephila.model.record import SegmentId
 from nephila.model.summary import CrawlSummary, StoppedBy
 from nephila.node.crawl import Crawl
 from nephila.node.directory import CrawlDirectory
 from nephila.node.ground import Ground
 from nephila.node.machinery import Machinery
 from nephila.node.processes.supervisor import Supervisor
-from nephila.node.recovery import Recovered
+from nephila.node.recovery import Whole
 from nephila.node.wiring import build
 from nephila.seeds import ArgumentSeeds
 from nephila.testing.clock import VirtualClock
@@ -109,7 +110,7 @@ class World:
         """Of each worker that died in this life: when, and since when what it had written may not be synced."""
         self._staff: Staff | None = None
         self._seen_to = 0
-        """How many of the dead of this life have had their files seen to by their supervisor."""
+        """How many of the dead of this life have had their files made durable by their supervisor."""
         self._trouble: Trouble | None = None
 
     def live(self) -> CrawlSummary:
@@ -266,15 +267,15 @@ class World:
         machinery.bookkeeper.hurry = hurried  # type: ignore[method-assign]
 
     def _watch_recovery(self, machinery: Machinery) -> None:
-        """Count the dead workers whose files the supervisor has seen to: catalogue and indexes may hold that up."""
-        of_writer = machinery.recovery.of_writer
+        """Count the dead workers whose files the supervisor has made durable: it may have to wait for its turn."""
+        make_durable = machinery.recovery.make_durable
 
-        async def seen_to(writer: int) -> Recovered:
-            found = await of_writer(writer)
+        def seen_to(segments: Sequence[SegmentId], marks: Mapping[SegmentId, int]) -> list[Whole]:
+            found = make_durable(segments, marks)
             self._seen_to += 1
             return found
 
-        machinery.recovery.of_writer = seen_to  # type: ignore[method-assign]
+        machinery.recovery.make_durable = seen_to  # type: ignore[method-assign]
 
     def _watch_budget(self, machinery: Machinery) -> None:
         """Keep the most bytes of bodies that were in memory at once."""
