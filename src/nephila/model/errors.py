@@ -119,7 +119,9 @@ class EngineAwayError(NephilaError):
 
 
 class EngineLeftError(EngineAwayError):
-    """It did not answer when somebody wanted an end, and is not waited for any more."""
+    """It did not answer when somebody wanted an end, and is not waited for any more: an interruption."""
+
+    exit_code = 130
 
 
 class EngineRefusedError(NephilaError):

@@ -197,6 +197,13 @@ class FleetCrawl(Crawl):
 
     # Conducting
 
+    async def _conduct(self, sowing: asyncio.Task[None]) -> None:
+        """As ever; whatever was asked of the servers when somebody wanted an end, the books are closed as after any."""
+        try:
+            await super()._conduct(sowing)
+        except EngineLeftError as error:
+            self.fail(error)
+
     def _free(self) -> int:
         return super()._free() if self._limits.are_known and not self.drained else 0
 
@@ -247,6 +254,9 @@ class FleetCrawl(Crawl):
                 *(self._post.member, self._figures(), sorted(self._writers), self._m.settings.fleet.silent_s),
                 quiet=self._quiet.answered,
             )
+        except EngineLeftError as error:
+            self.fail(error)
+            return
         except EngineAwayError as error:
             if not self._away:
                 self.warn("engine_away", f"{error}; it is waited for")
