@@ -158,7 +158,7 @@ def test_a_slow_engine_slows_the_fetching_and_fills_no_memory(
     wait_until(lambda: fleet.pages > 600, "nothing is fetched")
     quick, at_first = pages_a_second(fleet, 4), memory_of(worker)
     the_door = before_database if slow == "database" else engines.door
-    the_door.delay_s = 1.0
+    the_door.delay_s = 2.0
     time.sleep(6)  # what was under way has come to an end
     slowed, most = pages_a_second(fleet, 8), at_first
     for _ in range(40):
@@ -166,6 +166,7 @@ def test_a_slow_engine_slows_the_fetching_and_fills_no_memory(
         time.sleep(0.1)
     the_door.delay_s = 0.0
     wait_until(lambda: pages_a_second(fleet, 1) > quick / 3, "it does not recover")
+    quick = max(quick, pages_a_second(fleet, 4))  # before or afterwards, other tests may have had the machine
     worker.process.send_signal(signal.SIGTERM)
     worker.process.wait(60)
     grew = f"memory {at_first / 1e6:.0f} MB, then {most / 1e6:.0f} MB"
