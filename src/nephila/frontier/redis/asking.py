@@ -51,6 +51,8 @@ _KIND = slice(8, 13)
 """Where these are in the facts of a candidate."""
 _SHARED = 255
 """Bytes of the base that a tail may begin with; and a rest that is as long says its length in two bytes more."""
+MANY = b"\1"
+"""Behind the facts of a group: each of its links stands for several."""
 _HOMES = frozenset({b"s/", b"h/"})
 
 Args = list[Any]
@@ -73,7 +75,15 @@ class Asked:
     """Candidates and refusals for one shard."""
 
     groups: dict[str, list[Candidate]] = field(default_factory=dict)
+    """By host."""
+    again: dict[str, list[Candidate]] = field(default_factory=dict)
+    """What was told before, and stands for several links (`told`)."""
     refused: list[Refusal] = field(default_factory=list)
+
+    @property
+    def group_count(self) -> int:
+        """Groups of candidates that it comes to as arguments."""
+        return len(self.groups) + len(self.again)
 
 
 def tail_of(host: str, url: str) -> bytes:
@@ -122,6 +132,24 @@ def grade_in(repute: Repute | None, host: str) -> int:
 def grades_of(repute: Repute | None, hosts: Iterable[bytes]) -> dict[str, int]:
     """The grades of hosts that a shard asks for."""
     return {host: grade_in(repute, host) for host in (name.decode() for name in hosts)}
+
+
+def divided_again(shards: Shards, again: Sequence[Candidate], found: dict[int, Asked]) -> int:
+    """The same for what was told before, into what was found; how many candidates were of a URL twice."""
+    parts, twice = divided(shards, again, ())
+    for shard, asked in parts.items():
+        found.setdefault(shard, Asked()).again = asked.groups
+    return twice
+
+
+def link_args(asked: Asked, seed: int, salt: int | None, repute: Repute | None = None) -> Args:
+    """The candidates of a shard as arguments: first those that are told as they are."""
+    args = group_args(asked.groups, seed, salt, repute)
+    if not asked.again:
+        return args
+    again = group_args(asked.again, seed, salt, repute)
+    again[2::4] = [facts + MANY for facts in again[2::4]]
+    return args + again
 
 
 def group_args(

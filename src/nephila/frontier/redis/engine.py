@@ -37,6 +37,7 @@ from .presence import Presence
 from .rules import pack_policy, packed, read_policy
 from .shards import Shards, check_name
 from .spilling import Spilled, Spilling
+from .told import Told
 from .view import RedisFrontierView
 
 HEARTBEAT_S = 10.0
@@ -94,6 +95,8 @@ class RedisFrontier(Cycling):
             if options.chunks is not None:
                 frontier.spilling = Spilling(caller, options.chunks)
             frontier._presence = Presence(valkey, crawl, worker)
+            if options.brief:
+                frontier._told_before = Told()
             await frontier._begin(options)
         except BaseException:
             await valkey.close()
@@ -124,6 +127,8 @@ class RedisFrontier(Cycling):
                 self._divide()
             if moves != self._valkey.moves:
                 moves = self._valkey.moves
+                if self._told_before is not None:
+                    self._told_before.forget()
                 await self._every("rest")  # another primary has another clock: hosts of its shards rest one full delay
             await self.look()
             cycles = {one.cycle for one in self._counters.values()}

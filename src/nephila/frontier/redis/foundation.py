@@ -22,6 +22,7 @@ from .asking import Facts, grade_in
 from .calling import Caller
 from .clocks import EngineTimeline
 from .shards import Shards, crawl_key
+from .told import Told
 from .view import RedisFrontierView
 
 REFRESH_S = 1.0
@@ -44,6 +45,8 @@ class Foundation:
         self._counters: dict[int, telling.ShardCounters] = {}
         self._facts: dict[Token, tuple[str, dict[Fingerprint, Facts]]] = {}
         """Of each lease that this process holds: the host, and what its pages' links follow from."""
+        self._told_before: Told | None = None
+        """What this process has told of links, where it need not tell everything."""
         self._workers = {worker}
         self._noted: dict[SegmentId, set[int]] = {}
         """Shards in which pages wait for a segment, as far as this process has written them down."""
@@ -125,6 +128,8 @@ class Foundation:
         for shard in chosen:
             if (known := self._counters[shard]).next_at >= 0:
                 known.next_at += self.timeline.behind(shard)
+        if self._told_before is not None:
+            self._told_before.in_cycle(max(one.cycle for one in self._counters.values()))
         await self._look_at_coverage()
         return self.snapshot()
 

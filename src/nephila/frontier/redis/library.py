@@ -13,7 +13,7 @@ from importlib.resources import files
 
 _FILES = (
     "arithmetic", "policy", "packed", "shard", "grades", "later", "known", "noting", "urls", "bundles", "queue",
-    "returning", "hosts", "shelves", "traps", "links", "meeting", "admit", "robots", "settle", "lending", "promoting",
+    "returning", "hosts", "shelves", "traps", "links", "meeting", "arriving", "admit", "robots", "settle", "lending", "promoting",
     "claim", "upkeep", "orders", "forgetting", "spilling", "tell", "census", "moving",
 )  # fmt: skip
 _GLOBALS = (

@@ -39,6 +39,8 @@ class Opening:
     """How long an engine is waited for at the start, and by a reader; a verb waits as long as it takes."""
     strict: bool = False
     """A crawl that was made with other shards, or more or less compact, is refused: somebody has decided on those."""
+    brief: bool = False
+    """Links that were told before are told again for one page in so many, which then counts for all of them (`told`)."""
     chunks: ChunkStore | None = None
     """Where the far ends of long queues are kept; without it they stay in the engine. Whoever opened it closes it."""
 

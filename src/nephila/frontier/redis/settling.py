@@ -35,6 +35,7 @@ from .calling import Caller, request_id
 from .foundation import Foundation
 from .joining import Joining, Part
 from .shards import domain_of
+from .told import Sifted
 from .view import RedisFrontierView
 
 _encode = msgspec.msgpack.encode
@@ -85,13 +86,13 @@ class Settling(Foundation):
         return Admission(reply[1], reply[2], reply[3], tuple(reply[4]))
 
     def _part(self, asked: Asked, source: dict[str, Any], salt: int | None) -> Part:
-        groups = asking.group_args(asked.groups, self._policy.random_seed, salt, self._repute())
+        groups = asking.link_args(asked, self._policy.random_seed, salt, self._repute())
         return Part(asked, source, groups + asking.refusal_args(asked.refused))
 
     async def _admit_parts(self, shard: int, parts: Sequence[Part]) -> list[Admission]:
         """What several pages have for a shard."""
         told = [
-            {"groups": len(part.asked.groups), "refused": len(part.asked.refused), "source": part.source}
+            {"groups": part.asked.group_count, "refused": len(part.asked.refused), "source": part.source}
             for part in parts
         ]
         args = [word for part in parts for word in part.args]
@@ -118,7 +119,11 @@ class Settling(Foundation):
         called_at = self.timeline.now()
         shard = self._shards.of_token(token)
         host, facts = await self._facts_of(token, settlements)
-        parts = [await self._send_elsewhere(shard, host, one, facts) for one in settlements]
+        sifted = [self._sift(host, one, facts) for one in settlements]
+        parts = [
+            await self._send_elsewhere(shard, host, one, links, facts)
+            for one, links in zip(settlements, sifted, strict=True)
+        ]
         if holder is None:  # what was lent lies in no segment of ours
             await self._note_segments(shard, settlements)
         request = request_id()
@@ -145,6 +150,10 @@ class Settling(Foundation):
         admission = Admission(0, sum(part.twice for part in parts))
         for part in parts:
             admission = _plus(admission, part.admission)
+        if reply[1] and self._told_before is not None:
+            bit = asking.domain_bit(domain_of(host))
+            for links in sifted:
+                self._told_before.note(host, bit, links.fresh)
         await self._touched({shard, *(other for part in parts for other in part.shards)})
         if not reply[1]:
             return Settled(accepted=False)
@@ -180,12 +189,24 @@ class Settling(Foundation):
                 )  # fmt: skip
         return host, found
 
-    async def _send_elsewhere(self, shard: int, host: str, settlement: Settlement, facts: dict[Any, Facts]) -> _Part:
+    def _sift(self, host: str, settlement: Settlement, facts: dict[Any, Facts]) -> Sifted:
+        """The links of a settlement, without those of which nothing has to be told."""
+        task, links = settlement.task, settlement.links
+        if self._told_before is None or not isinstance(task, PageTask) or not isinstance(settlement.outcome, Done):
+            return Sifted(links, (), 0)
+        visits = facts.get(task.fingerprint, Facts()).fetched
+        return self._told_before.sift(task.url, visits, host, asking.domain_bit(domain_of(host)), links)
+
+    async def _send_elsewhere(
+        self, shard: int, host: str, settlement: Settlement, links: Sifted, facts: dict[Any, Facts]
+    ) -> _Part:
         """Tell other shards what a settlement means for them, before it is made."""
         task, outcome = settlement.task, settlement.outcome
-        parts, twice = asking.divided(self._shards, settlement.links, settlement.refused)
+        parts, twice = asking.divided(self._shards, links.fresh, settlement.refused)
+        if links.again:
+            twice += asking.divided_again(self._shards, links.again, parts)
         own = parts.pop(shard, Asked())
-        part = _Part(own, twice, list(parts))
+        part = _Part(own, twice + links.left_out, list(parts))
         source, salt = asking.source_of(task.url if isinstance(task, PageTask) else ""), None
         if isinstance(task, PageTask) and isinstance(outcome, Done) and parts:
             known = facts.get(task.fingerprint, Facts())
@@ -254,8 +275,8 @@ class Settling(Foundation):
                     one["outcome"]["abroad"] = part.admission.added
                     one["outcome"]["poured"] = asking.poured(task.url, part.own.groups.get(host, ()))
                 args += (task.fingerprint, *((done.digest, done.text, done.shape) if done else (b"", b"", b"")))
-            one |= {"groups": len(part.own.groups), "refused": len(part.own.refused)}
-            args += asking.group_args(part.own.groups, self._policy.random_seed, salt, self._repute())
+            one |= {"groups": part.own.group_count, "refused": len(part.own.refused)}
+            args += asking.link_args(part.own, self._policy.random_seed, salt, self._repute())
             args += asking.refusal_args(part.own.refused)
             told.append(one)
         return told, args, wanted, outlook

@@ -80,6 +80,7 @@ async def open_frontier(
             visiting=visiting,
             looking=looking,
             strict=True,
+            brief=True,
             chunks=chunks,
         ),
     )

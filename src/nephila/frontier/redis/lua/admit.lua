@@ -117,12 +117,27 @@ local function without_forbidden(host, group, positions, source)
   return allowed
 end
 
+-- The rank of what a page brings that is new, by the step of its part: there are two of them.
+function Admit.first_rank(step, source)
+  local ranks = source.ranks
+  if not ranks then
+    ranks = {}
+    source.ranks = ranks
+  end
+  local rank = ranks[step]
+  if not rank then
+    rank = Policy.first_rank(step, source.salt)
+    ranks[step] = rank
+  end
+  return rank
+end
+
 local function first_rank(host, source)
   local new_step = part_for(source, host.domain)
   if not new_step then
     return source.first_rank
   end
-  local rank = Policy.first_rank(new_step, source.salt)
+  local rank = Admit.first_rank(new_step, source)
   X.mean = Policy.next_mean(X.mean, rank)
   Shard.set('mean', X.mean)
   return rank
@@ -250,15 +265,23 @@ function Admit.all(groups, source)
   local added, known, cooling, news, domains = 0, 0, 0, {}, {}
   X.via, source.half = source.via, source.bit >= 32 and 'ref_hi' or 'ref_lo'
   look_up(groups)
-  local share = source.share
+  local share, ordinary = source.share, Admit.is_ordinary()
   local inside = share and Policy.raising(share[2], Known.UNIT)
   local abroad = share and Policy.raising(share[4], Known.UNIT)
   for at = 1, #groups do
     local group = groups[at]
     if group.host then
       local raising = group.domain == source.domain and inside or abroad
-      local new, met, cools = Admit.meet_all(group, raising)
-      news[at], known, cooling = new, known + met, cooling + cools
+      if group.many and share then
+        raising = Policy.raising(Policy.for_many(share[group.domain == source.domain and 2 or 4]), Known.UNIT)
+      end
+      local only = ordinary and Admit.only_new(group)
+      if only then
+        news[at] = only
+      else
+        local new, met, cools = Admit.meet_all(group, raising)
+        news[at], known, cooling = new, known + met, cooling + cools
+      end
     else
       news[at] = every(group.count)
     end
@@ -277,8 +300,13 @@ function Admit.all(groups, source)
     end
   end
   for at = 1, #groups do
-    if #news[at] > 0 then
-      added = added + admit_new(groups[at], news[at], source)
+    local group, new = groups[at], news[at]
+    if #new > 0 then
+      if ordinary and group.host and group.count == 1 and Admit.queue_only(group, source) then
+        added = added + 1
+      else
+        added = added + admit_new(group, new, source)
+      end
     end
   end
   return added, known, cooling, news

@@ -118,10 +118,21 @@ for byte = 0, 255 do
   BITS[byte] = count
 end
 
+local MOST_COUNTED = 20000
+local counted, known = {}, 0 -- of words that were asked for of late: hosts are linked to again and again
+
 local function bits_in(word)
-  local low = word % 65536
-  local high = (word - low) / 65536
-  return BITS[low % 256] + BITS[floor(low / 256)] + BITS[high % 256] + BITS[floor(high / 256)]
+  local count = counted[word]
+  if not count then
+    local low = word % 65536
+    local high = (word - low) / 65536
+    count = BITS[low % 256] + BITS[floor(low / 256)] + BITS[high % 256] + BITS[floor(high / 256)]
+    if known >= MOST_COUNTED then
+      counted, known = {}, 0
+    end
+    counted[word], known = count, known + 1
+  end
+  return count
 end
 
 -- The number of bits set in a bitmap of 64, given as two halves.

@@ -120,21 +120,29 @@ function Queue.number_in(member)
   return string.format('%.0f', struct.unpack('>I4', member:sub(-4)))
 end
 
--- The bundles of members, in their order.
-function Queue.load_all(host, members)
-  local numbers, missing, bundles = {}, {}, at_hand(host)
-  for at, member in ipairs(members) do
-    local number = Queue.number_in(member)
-    numbers[at] = number
-    if bundles[number] == nil then
+-- Read bundles by their numbers, those that are not at hand in one command.
+function Queue.read_all(host, numbers)
+  local missing, bundles = {}, at_hand(host)
+  for _, number in ipairs(numbers) do
+    if number ~= '' and bundles[number] == nil then
       missing[#missing + 1] = number
     end
   end
   if #missing > 0 then
     for at, raw in ipairs(redis.call('HMGET', bundle_key(host), unpack(missing))) do
-      bundles[missing[at]] = Queue.decode(host, missing[at], raw)
+      bundles[missing[at]] = raw and Queue.decode(host, missing[at], raw)
     end
   end
+  return bundles
+end
+
+-- The bundles of members, in their order.
+function Queue.load_all(host, members)
+  local numbers = {}
+  for at, member in ipairs(members) do
+    numbers[at] = Queue.number_in(member)
+  end
+  local bundles = Queue.read_all(host, numbers)
   for at, number in ipairs(numbers) do
     numbers[at] = bundles[number]
   end

@@ -65,7 +65,7 @@ function Hosts.rest_without_work(host)
 end
 
 function Hosts.lane_now(host, lane, step)
-  return Policy.effective_lane(lane, step, X.step, X.rules, Shard.domain(host.domain).lowered)
+  return Policy.effective_lane(lane, step, X.step, X.rules, Shard.lowered(host.domain))
 end
 
 -- The best place of each lane that a host has work in by now; robots.txt counts as immediate work.
@@ -113,7 +113,7 @@ function Hosts.make_ready(host)
 end
 
 -- Whether a new place in a ready host's queue changes its place among the ready ones.
-local function is_better(host, place)
+function Hosts.is_better(host, place)
   local lane, step = Policy.read_place(place)
   local now, rest = Hosts.lane_now(host, lane, step), place:sub(2, 5)
   for _, key in ipairs(host.ready) do
@@ -138,7 +138,7 @@ function Hosts.wake(host, places)
   elseif host.standing == READY then
     local better = places == nil
     for _, place in ipairs(places or {}) do
-      better = better or is_better(host, place)
+      better = better or Hosts.is_better(host, place)
     end
     if better then
       Hosts.make_ready(host)

@@ -80,31 +80,51 @@ local function bucket_of(host, name)
 end
 Known.bucket_of = bucket_of
 
+-- By what a bucket of so many is divided between two: where that byte of an entry lies (of one that is not wide; of a wide one), and
+-- the weight of the bit in it.
+function Known.telling(size)
+  local behind = 1
+  while size >= 256 do
+    size, behind = size / 256, behind + 1
+  end
+  return PART - behind, PART - behind + 1, size
+end
+
 -- The buckets of many URLs: their names lie `stride` bytes apart in a text, from behind `before` on. Only those that differ
 -- are among the second ones that are answered.
 function Known.buckets_of(host, text, before, stride, count)
-  local fields, buckets, different = {}, host.buckets, {}
+  local buckets = host.buckets
   if buckets == 1 then
     local only = host.name
+    if count == 1 then
+      return { only }, { only }
+    end
+    local fields = {}
     for at = 1, count do
       fields[at] = only
     end
-    different[1] = only
-    return fields, different
+    return fields, { only }
   end
-  local size, made, from = size_of(host), {}, before + 5
-  local double = size * 2
+  -- The last byte of a name tells which one it is, as long as there are no more of them than that has values.
+  local size = size_of(host)
+  local double, from, narrow = size * 2, before + 8, buckets <= 256
+  local fields, made, different, differ = {}, {}, {}, 0
   for at = 1, count do
-    local b1, b2, b3, b4 = byte(text, from, from + 3)
-    local number = (b1 * 16777216 + b2 * 65536 + b3 * 256 + b4) % double
+    local number = byte(text, from)
+    if not narrow then
+      local b1, b2, b3 = byte(text, from - 3, from - 1)
+      number = b1 * 16777216 + b2 * 65536 + b3 * 256 + number
+    end
+    number = number % double
     if number >= buckets then
       number = number - size
     end
     local field = made[number]
-    if field == nil then
+    if not field then
       field = field_of(host, number)
       made[number] = field
-      different[#different + 1] = field
+      differ = differ + 1
+      different[differ] = field
     end
     fields[at], from = field, from + stride
   end
@@ -274,7 +294,12 @@ end
 
 function Known.has_record(host, fingerprint)
   local kind = Known.where(host, fingerprint)
-  return kind == Known.HAS_RECORD and redis.call('HEXISTS', X.P .. 'r:' .. host.name, fingerprint) == 1
+  if kind ~= Known.HAS_RECORD then
+    return false
+  end
+  local key = 'r:' .. host.name
+  local saved = X.fields[key]
+  return saved and saved[fingerprint] and true or redis.call('HEXISTS', X.P .. key, fingerprint) == 1
 end
 
 -- Whether a number is the one that is noted of a URL in a chunk.

@@ -5,6 +5,7 @@
 --   facts   what breaks ties for the host (4), length of the base (2, the highest bit says that all are alike in what makes
 --           them belong together), the grade of its domain (grades.lua), then for each candidate, 25 bytes: its name (8 bytes of the fingerprint), depth, class,
 --           hops, bonus (2, signed), its draw (4), what breaks ties (4), where its item begins (4)
+--           A byte behind them says that each of these links stands for several (policy.lua).
 --   items   the base, then an item for each, as it lies in a bundle (bundles.lua): so the new ones of a page are queued by
 --           cutting them out of what was given, and a known one is met without a string or a table being made for it
 
@@ -17,13 +18,14 @@ function Links.read_group(args, at)
   local facts, items = args[at + 2], args[at + 3]
   local high, low, grade = byte(facts, 5, 7)
   Grades.take(args[at], grade)
-  local alike = high > 127
+  local alike, behind = high > 127, (#facts - HEAD) % EACH
   if alike then
     high = high - 128
   end
   return {
     name = args[at], domain = args[at + 1], tie = sub(facts, 1, 4), facts = facts, items = items, alike = alike,
-    base = sub(items, 1, high * 256 + low), count = (#facts - HEAD) / EACH, keys = false,
+    base = sub(items, 1, high * 256 + low), count = (#facts - HEAD - behind) / EACH, keys = false,
+    many = behind > 0,
   }
 end
 
@@ -62,6 +64,10 @@ end
 
 -- The items of candidates, as a bundle has them: neighbours are cut out together.
 function Links.items(group, positions, first, last)
+  if first == last then
+    local position = positions[first]
+    return sub(group.items, begin_of(group, position) + 1, begin_of(group, position + 1))
+  end
   local parts, at = {}, first
   while at <= last do
     local from, till = positions[at], positions[at]
@@ -82,6 +88,12 @@ function Links.note(host, group, positions, first, last, note)
   local keys, facts, parts = group.keys, group.facts, {}
   local low, high = Known.part(host)
   low, high = low + HEAD - EACH, high + HEAD - EACH
+  if first == last then
+    local position = positions[first]
+    local from = EACH * position
+    Known.add(host, keys[position], sub(facts, from + low, from + high) .. note)
+    return
+  end
   for at = first, last do
     local position = positions[at]
     local key, from = keys[position], EACH * position

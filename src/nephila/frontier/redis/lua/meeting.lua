@@ -4,7 +4,7 @@ local BAND = 8 -- a waiting URL is given another place when its rank enters anot
 local NO_LEVEL, HEAD, EACH = Links.NO_LEVEL, Links.HEAD, Links.EACH
 local byte, find, sub = string.byte, string.find, string.sub
 local ON_SHELF, SHELF_OUTSIDE, HAS_RECORD, DEEP = Known.ON_SHELF, Known.SHELF_OUTSIDE, Known.HAS_RECORD, Known.DEEP
-local WAITS, ENDED_BEFORE, read_note = Known.WAITS, Known.ENDED_BEFORE, Known.read
+local WAITS, ENDED_BEFORE, read_note, note_rank = Known.WAITS, Known.ENDED_BEFORE, Known.read, Known.note_rank
 
 -- Give a waiting URL the place it deserves by now; what is leased stays as it was claimed. `key`, `at`: where it is noted.
 local function move(host, bundle, rank, candidate, key, at)
@@ -138,11 +138,16 @@ function Admit.meet_all(group, raising)
     if at and (at - 1) % entry == 0 then
       local rank, middle = byte(text, at + 6, at + 7)
       local its_depth, level, _, _, _, c1, c2, c3, c4 = byte(facts, from + 9, from + 17)
-      if
-        rank > 127 or level ~= NO_LEVEL or middle >= 240 or its_depth * 16 + 15 < middle
-        or (raised_from and c1 * 16777216 + c2 * 65536 + c3 * 256 + c4 >= raised_from[rank])
-      then
+      local chance = c1 * 16777216 + c2 * 65536 + c3 * 256 + c4
+      if rank > 127 or level ~= NO_LEVEL or middle >= 240 or its_depth * 16 + 15 < middle then
         cooling = cooling + meet(host, group, position, raising, key, at, read_note(text, at))
+      elseif raised_from and chance >= raised_from[rank] then
+        local raised = raising.raised(rank, chance)
+        if raised - raised % BAND == rank - rank % BAND then
+          note_rank(key, at, 0, raised) -- and it stays where it is
+        else
+          cooling = cooling + meet(host, group, position, raising, key, at, read_note(text, at))
+        end
       end
     else
       local kind, its_rank, depth, number

@@ -132,7 +132,7 @@ end
 function Move.records(keys, args)
   Shard.open(keys[1], args[1])
   local host = Shard.host(args[2])
-  local step, found = redis.call('HSCAN', X.P .. 'r:' .. host.name, args[3], 'COUNT', tonumber(args[4])), {}
+  local step, found = redis.call('HSCAN', Later.all_now('r:' .. host.name), args[3], 'COUNT', tonumber(args[4])), {}
   for at = 1, #step[2], 2 do
     local told, record = told_record(host, step[2][at])
     if record.bundle == 0 then

@@ -93,28 +93,30 @@ local function joined(narrow, entries)
   return narrow == #entries and text or struct.pack('>I2', narrow) .. text
 end
 
+-- A host gets one bucket more: what is in one of the others is divided between the two. All names in that one end alike, but for
+-- one bit; so that is all that is looked at, in one byte of each entry.
 local function split(host)
-  local PART, ENTRY = Known.PART, Known.ENTRY
-  local size = size_of(host)
-  local old, new, double = host.buckets - size, host.buckets, size * 2
+  local ENTRY, size = Known.ENTRY, size_of(host)
+  local old, new = host.buckets - size, host.buckets
   local from = field_of(host, old)
   local text, kept, moved, kept_narrow, moved_narrow = bucket_at(from), {}, {}, 0, 0
   local head, narrow = head_of(text)
+  local of_narrow, of_wide, weight = Known.telling(size)
+  local double, kept_count, moved_count = weight * 2, 0, 0
+  local wide_from = head + narrow * ENTRY
   for at = head + 1, #text, ENTRY do
-    local is_narrow, number = (at - 1 - head) / ENTRY < narrow, nil
-    if is_narrow then
-      local b1, b2, b3, b4 = byte(text, at + PART - 4, at + PART - 1)
-      number = b1 * 16777216 + b2 * 65536 + b3 * 256 + b4
+    if byte(text, at + (at <= wide_from and of_narrow or of_wide)) % double >= weight then
+      moved_count = moved_count + 1
+      moved[moved_count] = sub(text, at, at + ENTRY - 1)
+      if at <= wide_from then
+        moved_narrow = moved_count
+      end
     else
-      local b1, b2, b3 = byte(text, at + PART - 3, at + PART - 1)
-      number = b1 * 16777216 + b2 * 65536 + b3 * 256 + old % 256
-    end
-    if number % double == new then
-      moved[#moved + 1] = sub(text, at, at + ENTRY - 1)
-      moved_narrow = moved_narrow + (is_narrow and 1 or 0)
-    else
-      kept[#kept + 1] = sub(text, at, at + ENTRY - 1)
-      kept_narrow = kept_narrow + (is_narrow and 1 or 0)
+      kept_count = kept_count + 1
+      kept[kept_count] = sub(text, at, at + ENTRY - 1)
+      if at <= wide_from then
+        kept_narrow = kept_count
+      end
     end
   end
   put(from, joined(kept_narrow, kept))

@@ -74,6 +74,14 @@ function Packed.domain(name, raw)
   }
 end
 
+-- Of a domain that is not taken apart: behind its window come a row of errors and this.
+local WINDOW_AT = 7 * 4 + 8
+
+function Packed.lowered(raw)
+  local high, low = raw:byte(WINDOW_AT + 1, WINDOW_AT + 2)
+  return raw:byte(WINDOW_AT + 2 + high * 256 + low + 4 + 1)
+end
+
 function Packed.of_domain(domain)
   return struct.pack(
     DOMAIN, domain.pages, domain.hosts, domain.hosts_over, domain.useful, domain.ref_hi, domain.ref_lo, domain.looked_for,

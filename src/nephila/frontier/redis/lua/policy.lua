@@ -7,6 +7,7 @@
 local TOP_SCORE = 100
 local RANKS, OF_ONE, PER_DOUBLING, FINE = 128, 56, 2, 4
 local LAST_STEP = (RANKS - 1) * FINE
+local MANY = 3 * PER_DOUBLING * FINE
 local CASH = {}
 for rank = 0, RANKS - 1 do
   CASH[rank] = 2 ^ ((rank - OF_ONE) / PER_DOUBLING)
@@ -197,7 +198,7 @@ function Policy.raising(step, unit)
     end
     row = {
       raised = function(rank, chance)
-        return math.floor((entry_at(rank) + chance * unit) / (4294967296 * unit)) * unit
+        return math.floor(((found[rank] or entry_at(rank)) + chance * unit) / (4294967296 * unit)) * unit
       end,
       from = setmetatable({}, {
         __index = function(from, rank)
@@ -227,6 +228,11 @@ end
 
 local function step_of(cash)
   return Arith.round(Arith.log2(cash) * PER_DOUBLING * FINE) + OF_ONE * FINE
+end
+
+-- What each gets of the links that stand for eight pages' (told.py draws one page in so many).
+function Policy.for_many(step)
+  return step + MANY
 end
 
 -- What each link of a page gets: {inside new, inside known, abroad new, abroad known}, as steps.

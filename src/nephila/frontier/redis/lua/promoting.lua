@@ -47,7 +47,7 @@ end
 -- Some of the records of the first host of a walk, in order; it goes on behind them.
 local function next_records(list, waiting)
   local name, at = waiting:match('^(.*)%z(%d+)$')
-  local found, fingerprints = redis.call('HSCAN', X.P .. 'r:' .. name, at, 'COUNT', SWEEP_STEP), {}
+  local found, fingerprints = redis.call('HSCAN', Later.all_now('r:' .. name), at, 'COUNT', SWEEP_STEP), {}
   for position = 1, #found[2], 2 do
     table.insert(fingerprints, found[2][position])
   end

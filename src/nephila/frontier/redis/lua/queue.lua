@@ -96,6 +96,13 @@ local function count(host, member, by, admitted)
   end
 end
 
+-- One URL was queued just now that was never asked for.
+function Queue.count_new(lane)
+  local counts, of_lane, of_age = X.counts, LANES[lane], counter_of_age(Queue.age_of(X.wall_s), lane)
+  counts[of_lane], counts[of_age], counts.urls =
+    (counts[of_lane] or 0) + 1, (counts[of_age] or 0) + 1, (counts.urls or 0) + 1
+end
+
 -- URLs are counted by when they were admitted, in steps of some hours.
 function Queue.age_of(admitted)
   return math.floor(admitted / AGE_STEP_S)

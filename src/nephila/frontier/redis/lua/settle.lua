@@ -3,7 +3,7 @@
 local USEFUL_AFTER = 3 -- pages with new content that make a host count for its domain's budget of hosts
 local LONGEST_GAP_S = 30 * 86400
 local REMEMBERED = 4 -- calls that a host remembers, so that a repeated one is known again
-local byte = string.byte
+local byte, find = string.byte, string.find
 local STRAINED = { timeout = true, reset = true, connect = true, http_429 = true }
 
 -- What an outcome says of a server's health; nil when the server was not asked.
@@ -151,6 +151,9 @@ end
 
 -- How many of the candidates at these positions a page pours out: a 0 or a 1 for each candidate of its host says so.
 local function count_poured(flags, positions)
+  if not find(flags, '1', 1, true) then
+    return 0
+  end
   local count = 0
   for at = 1, #positions do
     count = count + (byte(flags, positions[at]) == 49 and 1 or 0)
@@ -171,7 +174,7 @@ local function observe(host, settlement, news, first)
   local seen = settlement.seen
   local own, links, abroad = nil, {}, 0
   for at, new in ipairs(news) do
-    if settlement.groups[at].name == host.name then
+    if settlement.groups[at].name == host.name and not settlement.groups[at].many then
       own, links = settlement.groups[at], new
     else
       abroad = abroad + #new
@@ -220,6 +223,9 @@ local function is_its_to_settle(host, lease, settlements)
   local left = {}
   for _, fp in ipairs(lease[4]) do
     left[fp] = true
+  end
+  if #settlements > 1 then
+    Queue.read_all(host, lease[7])
   end
   for _, one in ipairs(settlements) do
     if one.origin then

@@ -238,6 +238,12 @@ function Shard.domain(name)
   return domain
 end
 
+-- By how many levels errors hold down a domain, which is not taken apart for that.
+function Shard.lowered(name)
+  local raw = X.domains[name] == nil and X.domain_raws[name]
+  return raw and Packed.lowered(raw) or Shard.domain(name).lowered
+end
+
 local ORDINARY = { tier = 'normal', hours = {}, quality = 1, user_agent = '', paused = false, render = 'auto' }
 
 -- What a person decided for a domain.

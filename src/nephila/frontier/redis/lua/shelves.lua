@@ -88,7 +88,12 @@ function Shelves.has_room_for(host, count)
   if host.flagged > 0 or host.over == 1 or covering or Queue.counts_sections(host, count) then
     return false
   end
-  -- Most have room even as if they had outgrown the others, which is dearer to find out.
+  -- Most have had so few that nobody need ask what they have earned.
+  local rules = X.rules
+  if X.policies == 0 and host.admitted + count <= rules.first_urls and Queue.length(host) + count <= rules.queued_per_host then
+    return true
+  end
+  -- Most of the others have room even as if they had outgrown the others, which is dearer to find out.
   return room_with(host, math.floor(host.fresh / OUTGROWN_EARNS)) >= count or Shelves.room_of(host) >= count
 end
 

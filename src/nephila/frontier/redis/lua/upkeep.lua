@@ -128,7 +128,7 @@ function Upkeep.lose(keys, args)
     end
     Hosts.wake(host, { Queue.requeue(host, record) })
   end
-  if redis.call('EXISTS', X.P .. 'pend:' .. args[2]) == 0 then
+  if redis.call('EXISTS', Later.now('pend:' .. args[2])) == 0 then
     redis.call('SREM', X.P .. 'pends', args[2])
   end
   Shard.close()

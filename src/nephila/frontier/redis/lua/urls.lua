@@ -22,7 +22,9 @@ end
 -- Records
 
 function Urls.record(host, fingerprint)
-  local raw = redis.call('HGET', X.P .. 'r:' .. host.name, fingerprint)
+  local key = 'r:' .. host.name
+  local saved = X.fields[key]
+  local raw = saved and saved[fingerprint] or redis.call('HGET', X.P .. key, fingerprint)
   if not raw then
     return nil -- what is noted is another URL's
   end
@@ -39,7 +41,7 @@ function Urls.record(host, fingerprint)
 end
 
 function Urls.save(host, record)
-  redis.call('HSET', X.P .. 'r:' .. host.name, record.fp, cmsgpack.pack({
+  Later.set('r:' .. host.name, record.fp, cmsgpack.pack({
     record.state, record.tail, record.level, record.depth, record.hops, record.retries, record.cycle,
     record.admitted, record.via, record.settled, record.reason, record.detail, record.due_at, record.due_reason,
     record.fetched, record.bundle, record.status, record.segment, record.offset, record.finish, record.digest,
@@ -102,8 +104,7 @@ end
 
 function Urls.hold_pending(host, record)
   Shard.count('pending', 1)
-  local key = X.P .. 'pend:' .. record.segment
-  redis.call('ZADD', key, string.format('%.0f', record.finish), name_of(host, record))
+  Later.add('pend:' .. record.segment, string.format('%.0f', record.finish), name_of(host, record))
   if not X.pends[record.segment] then
     X.pends[record.segment] = true
     redis.call('SADD', X.P .. 'pends', record.segment)
@@ -111,12 +112,13 @@ function Urls.hold_pending(host, record)
 end
 
 function Urls.is_pending(host, record)
-  return record.segment ~= '' and redis.call('ZSCORE', X.P .. 'pend:' .. record.segment, name_of(host, record)) ~= false
+  local segment = record.segment
+  return segment ~= '' and redis.call('ZSCORE', Later.now('pend:' .. segment), name_of(host, record)) ~= false
 end
 
 function Urls.end_pending(host, record)
   Shard.count('pending', -1)
-  redis.call('ZREM', X.P .. 'pend:' .. record.segment, name_of(host, record))
+  Later.remove('pend:' .. record.segment, name_of(host, record))
 end
 
 function Urls.forget_capture(record)
