@@ -120,10 +120,12 @@ class Settling(Foundation):
         shard = self._shards.of_token(token)
         host, facts = await self._facts_of(token, settlements)
         sifted = [self._sift(host, one, facts) for one in settlements]
-        parts = [
-            await self._send_elsewhere(shard, host, one, links, facts)
-            for one, links in zip(settlements, sifted, strict=True)
-        ]
+        parts = await asyncio.gather(
+            *(
+                self._send_elsewhere(shard, host, one, links, facts)
+                for one, links in zip(settlements, sifted, strict=True)
+            )
+        )
         if holder is None:  # what was lent lies in no segment of ours
             await self._note_segments(shard, settlements)
         request = request_id()

@@ -93,32 +93,32 @@ local function joined(narrow, entries)
   return narrow == #entries and text or struct.pack('>I2', narrow) .. text
 end
 
+-- Divide entries that lie one after the other: those go whose byte at `telling` has the bit of that weight.
+local function divide(text, first, last, telling, weight, kept, moved)
+  local double, behind, kept_count, moved_count = weight * 2, Known.ENTRY - 1, #kept, #moved
+  for at = first, last, Known.ENTRY do
+    if byte(text, at + telling) % double >= weight then
+      moved_count = moved_count + 1
+      moved[moved_count] = sub(text, at, at + behind)
+    else
+      kept_count = kept_count + 1
+      kept[kept_count] = sub(text, at, at + behind)
+    end
+  end
+end
+
 -- A host gets one bucket more: what is in one of the others is divided between the two. All names in that one end alike, but for
 -- one bit; so that is all that is looked at, in one byte of each entry.
 local function split(host)
-  local ENTRY, size = Known.ENTRY, size_of(host)
-  local old, new = host.buckets - size, host.buckets
-  local from = field_of(host, old)
-  local text, kept, moved, kept_narrow, moved_narrow = bucket_at(from), {}, {}, 0, 0
+  local size = size_of(host)
+  local from, new, kept, moved = field_of(host, host.buckets - size), host.buckets, {}, {}
+  local text = bucket_at(from)
   local head, narrow = head_of(text)
   local of_narrow, of_wide, weight = Known.telling(size)
-  local double, kept_count, moved_count = weight * 2, 0, 0
-  local wide_from = head + narrow * ENTRY
-  for at = head + 1, #text, ENTRY do
-    if byte(text, at + (at <= wide_from and of_narrow or of_wide)) % double >= weight then
-      moved_count = moved_count + 1
-      moved[moved_count] = sub(text, at, at + ENTRY - 1)
-      if at <= wide_from then
-        moved_narrow = moved_count
-      end
-    else
-      kept_count = kept_count + 1
-      kept[kept_count] = sub(text, at, at + ENTRY - 1)
-      if at <= wide_from then
-        kept_narrow = kept_count
-      end
-    end
-  end
+  local wide_from = head + narrow * Known.ENTRY
+  divide(text, head + 1, wide_from, of_narrow, weight, kept, moved)
+  local kept_narrow, moved_narrow = #kept, #moved
+  divide(text, wide_from + 1, #text, of_wide, weight, kept, moved)
   put(from, joined(kept_narrow, kept))
   put(field_of(host, new), joined(moved_narrow, moved))
   host.buckets = new + 1

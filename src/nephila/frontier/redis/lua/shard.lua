@@ -61,7 +61,7 @@ function Shard.open(name, clock)
   )
   X = {
     P = P, hosts = {}, domains = {}, counts = {}, scores = {}, policy = {}, meta = {}, buckets = {},
-    changed_buckets = {}, grown = {}, domain_raws = {}, pends = {}, glances = {}, tallies = {}, sorted = {}, fields = {},
+    changed_buckets = {}, counted = {}, grown = {}, domain_raws = {}, pends = {}, glances = {}, tallies = {}, sorted = {}, fields = {},
     queues = {}, edits = false, grades = {}, graded = false, ungraded = {},
     cycle = tonumber(got[2] or 1), sweep = got[3] or false, mean = tonumber(got[4] or Policy.FIRST_MEAN),
     draws = tonumber(got[5] or 0), tokens = tonumber(got[6] or 0), last = tonumber(got[7] or 0),
@@ -416,6 +416,7 @@ function Shard.close()
   end
   set_all(X.P .. 'domains', domains)
   Queue.close()
+  Traps.close()
   Later.close()
   Shard.write_counts()
 end

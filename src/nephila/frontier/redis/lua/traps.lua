@@ -83,11 +83,12 @@ end
 
 local function save(host, tally, was)
   read_before(host)[tally.pattern] = tally
-  Later.set('t:' .. host.name, tally.pattern, cmsgpack.pack({
-    tally.state, tally.barren, tally.fetched, tally.fresh, tally.duplicates, tally.repeats, tally.errors,
-    tally.since_s, tally.not_before_s, tally.released, tally.poured, tally.poured_hour, tally.flagged_s,
-    tally.example, tally.texts, tally.shapes, tally.hopes, tally.group,
-  }))
+  local counted = X.counted[host.name]
+  if not counted then
+    counted = {}
+    X.counted[host.name] = counted
+  end
+  counted[tally.pattern] = tally
   local change = (tally.state ~= NORMAL and 1 or 0) - (was ~= NORMAL and 1 or 0)
   host.flagged = host.flagged + change
   if change ~= 0 and host.flagged > 0 then
@@ -98,6 +99,23 @@ local function save(host, tally, was)
   Shard.count('traps', change)
 end
 Traps.save = save
+
+-- Tallies that have changed are packed when the call ends, or somebody reads all of a host: pages of a lease have the same ones.
+local function pack_tallies(name, counted)
+  for pattern, tally in pairs(counted) do
+    Later.set('t:' .. name, pattern, cmsgpack.pack({
+      tally.state, tally.barren, tally.fetched, tally.fresh, tally.duplicates, tally.repeats, tally.errors,
+      tally.since_s, tally.not_before_s, tally.released, tally.poured, tally.poured_hour, tally.flagged_s,
+      tally.example, tally.texts, tally.shapes, tally.hopes, tally.group,
+    }))
+  end
+end
+
+function Traps.close()
+  for name, counted in pairs(X.counted) do
+    pack_tallies(name, counted)
+  end
+end
 
 -- The tallies of a URL's patterns, new ones where nothing was counted yet.
 local function tallies_of(host, patterns)
@@ -120,6 +138,7 @@ local function tallies_of(host, patterns)
 end
 
 function Traps.all(host)
+  pack_tallies(host.name, X.counted[host.name] or {})
   local all, found, before = redis.call('HGETALL', Later.all_now('t:' .. host.name)), {}, read_before(host)
   for at = 1, #all, 2 do
     before[all[at]] = before[all[at]] or read(all[at], all[at + 1])
