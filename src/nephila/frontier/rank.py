@@ -118,14 +118,20 @@ def share(rank: int, outlinks: int, domain_pages: int, weight: float = 1.0) -> S
     `domain_pages` counts the pages fetched of the page's registrable domain, this one included. `weight` is 1 at a
     page's first visit, and `weight_of` the gap at any other.
     """
+    inside, inside_known, abroad, abroad_known = steps(rank, outlinks, domain_pages, weight)
+    if weight >= 1.0:
+        return Share(_tables(inside), _tables(abroad))
+    return Share(_part(inside, inside_known), _part(abroad, abroad_known))
+
+
+def steps(rank: int, outlinks: int, domain_pages: int, weight: float = 1.0) -> tuple[int, int, int, int]:
+    """The same in steps of an eighth of a doubling: inside new and known, abroad new and known."""
     handed_on = _HANDED_ON * _CASH[rank]
     base, links = 1.0 / sqrt(domain_pages or 1), outlinks or 1
     inside = round(log2((handed_on + base) / links) * _STEPS_PER_DOUBLING) + _STEP_OF_ONE
     abroad = round(log2((handed_on + _ABROAD * base) / links) * _STEPS_PER_DOUBLING) + _STEP_OF_ONE
-    if weight >= 1.0:
-        return Share(_tables(inside), _tables(abroad))
-    less = round(log2(max(weight, 1e-9)) * _STEPS_PER_DOUBLING)
-    return Share(_part(inside, inside + less), _part(abroad, abroad + less))
+    less = 0 if weight >= 1.0 else round(log2(max(weight, 1e-9)) * _STEPS_PER_DOUBLING)
+    return inside, inside + less, abroad, abroad + less
 
 
 def first(part: Part, chance: int) -> int:

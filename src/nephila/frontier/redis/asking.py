@@ -247,7 +247,7 @@ def source_of_page(task: PageTask, domain: str, outcome: Done, links: int, facts
         "first_rank": ranks.SEED_RANK,
     }
     if outlinks:
-        source["shared"] = [facts.rank, outlinks, facts.domain_pages + 1, weight]
+        source["share"] = ranks.steps(facts.rank, outlinks, facts.domain_pages + 1, weight)
     return source
 
 

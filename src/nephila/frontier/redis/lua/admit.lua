@@ -260,26 +260,30 @@ local function every(count)
   return all
 end
 
+-- What a group's links bring to what is known; nil where nothing is shared out.
+local function raising_of(group, source)
+  local share = source.share
+  if not share then
+    return nil
+  end
+  local step = share[group.domain == source.domain and 2 or 4]
+  return Policy.raising(group.many and Policy.for_many(step) or step, Known.UNIT)
+end
+
 -- Add the candidates that are new, host by host. Answers added, known, cooling, and where the new ones are in each group.
 function Admit.all(groups, source)
   local added, known, cooling, news, domains = 0, 0, 0, {}, {}
   X.via, source.half = source.via, source.bit >= 32 and 'ref_hi' or 'ref_lo'
   look_up(groups)
-  local share, ordinary = source.share, Admit.is_ordinary()
-  local inside = share and Policy.raising(share[2], Known.UNIT)
-  local abroad = share and Policy.raising(share[4], Known.UNIT)
+  local ordinary = Admit.is_ordinary()
   for at = 1, #groups do
     local group = groups[at]
     if group.host then
-      local raising = group.domain == source.domain and inside or abroad
-      if group.many and share then
-        raising = Policy.raising(Policy.for_many(share[group.domain == source.domain and 2 or 4]), Known.UNIT)
-      end
       local only = ordinary and Admit.only_new(group)
       if only then
         news[at] = only
       else
-        local new, met, cools = Admit.meet_all(group, raising)
+        local new, met, cools = Admit.meet_all(group, raising_of(group, source))
         news[at], known, cooling = new, known + met, cooling + cools
       end
     else
@@ -335,9 +339,6 @@ end
 -- What comes from one source.
 local function admit_part(part)
   local source = part.source
-  if source.shared then
-    source.share = Policy.share(unpack(source.shared)) -- by a page of another shard
-  end
   X.scores = {}
   Admit.refuse(part.refusals, source.via)
   return Admit.all(part.read, source)
@@ -365,6 +366,11 @@ function Admit.call(keys, args)
     Shard.close()
     return { 'OK', added, known, cooling, renewed }
   end
+  local domains = {}
+  for at, group in ipairs(all) do
+    domains[at] = group.domain
+  end
+  Shard.read_domains(domains)
   look_up(all) -- of hosts that are new, and of what others of these parts make known, each part finds out by itself
   local told = {}
   for at, part in ipairs(parts) do

@@ -216,9 +216,16 @@ local function part_cash(step)
   return 2 ^ ((step / FINE - OF_ONE) / PER_DOUBLING)
 end
 
+local firsts = {} -- by step: 500 at most
+
 function Policy.first_rank(step, chance)
   step = math.max(0, math.min(step, LAST_STEP))
-  return math.floor((entry_of(part_cash(step)) + chance) / 4294967296)
+  local entry = firsts[step]
+  if not entry then
+    entry = entry_of(part_cash(step))
+    firsts[step] = entry
+  end
+  return math.floor((entry + chance) / 4294967296)
 end
 
 
