@@ -110,13 +110,13 @@ def test_a_brief_worker_tells_all_anew_when_a_primary_was_replaced(single: list[
             await frontier.admit([candidate("seed")])
             links = [candidate(f"menu-{number}") for number in range(5)]
             await Pages(frontier, links).settle(4)
-            memory = frontier._told_before  # noqa: SLF001 - what it does is to be seen in what it does not send
+            memory = frontier._told_before
             assert memory is not None
             pages = [
                 memory.sift(f"https://www.site.test/{number}", 0, "www.site.test", 1, links) for number in range(9)
             ]
             assert not any(one.fresh for one in pages)
-            await frontier._replaced()  # noqa: SLF001 - as the heartbeat finds out within a second
+            await frontier._replaced()
             assert memory.sift("https://www.site.test/1", 0, "www.site.test", 1, links).fresh == links
         finally:
             await frontier.close()
