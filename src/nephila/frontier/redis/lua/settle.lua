@@ -393,7 +393,7 @@ function Settle.call(keys, args)
   if lacks_patterns(host, settlements) then
     return { 'PATTERNS', X.lacking }
   end
-  local added, known, cooling, served = 0, 0, 0, false
+  local added, known, cooling, served, each = 0, 0, 0, false, {}
   for _, one in ipairs(settlements) do
     local a, k, c
     if one.origin then
@@ -412,6 +412,9 @@ function Settle.call(keys, args)
       served = true
     end
     added, known, cooling = added + a, known + k, cooling + c
+    if #settlements > 1 then
+      each[#each + 1], each[#each + 2], each[#each + 3] = a, k, c
+    end
   end
   if head.release then
     redis.call('HDEL', X.P .. 'lease', token)
@@ -422,7 +425,7 @@ function Settle.call(keys, args)
   end
   host.settles = (host.settles .. request):sub(-8 * REMEMBERED)
   Shard.close()
-  return { 'OK', 1, added, known, cooling }
+  return { 'OK', 1, added, known, cooling, each }
 end
 
 -- What a settle in another shard says of this one: rules of an origin, a robots.txt that waits here.
