@@ -181,11 +181,10 @@ local function observe(host, settlement, news, first)
   return Traps.judge(host, seen, own, links, abroad + outcome.abroad)
 end
 
--- `again`: another page was ended in this call, so that a bundle may not be any more what it was when it was read.
-local function end_page_task(host, settlement, again)
+local function end_page_task(host, settlement)
   local record = settlement.record
   if record.is_new then
-    local bundle = again and Queue.load(host, record.bundle_of.number) or record.bundle_of
+    local bundle = record.bundle_of
     record.is_new, record.bundle_of = nil, nil
     Queue.take(host, bundle, record.fp)
   else
@@ -215,6 +214,20 @@ end
 
 -- The call
 
+-- What is known of a page of a lease; one that was never asked for is taken out of its bundle when it ends.
+local function record_of(host, lease, fp)
+  local kind, rank, _, number = Known.where(host, fp) -- it was read with the buckets of the links
+  local record = kind == Known.HAS_RECORD and Urls.record(host, fp)
+  if not record then
+    local bundle = Claim.bundle_of(host, lease, fp, kind, number)
+    local url = Queue.find(bundle, fp)
+    url.rank = rank
+    record = Urls.new_record(url)
+    record.is_new, record.bundle_of = true, bundle
+  end
+  return record
+end
+
 -- Whether every task is (still) this lease's, and named once; what is known of each is read.
 local function is_its_to_settle(host, lease, settlements)
   local left = {}
@@ -230,15 +243,7 @@ local function is_its_to_settle(host, lease, settlements)
       return false
     else
       left[one.fp] = nil
-      local kind, rank, _, number = Known.where(host, one.fp) -- it was read with the buckets of the links
-      one.record = kind == Known.HAS_RECORD and Urls.record(host, one.fp)
-      if not one.record then
-        local bundle = Claim.bundle_of(host, lease, one.fp, kind, number)
-        local url = Queue.find(bundle, one.fp)
-        url.rank = rank
-        one.record = Urls.new_record(url)
-        one.record.is_new, one.record.bundle_of = true, bundle
-      end
+      one.record = record_of(host, lease, one.fp)
     end
   end
   return true
@@ -400,6 +405,9 @@ function Settle.call(keys, args)
       lease[3] = ''
       a, k, c = Settle.end_robots(host, one)
     else
+      if served then -- the links of another page of this call may have raised its rank, or moved it
+        one.record = record_of(host, lease, one.fp)
+      end
       for at, fp in ipairs(lease[4]) do
         if fp == one.fp then
           table.remove(lease[4], at)
@@ -408,7 +416,7 @@ function Settle.call(keys, args)
         end
       end
       X.settling = lease -- what is left of it
-      a, k, c = end_page_task(host, one, served)
+      a, k, c = end_page_task(host, one)
       served = true
     end
     added, known, cooling = added + a, known + k, cooling + c
