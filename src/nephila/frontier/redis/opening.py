@@ -35,6 +35,9 @@ class Opening:
     """It claims nothing, and is not counted among the workers: somebody who looks, or who brings URLs."""
     looking: bool = False
     """Only to see what is there: nothing is made or changed, and there must be a crawl."""
+    linger_ms: float = 0.0
+    """How long links to other shards wait to be told in one call with those of other pages. Not under a virtual clock.
+    """
     patience_s: float = 30.0
     """How long an engine is waited for at the start, and by a reader; a verb waits as long as it takes."""
     strict: bool = False

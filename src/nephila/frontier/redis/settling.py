@@ -178,8 +178,12 @@ class Settling(Foundation):
     async def _send_elsewhere(
         self, shard: int, host: str, settlements: Sequence[Settlement], facts: dict[Any, Facts]
     ) -> list[_Part]:
-        """Tell other shards what settlements mean for them, before they are made: all that one is told, together."""
-        begun = [self._begin_elsewhere(shard, host, one, facts) for one in settlements]
+        """Tell other shards what settlements mean for them, before they are made: all that one is told, together.
+
+        The pages of a lease may wait for those of another; one that is settled alone, as after a crash, does not.
+        """
+        waits = len(settlements) > 1
+        begun = [self._begin_elsewhere(shard, host, one, facts, waits=waits) for one in settlements]
         await asyncio.gather(*(answer for _, answers in begun for answer in answers))
         for settlement, (part, answers) in zip(settlements, begun, strict=True):
             for answer in answers:
@@ -189,7 +193,7 @@ class Settling(Foundation):
         return [part for part, _ in begun]
 
     def _begin_elsewhere(
-        self, shard: int, host: str, settlement: Settlement, facts: dict[Any, Facts]
+        self, shard: int, host: str, settlement: Settlement, facts: dict[Any, Facts], *, waits: bool
     ) -> tuple[_Part, list[asyncio.Future[Admission]]]:
         """What of a settlement is this shard's, and what others will have said of the rest."""
         task, outcome = settlement.task, settlement.outcome
@@ -201,7 +205,9 @@ class Settling(Foundation):
             wall_s = self.timeline.wall_s()
             source = asking.source_of_page(task, domain_of(host), outcome, len(settlement.links), known, wall_s)
             salt = source["salt"]
-        answers = [self._joining.admit(other, self._part(asked, source, salt)) for other, asked in parts.items()]
+        answers = [
+            self._joining.admit(other, self._part(asked, source, salt), waits=waits) for other, asked in parts.items()
+        ]
         return _Part(own, twice, list(parts)), answers
 
     async def _tell_of_rules(self, shard: int, outcome: RulesLearned | RulesMoved) -> list[int]:
