@@ -245,7 +245,7 @@ class Pair:
         for lease in self.both(lambda frontier: frontier.claim(hosts, LEASE_S)):
             self.held.append((lease, list(lease.tasks)))
 
-    def settle(
+    def settle(  # noqa: PLR0917 - a deed's
         self,
         which: int,
         kind: str,

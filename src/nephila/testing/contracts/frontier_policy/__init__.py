@@ -19,9 +19,7 @@ from .together import TogetherChecks
 __all__ = ["DAY_S", "HOUR_S", "Operating", "Options", "PolicyContract", "PolicyHarness", "checks"]
 
 
-class PolicyContract(
-    SharingChecks, OperatingChecks, ReturningChecks, TakingDownChecks, RankedChecks, TogetherChecks
-):
+class PolicyContract(SharingChecks, OperatingChecks, ReturningChecks, TakingDownChecks, RankedChecks, TogetherChecks):
     """The promises."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nephila.model.outcome import Dead, Release, Settlement
+from nephila.model.outcome import Dead, Outcome, Release, Settlement
 from nephila.model.settings import RecrawlSettings
 from nephila.model.task import Pace
 from nephila.testing.contracts.frontier import DELAY_MS, LEASE_S, addresses, candidates, release
@@ -58,8 +58,9 @@ class TogetherChecks(PolicyCase):
             candidates("https://a.test/x", "https://c.test/x", *PAGES[:1], depth=1),
             (),
         )
-        outcomes = (self.page(), self.page(status=404), Dead("tls", ""))
-        settlements = [Settlement(*one) for one in zip(lease.tasks, outcomes, links, strict=True)]
+        outcomes: tuple[Outcome, ...] = (self.page(), self.page(status=404), Dead("tls", ""))
+        given = zip(lease.tasks, outcomes, links, strict=True)
+        settlements = [Settlement(task, outcome, found) for task, outcome, found in given]
         settled = await self.frontier.settle(lease.token, settlements, release())
         assert settled.accepted
         assert [(one.admission.added, one.admission.known) for one in settled.each] == [(2, 1), (1, 2), (0, 0)]
