@@ -35,6 +35,7 @@ def policy_for(options: Options, *, robots: bool) -> Policy:
         recrawl=recrawl_of(options.recrawl) if options.recrawl else None,
         target_domains=options.target_domains,
         repute=options.repute,
+        lease_span_ms=int(options.lease_span_s * 1000),
     )
 
 

@@ -56,6 +56,11 @@ def test_retries_wait_for_a_host_that_lacks_patterns(single: list[str]) -> None:
     live_through(single, 1975154285, robots=False)
 
 
+def test_a_page_that_another_of_its_call_links_to_has_the_rank_that_this_brings(single: list[str]) -> None:
+    """R1, F2: pages that are settled together count as if one had been settled after the other."""
+    live_through(single, 212121974, robots=False)
+
+
 @pytest.mark.long
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), print_blob=False)
 @given(seed=st.integers(0, 2**32 - 1), robots=st.booleans())

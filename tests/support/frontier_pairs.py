@@ -139,6 +139,7 @@ _DEEDS: dict[str, tuple[int, Callable[[Random], dict[str, Any]]]] = {
             "refused": some_refusals(r),
             "wait_ms": r.choice(WAITS_MS),
             "reason": DeferReason.RETRY_AFTER if r.random() < 0.1 else None,
+            "more": r.choice([0, 0, 1, 2]),
         },
     ),
     "settle_late": (1, lambda r: {"which": r.randrange(10)}),
@@ -197,6 +198,7 @@ def some_rules(random: Random, *, robots: bool) -> Policy:
         politeness=PolitenessSettings(pause_window=10, pause_share=random.choice([0.3, 0.6]), demote_after=2),
         recrawl=recrawl_of(RecrawlSettings(enabled=random.random() < 0.6, policy=random.choice(POLICIES))),
         target_domains=random.choice([0, 0, 0, 2]),
+        lease_span_ms=random.choice([0, 1000, 60_000]),
     )
 
 
@@ -243,7 +245,7 @@ class Pair:
         for lease in self.both(lambda frontier: frontier.claim(hosts, LEASE_S)):
             self.held.append((lease, list(lease.tasks)))
 
-    def settle(
+    def settle(  # noqa: PLR0917 - a deed's
         self,
         which: int,
         kind: str,
@@ -253,22 +255,25 @@ class Pair:
         refused: list[Refusal],
         wait_ms: int | None,
         reason: DeferReason | None,
+        more: int = 0,
     ) -> None:
+        """End a task of a lease, and so many of its others that have brought the same in the same call."""
         if not self.held:
             return
         lease, left = self.held[which % len(self.held)]
-        task = left[0]
-        if isinstance(task, RobotsTask):
-            outcome, links = self.rules_outcome(task, rules_kind), []
-        else:
-            outcome = self.page_outcome(task, kind, text, len(links))
+        settlements: list[Settlement] = []
+        for task in left[: 1 + more]:
+            if isinstance(task, RobotsTask):
+                settlements.append(Settlement(task, self.rules_outcome(task, rules_kind)))
+            else:
+                outcome = self.page_outcome(task, kind, text, len(links))
+                settlements.append(Settlement(task, outcome, links, refused if not settlements else ()))
         release = None
-        if len(left) == 1 or wait_ms is not None:
+        if len(left) == len(settlements) or wait_ms is not None:
             release = Release(wait_ms or 0, Pace(lease.pace.delay_ms, lease.pace.crawl_delay_ms), 300, reason)
-        settlement = Settlement(task, outcome, links, refused)
-        settled = self.both(lambda frontier: frontier.settle(lease.token, [settlement], release))
+        settled = self.both(lambda frontier: frontier.settle(lease.token, settlements, release))
         if settled.accepted:
-            left.remove(task)
+            del left[: len(settlements)]
         if release is not None or not settled.accepted:
             self.held = [one for one in self.held if one[0] is not lease]
             self.old.append(lease)

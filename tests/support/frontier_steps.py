@@ -81,6 +81,7 @@ def policies(draw: st.DrawFn) -> Policy:
         recrawl=draw(st.sampled_from([SimpleRecrawl(RECRAWL), EstimatedRecrawl(RECRAWL), None])),
         repute=draw(st.sampled_from([None, GivenRepute({"a.test": 50, "b.test": 0})])),
         target_domains=draw(st.sampled_from([0, 0, 2])),
+        lease_span_ms=draw(st.sampled_from([0, 1000, 60_000])),
     )
 
 

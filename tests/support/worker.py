@@ -202,11 +202,19 @@ class Worker:
         sitemaps: SitemapSettings | None = None,
         renderer: Renderer | None = None,
         places: int = 4,
+        span_s: float = 0.0,
+        together_s: float = 0.0,
     ) -> None:
-        """`sitemaps`: read lists, under these settings. `renderer`: show pages to it, so many at once on their way."""
+        """`sitemaps`: read lists, under these settings. `renderer`: show pages to it, so many at once on their way.
+
+        `span_s`: leases last so long through delays. `together_s`: their pages wait so long to be settled together.
+        """
         self.clock = VirtualClock()
         recrawl = SimpleRecrawl(RecrawlSettings()) if sitemaps else None
-        policy = Policy(FRONTIER, base_delay_ms=int(delay_s * 1000), robots=robots, recrawl=recrawl)
+        span_ms = int(span_s * 1000)
+        policy = Policy(
+            FRONTIER, base_delay_ms=int(delay_s * 1000), robots=robots, recrawl=recrawl, lease_span_ms=span_ms
+        )
         self.frontier = LmdbFrontier(path, self.clock, policy, threaded=False)
         self.fetcher = ScriptedFetcher(self.clock)
         self.duplicates = MemoryDigestIndex()
@@ -266,9 +274,11 @@ class Worker:
             wanted=wanted_types(("text/html",)),
             twins=lambda origin, _kind: self.twins.pop(origin, ()),
             noted=sieve.noted,
-            deliver=self._deliver,
+            deliver=None if together_s else self._deliver,
             fatal=self.failures.append,
             rounded_ms=0,
+            span_ms=span_ms,
+            together_s=together_s,
         )
         self.pipeline = Pipeline(stages, conduct)
 

@@ -47,5 +47,8 @@ class Policy:
     """Grades of domains by the whole link graph (R3); None where only what was counted online is known."""
     target_domains: int = 0
     """Until so many registrable domains were fetched, only links that add one are queued (S4)."""
+    lease_span_ms: int = 0
+    """How long a lease may last through the delays of its host (`span`); 0: a host with a delay is leased for one URL.
+    """
     sharing: Sharing | None = None
     """This process's part of the work, where several share the frontier."""

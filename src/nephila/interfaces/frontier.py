@@ -60,6 +60,8 @@ class Settled:
     outlook: Outlook | None = None
     """When the page that was settled is visited next, the last of them where there were several; None for one that is
     not to be visited again, or whose visit has not ended yet."""
+    each: tuple[Settled, ...] = ()
+    """Where several tasks were settled at once: what became of each of them, in their order. The sums are above."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,12 @@ those whose answers are being settled, which have let go of what was fetched.
 With one exchange at a time there is one lease: the order is promised (F6).
 """
 
+LASTING_PER_EXCHANGE = 8
+"""The same where leases last through the delays of their hosts, as in a fleet. A lease of five seconds and six pages is
+asked for some 200 ms each, and waits for the rest: 256 exchanges would keep 1,300 such leases busy, and more where
+answers come sooner. So 2,048 are held at most; each is some kilobytes, and what its pages say until they are settled.
+"""
+
 
 class Crew:
     """Works off leases. `fail` is called with our own failures; `woken` is set when a place becomes free."""
@@ -60,7 +66,8 @@ class Crew:
         if (self._m.shipper is not None and self._m.shipper.is_full) or not self._m.bookkeeper.has_room():
             return 0
         exchanges = self._m.settings.fetch.concurrency
-        most = exchanges * LEASES_PER_EXCHANGE if exchanges > 1 else 1
+        most = exchanges * (LASTING_PER_EXCHANGE if self._m.leases_last else LEASES_PER_EXCHANGE)
+        most = most if exchanges > 1 else 1
         return min(exchanges - self._exchanges, most - len(self._working))
 
     @property

@@ -58,6 +58,10 @@ class Engines:
     """What workers on other machines have learned of sites."""
     writer: int = 0
     """The number that segments are named by, where that is not the seat's."""
+    span_ms: int = 0
+    """How long leases are meant to last through the delays of their hosts; 0: such hosts are given back at once."""
+    together_s: float = 0.0
+    """How long pages of a lease wait to be settled in one call; 0: each is settled for itself."""
     afar: Afar | None = None
     """Where the evidence is carried away, for others to read."""
 

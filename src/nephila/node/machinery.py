@@ -74,6 +74,8 @@ class Machinery:
     """Pages by what they say; None where near-duplicates are not looked for."""
     rendering: RenderClause | None = None
     """Shows pages to browsers; None where nobody does."""
+    leases_last: bool = False
+    """Leases last through the delays of their hosts: more of them are held at once."""
     threaded: bool = True
     """Whether what blocks may run in threads; not under virtual time."""
 

@@ -120,6 +120,8 @@ class Recovery:
         self._bookkeeper = bookkeeper
         self._visits: dict[Token, list[Capture]] = {}
         """Parts of visits whose pages were not met yet."""
+        self._rests: dict[Token, Release] = {}
+        """Leases from whose captures pages were settled, and how their hosts rest: more may follow in the archive."""
         self._signals: dict[tuple[str, int], str] = {}
         """Content signals of rules that were met in the archive, by their origin and when they were stored."""
 
@@ -145,6 +147,7 @@ class Recovery:
             total = total.and_then(found)
         if isinstance(self._archive, SpooledArchive):
             total = await self._list_again(marks, total)
+        await self._end_leases()
         await self._end_visits()
         return replace(total, reaped=await self._frontier.reap_all())
 
@@ -186,6 +189,7 @@ class Recovery:
         if not await asyncio.to_thread(self._archive.recall, segment):  # others are fetching meanwhile
             return False
         await self._segment(segment, self._frontier.view.marks([segment]).get(segment, 0))
+        await self._end_leases()
         return True
 
     def is_under_way(self, segment: SegmentId) -> bool:
@@ -198,7 +202,7 @@ class Recovery:
 
     async def settle_again(self, capture: Capture, stored: StoredCapture) -> bool:
         """Settle a capture from the archive, if its lease waits for it."""
-        return await self._settle(_as_shown(capture), stored)
+        return await self._settle(_as_shown(capture), stored, ends=True)
 
     def row_of_part(self, capture: Capture, stored: StoredCapture) -> CaptureRow:
         """The row of what a page in a browser asked for: nothing is settled by it."""
@@ -213,6 +217,7 @@ class Recovery:
         total = Recovered()
         for whole in self.make_durable(segments, marks):
             total = total.and_then(await self._go_through(whole))
+        await self._end_leases()
         return total
 
     async def _segment(self, segment: SegmentId, confirmed: int) -> Recovered:
@@ -260,6 +265,12 @@ class Recovery:
         """Up to where the catalogue has a segment; the loop does not wait for it."""
         return await asyncio.get_running_loop().run_in_executor(None, self._catalogue.upto, segment)
 
+    async def _end_leases(self) -> None:
+        """Free the hosts of the leases whose pages were settled from the archive: all of them were met."""
+        rests, self._rests = self._rests, {}
+        for token, release in rests.items():
+            await self._frontier.settle(token, [], release)
+
     async def _end_visits(self, holder: int | None = None) -> None:
         """Give back the hosts of visits that were cut short: they rest as many delays as requests were made (J3).
 
@@ -287,8 +298,11 @@ class Recovery:
         ]
         return replace(rests[-1], wait_ms=sum(rest.wait_ms for rest in rests))
 
-    async def _settle(self, capture: Capture, stored: StoredCapture) -> bool:
-        """Settle a capture whose lease still waits for it; its host rests from now on as the answer asks for."""
+    async def _settle(self, capture: Capture, stored: StoredCapture, *, ends: bool = False) -> bool:
+        """Settle a capture whose lease still waits for it; its host rests as the answer asks for.
+
+        Unless the lease `ends` with it, others of the same lease may follow: it ends when all were met.
+        """
         lease = self._lease(capture)
         capture = replace(capture, fetched=replace(capture.fetched, sent_ms=0))  # on a clock that may have begun anew
         match capture.task:
@@ -309,7 +323,14 @@ class Recovery:
                 if parts := self._visits.pop(capture.token, None):
                     more = self._rest_after_visit(parts)
                     release = replace(release, wait_ms=release.wait_ms + more.wait_ms)
-                return await self._pipeline.settle_stored(lease, known, capture.fetched, judged, stored, rules, release)
+                before = self._rests.get(capture.token)
+                if before is not None:
+                    release = replace(release, wait_ms=max(before.wait_ms, release.wait_ms))
+                page = lease, known, capture.fetched, judged, stored, rules, release if ends else None
+                settled = await self._pipeline.settle_stored(*page)
+                if settled and not ends:
+                    self._rests[capture.token] = release
+                return settled
             case PartTask():
                 return False
 

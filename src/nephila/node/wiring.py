@@ -263,6 +263,8 @@ def assemble(
         excluded=scope.excluded,
         rounded_ms=0 if isinstance(frontier, LmdbFrontier) else ANOTHERS_CLOCK_MS,
         rests_by_lease=not isinstance(frontier, LmdbFrontier),
+        span_ms=engines.span_ms,
+        together_s=engines.together_s,
     )
     pipeline = Pipeline(stages, conduct)
     fetcher.call_before_answers(pipeline.departures.leave)
@@ -304,6 +306,7 @@ def assemble(
         rendering=stages.rendering,
         evidence=evidence,
         books=books,
+        leases_last=engines.span_ms > 0,
         threaded=ground.threaded,
     )
 

@@ -38,7 +38,11 @@ class Concluding(Showing):
         """Settle what ends a lease; meanwhile it needs nobody's place on the wire, unless its body is kept (Q5)."""
         if self._keeps_bodies:
             await concluding
-            return
+        else:
+            await self._aside(concluding)
+
+    async def _aside(self, concluding: Awaitable[None]) -> None:
+        """Await what needs nobody's place on the wire."""
         self.settling += 1
         self.answered()
         try:
@@ -94,7 +98,7 @@ class Concluding(Showing):
         ledger.appended(ref.segment, ref.offset)
         if judged.listing is not None and not await self._taken(lease, task, answer, judged.listing, ref):
             ledger.settled(ref.segment, ref.offset, None)
-            await self._to.frontier.settle(lease.token, [], release)
+            await self._settled(lease, [], release)
             return False
         if judged.digest and judged.original is None and judged.body_kept:
             original = Original(task.url, stored.record_id, stored.at, stored.payload_digest, stored.coding)
@@ -109,7 +113,7 @@ class Concluding(Showing):
             outcome = replace(outcome, expected_s=expected_s) if expected_s else outcome
         settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
         try:
-            settled = await self._to.frontier.settle(lease.token, [settlement], release)
+            settled = await self._settled(lease, [settlement], release)
             beside = self._beside(lease, ref.segment, rules, settled)
             row = capture_row(lease, task, answer, judged, stored, beside, sizes)
         except NephilaError:

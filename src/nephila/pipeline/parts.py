@@ -111,5 +111,9 @@ class Conduct:
     """Nobody else knows what a visit has asked for: if we die, its lease must last until its host has rested (J3)."""
     is_blocked: Callable[[str, str], bool] = lambda _host, _url: False
     """Whether a person has blocked a URL of a host (T7)."""
+    span_ms: int = 0
+    """How long a lease is meant to last through the delays of its host; 0: the host is given back while it rests."""
+    together_s: float = 0.0
+    """How long pages of a lease wait to be settled together; 0: each is settled for itself, and waited for."""
     excluded: Callable[[str], str] = lambda _url: ""
     """The pattern that keeps a URL out, empty where none does: it may have been queued under others (S2)."""

@@ -13,9 +13,10 @@ told, and paid for with one lease.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from nephila.model.errors import EngineAwayError, MemoryShortageError, NephilaError
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchRequest
@@ -35,7 +36,8 @@ from nephila.model.record import StoredCapture
 from nephila.model.settings import RenderSettings
 from nephila.model.task import Candidate, Lease, PageTask, RobotsTask
 
-from .concluding import Concluding
+from .apart import ConcludingApart, given_up
+from .capturing import Found
 from .deferral import is_put_off
 from .extending import advice_on, answer_told
 from .holding import Waiting
@@ -57,7 +59,7 @@ _Unsent = tuple[Outcome | None, Sequence[Candidate]]
 """How a task ends that is not sent, None where it is; and what is asked for in its place."""
 
 
-class Pipeline(Concluding):
+class Pipeline(ConcludingApart):
     """Works off leases."""
 
     def __init__(self, stages: Stages, conduct: Conduct) -> None:
@@ -72,6 +74,7 @@ class Pipeline(Concluding):
         if worker is None:
             raise RuntimeError("work runs in a task")
         under_way = UnderWay(worker, lease.pace, lease.not_before)
+        self._begin_together(lease, under_way)
         try:
             try:
                 await self._work(lease, under_way)
@@ -89,7 +92,9 @@ class Pipeline(Concluding):
             if under_way.visit is not None:
                 under_way.visit.book()
         except NephilaError as error:
-            self._conduct.fatal(error)
+            self._fails(under_way, error)
+        finally:
+            await self._end_together(lease, under_way)
 
     async def _work(self, lease: Lease, under_way: UnderWay) -> None:
         rules = await self._rules_of(lease, under_way)
@@ -110,16 +115,10 @@ class Pipeline(Concluding):
             if isinstance(task, RobotsTask):
                 await self._do_robots(lease, under_way, task)
                 return
-            if not self._conduct.allowance.take():
-                await self._give_back(lease, under_way)
-                return
-            try:
-                release = await self._do_page(lease, under_way, task, attempt, rules)
-            finally:
-                self._conduct.allowance.give()
+            release = await self._do_allowed(lease, under_way, task, attempt, rules)
             if release is None:
                 return
-            under_way.rest(release.pace, self._conduct.now() + release.wait_ms + (release.wait_ms > 0))
+            self._rests(under_way, release)
 
     async def _ends_unsent(
         self, lease: Lease, under_way: UnderWay, task: PageTask, attempt: int, ending: _Unsent
@@ -132,8 +131,12 @@ class Pipeline(Concluding):
             if self._to.shared is not None and task.digest:  # whether it can be asked for conditionally
                 await self._to.shared.ask(task.digest)
             return False
-        rest = under_way.unsent(self._conduct.now()) if attempt == len(lease.tasks) - 1 else None
-        await self._settle(lease, task, verdict, rest, links=links)
+        ends = attempt == len(lease.tasks) - 1
+        settling = self._settle(lease, task, verdict, self._unsent(under_way) if ends else None, links=links)
+        if ends or under_way.together is None:
+            await settling
+        else:
+            self._go_on(lease, under_way, task, settling)
         return True
 
     async def _rules_of(self, lease: Lease, under_way: UnderWay) -> OriginRules | None:
@@ -160,7 +163,7 @@ class Pipeline(Concluding):
         verdict = await self._resources.objection(lease, task, rules)
         if verdict is not None:
             ends = attempt == len(lease.tasks) - 1
-            rest = under_way.unsent(self._conduct.now()) if ends else None
+            rest = self._unsent(under_way) if ends else None
             await self._to.frontier.settle(lease.token, [Settlement(task, verdict)], rest)
             return not ends
         if not await self._has_turn(lease, under_way):
@@ -174,10 +177,23 @@ class Pipeline(Concluding):
             return False
         release = self._rest(under_way.pace, answer, rules, lease)
         release = left_of(release, answer, self._to.clock.steady_ms(), self._conduct.rounded_ms)
-        ends = self._ends(lease, attempt, release)
+        ends = self._ends(lease, under_way, attempt, release)
         await self._resources.conclude(lease, task, attempt, answer, rules, release if ends else None)
-        under_way.rest(release.pace, self._conduct.now() + release.wait_ms + (release.wait_ms > 0))
+        self._rests(under_way, release)
         return not ends
+
+    async def _do_allowed(
+        self, lease: Lease, under_way: UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
+    ) -> Release | None:
+        """One page, if there may be one more (S3); None when the lease has ended."""
+        if not self._conduct.allowance.take():
+            await self._give_back(lease, under_way)
+            return None
+        try:
+            return await self._do_page(lease, under_way, task, attempt, rules)
+        finally:
+            if not under_way.goes_on_apart:
+                self._conduct.allowance.give()
 
     async def _do_page(
         self, lease: Lease, under_way: UnderWay, task: PageTask, attempt: int, rules: OriginRules | None
@@ -238,8 +254,8 @@ class Pipeline(Concluding):
         found = await self._find(lease, under_way, task, attempt, held.answer, rules, placed=True)
         visit = under_way.visit
         del held
-        release = under_way.unsent(self._conduct.now()) if visit is None or not visit.requests else visit.release
-        ends = self._ends(lease, attempt, release)
+        release = self._unsent(under_way) if visit is None or not visit.requests else visit.release
+        ends = self._ends(lease, under_way, attempt, release)
         left = release if ends else None
         if isinstance(found, Waiting):
             await self._wait(lease, under_way, task, found, left)
@@ -278,30 +294,45 @@ class Pipeline(Concluding):
         found = None
         if isinstance(answer, Fetched):
             found = await self._find(lease, under_way, task, attempt, answer, rules, placed=placed)
-        visit = under_way.visit
-        if visit is None:
-            release = self._rest(under_way.pace, answer, rules, lease)
-            release = left_of(release, answer, self._to.clock.steady_ms(), self._conduct.rounded_ms)
-        else:
-            release = visit.release
-        ends = self._ends(lease, attempt, release)
-        left = release if ends else None
-        if isinstance(found, Waiting):
-            concluding = self._wait(lease, under_way, task, found, left)
-        elif found is not None:
-            concluding = self._conclude(lease, task, attempt, found, rules, left)
-        else:
-            concluding = self._fail(lease, task, answer, left)
+        release = self._rest_after(lease, under_way, answer, rules)
+        ends = self._ends(lease, under_way, attempt, release)
+        goes_on = not (ends or placed) and self._may_go_on(under_way, request, found)
+        concluding = self._ending(lease, under_way, task, attempt, answer, found, rules, release if ends else None)
         del answer, found  # see `settle_stored`
-        if ends:
-            await self._concluding(concluding)
-        else:
-            await concluding
-        if visit is not None:
-            visit.book()
+        if goes_on:
+            self._go_on(lease, under_way, task, concluding, told)
+            return release
+        await (self._concluding(concluding) if ends else concluding)
+        if under_way.visit is not None:
+            under_way.visit.book()
         if self._to.extensions is not None and told is not None:
             await self._to.extensions.after(told)
         return None if ends else release
+
+    def _rest_after(self, lease: Lease, under_way: UnderWay, answer: Answer, rules: OriginRules | None) -> Release:
+        """How the host rests after an answer, and after what a browser has asked it for on top."""
+        if under_way.visit is not None:
+            return under_way.visit.release
+        release = self._rest(under_way.pace, answer, rules, lease)
+        return left_of(release, answer, self._to.clock.steady_ms(), self._conduct.rounded_ms)
+
+    def _ending(
+        self,
+        lease: Lease,
+        under_way: UnderWay,
+        task: PageTask,
+        attempt: int,
+        answer: Answer,
+        found: Found | Waiting | None,
+        rules: OriginRules | None,
+        release: Release | None,
+    ) -> Coroutine[Any, Any, None]:
+        """How a page ends that was asked for; nothing is done before it is awaited."""
+        if isinstance(found, Waiting):
+            return self._wait(lease, under_way, task, found, release)
+        if found is not None:
+            return self._conclude(lease, task, attempt, found, rules, release)
+        return self._fail(lease, task, answer, release)
 
     def _unsendable(self, task: PageTask, rules: OriginRules | None, user_agent: str) -> _Unsent:
         """How a task ends that is not sent, and what is asked for in its place; None when it is to be sent."""
@@ -374,26 +405,25 @@ class Pipeline(Concluding):
     async def _give_back(self, lease: Lease, under_way: UnderWay) -> None:
         """Return what is left of a lease; the host rests as long as it must."""
         self._tell_broken_off(lease, under_way)
-        await self._to.frontier.settle(lease.token, [], under_way.unsent(self._conduct.now()))
+        await self._settled(lease, [], self._unsent(under_way))
 
     async def _give_up(self, lease: Lease, under_way: UnderWay, error: Exception) -> None:
         """End a lease on which we broke: its page is given up, a robots.txt waits before it is tried again."""
         self._tell_broken_off(lease, under_way)
-        release = under_way.unsent(self._conduct.now())
+        release = self._unsent(under_way)
         settlements: list[Settlement] = []
+        if under_way.together is not None:  # its other pages are not refused with it
+            if isinstance(under_way.task, PageTask) and not under_way.goes_on_apart:
+                await under_way.together.settle_alone(given_up(under_way.task, error))
+            await self._settled(lease, [], release)
+            return
         if isinstance(under_way.task, PageTask):
-            settlements.append(Settlement(under_way.task, Dead("bug", f"{type(error).__name__}: {error}")))
+            settlements.append(given_up(under_way.task, error))
         elif isinstance(under_way.task, RobotsTask):
             release = replace(release, wait_ms=max(release.wait_ms, BUG_WAIT_MS), reason=DeferReason.ROBOTS)
         settled = await self._to.frontier.settle(lease.token, settlements, release)
         if not settled.accepted:  # the task was settled already, or the lease is lost
             await self._to.frontier.settle(lease.token, [], release)
-
-    def _tell_broken_off(self, lease: Lease, under_way: UnderWay) -> None:
-        """A request that may have left is told of, whatever became of it (K1)."""
-        if under_way.sent and under_way.task is not None:
-            visit = () if under_way.visit is None else under_way.visit.counts
-            self._narrator.broken_off(lease, under_way.task, under_way.sent_ms, under_way.answer, visit)
 
 
 def resources_of(stages: Stages, conduct: Conduct) -> ResourceClause:

@@ -13,10 +13,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from nephila.interfaces.frontier import Settled
 from nephila.model.exchange import Answer, Fetched, FetchFailed
 from nephila.model.outcome import DeferReason, Deferred, OriginRules, Outcome, Release, Settlement
 from nephila.model.rendering import Rendered, Sign
-from nephila.model.task import Candidate, Lease, Pace, PageTask, Task
+from nephila.model.task import Candidate, Lease, Pace, PageTask, Task, Token
 
 from .capturing import Found
 from .deferral import deferral, until_its_turn
@@ -27,20 +28,26 @@ from .judgement import Extracts, Judgement
 from .narration import Narrator
 from .parts import Conduct, Stages
 from .rendering import NOTE_PUT_OFF, WAIT_MS, RenderClause, notes_of_showing, rendered_view, targets_of
+from .together import Together
 from .under_way import UnderWay
 from .visit import Grounds, Visit
 
 T = TypeVar("T")
 
 HOLD_MS = 50
-"""A host that must rest longer than this is given back between two tasks of a lease: the store keeps the time."""
+"""A host that must rest longer than this is given back between two tasks of a lease: the store keeps the time. Not
+where leases last through the delays of their hosts."""
+
+TIMES_ITS_SPAN = 2
+"""Then it is given back where the lease would last so many times longer than it was meant to: answers take their time,
+too, and a host may have become slower since."""
 
 LARGE_BYTES = 2_000_000
 """A body of this size is hashed and made into records in threads: together some thirty milliseconds."""
 
 
 class Showing:
-    """Judges answers, and shows pages to browsers. Holds no state of its own but whether it is stopping."""
+    """Judges answers, and shows pages to browsers. Its state is whether it stops, and whose pages go together."""
 
     def __init__(self, stages: Stages, conduct: Conduct) -> None:
         self._to = stages
@@ -49,40 +56,63 @@ class Showing:
         self._judges_alone = stages.shared is None and stages.extensions is None
         """Nobody else is asked before an answer of ordinary size is judged."""
         self.stopping = False
+        self.leaving = False
+        """Whether leases end with the page that is asked for next, as no more work is taken on."""
         self.sending: set[asyncio.Task[None]] = set()
         """Tasks that wait for their turn or for an answer: they may be cancelled without leaving anything half done."""
         self.settling = 0
         """Leases whose last answer has come and is being settled: their hosts are not asked any more."""
+        self._together: dict[Token, Together] = {}
+        """Leases whose pages are settled together."""
         self.departures = Departures(conduct.now)
         """Those who wait for their turn."""
         self.answered: Callable[[], None] = lambda: None
         """Called when there is one more of those."""
 
-    def _ends(self, lease: Lease, attempt: int, release: Release) -> bool:
+    def _ends(self, lease: Lease, under_way: UnderWay, attempt: int, release: Release) -> bool:
         """Whether a lease ends with this task: it is the last, or the host is given back while it rests."""
-        return attempt == len(lease.tasks) - 1 or self.stopping or release.wait_ms > HOLD_MS
+        if attempt == len(lease.tasks) - 1 or self.stopping or self.leaving:
+            return True
+        if release.wait_ms <= HOLD_MS:
+            return False
+        now_ms = self._to.clock.steady_ms()
+        began_ms = now_ms if under_way.began_ms is None else under_way.began_ms
+        return now_ms + release.wait_ms > began_ms + TIMES_ITS_SPAN * self._conduct.span_ms
+
+    def _unsent(self, under_way: UnderWay) -> Release:
+        """How long the host rests whose next task is not finished."""
+        return under_way.unsent(self._conduct.now(), self._to.clock.steady_ms())
+
+    def _rests(self, under_way: UnderWay, release: Release) -> None:
+        """One task is done with, and the lease lasts while its host rests."""
+        wait_ms = release.wait_ms + (release.wait_ms > 0)
+        under_way.rest(release.pace, self._conduct.now() + wait_ms, self._to.clock.steady_ms() + wait_ms)
 
     async def _wait_on(
         self, lease: Lease, under_way: UnderWay, task: PageTask, attempt: int, wait_ms: int
     ) -> Release | None:
         """What a page waits for has not come: nothing is sent, and it waits on."""
-        release = under_way.unsent(self._conduct.now())
-        ends = self._ends(lease, attempt, release)
+        release = self._unsent(under_way)
+        ends = self._ends(lease, under_way, attempt, release)
         await self._settle(lease, task, Deferred(wait_ms, DeferReason.RENDER), release if ends else None)
         return None if ends else release
 
     async def _has_turn(self, lease: Lease, under_way: UnderWay) -> bool:
         """Wait until the host may be asked; False when we must not send any more."""
         now = self._conduct.now()
-        if under_way.not_before > now:
-            now = await self._interruptibly(under_way, self._wait_until(under_way.not_before, now))
+        if under_way.left_ms(now, self._to.clock.steady_ms()):
+            if under_way.began_ms is not None:  # who waits takes no place: that makes one
+                asyncio.get_running_loop().call_soon(self.answered)
+            now = await self._interruptibly(under_way, self._let_rest(under_way, now))
+        if under_way.together is not None:
+            under_way.together.check()
         # A worker that was stopped and resumed, or merely slow, must not send on a lease that may be reaped under it.
         return not self.stopping and now + self._conduct.fetch_limit_ms < self._conduct.expires_at(lease)
 
-    async def _wait_until(self, moment: int, now: int) -> int:
-        """Let time pass, as long as we are not to stop; the time that it is then."""
-        while now < moment and not self.stopping:
-            await self.departures.until(min(moment, now + 500))
+    async def _let_rest(self, under_way: UnderWay, now: int) -> int:
+        """Let the host rest, as long as we are not to stop; the time that it is then."""
+        while not self.stopping and (left_ms := under_way.left_ms(now, self._to.clock.steady_ms())):
+            await self.departures.until(now + min(left_ms, 500))
             now = self._conduct.now()
         return now
 
@@ -175,7 +205,7 @@ class Showing:
         """Put a page off until what it needs has come; its request, if one was made now, is told of (K1)."""
         outcome = Deferred(waiting.wait_ms, DeferReason.RENDER)
         settlement = Settlement(task, outcome, waiting.links)
-        settled = await self._to.frontier.settle(lease.token, [settlement], release)
+        settled = await self._settled(lease, [settlement], release)
         visit = () if under_way.visit is None else under_way.visit.counts
         self._narrator.waiting(lease, task, outcome, under_way.answer, visit, accepted=settled.accepted)
 
@@ -197,6 +227,13 @@ class Showing:
     def _rest(self, pace: Pace, answer: Answer | None, rules: OriginRules | None, lease: Lease) -> Release:
         return self._to.politeness.release(pace, answer, rules, self._to.clock.wall_ms(), lease.user_agent)
 
+    async def _settled(self, lease: Lease, settlements: Sequence[Settlement], release: Release | None) -> Settled:
+        """Settle, together with other pages of the lease where that is done."""
+        together = self._together.get(lease.token)
+        if together is None:
+            return await self._to.frontier.settle(lease.token, settlements, release)
+        return await together.settle(settlements, release)
+
     async def _settle(
         self,
         lease: Lease,
@@ -206,7 +243,7 @@ class Showing:
         answer: FetchFailed | None = None,
         links: Sequence[Candidate] = (),
     ) -> None:
-        settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
+        settled = await self._settled(lease, [Settlement(task, outcome, links)], release)
         if not settled.accepted:
             self._narrator.late(lease, task, answer)
             return
@@ -222,8 +259,8 @@ class Showing:
     ) -> None:
         """Give the host back until its turn at its address: nothing was sent, nothing is used up (P2)."""
         under_way.sent = False
-        release = until_its_turn(under_way.unsent(self._conduct.now()), answer, reason)
-        settled = await self._to.frontier.settle(lease.token, [], release)
+        release = until_its_turn(self._unsent(under_way), answer, reason)
+        settled = await self._settled(lease, [], release)
         if settled.accepted:
             self._to.events.emit(deferral(lease, task, release, self._to.clock.wall_ms()))
 

@@ -10,6 +10,7 @@ from nephila.model.task import Pace, Task
 
 from .holding import Held
 from .narration import Trace
+from .together import Together
 from .visit import Visit
 
 BROKEN_OFF_MS = 250
@@ -25,6 +26,15 @@ class UnderWay:
     pace: Pace
     not_before: int
     """When the host may be asked next, if nothing was sent since."""
+    rested_ms: int = 0
+    """The same on the clock that does not jump, where the lease lasts through a rest: a fleet's timeline leaps ahead
+    when the engine's is known better, and must not cut the rest short that it was reckoned by."""
+    began_ms: int | None = None
+    """When the host was asked first under this lease, on that clock."""
+    together: Together | None = None
+    """Who settles its pages together; None where each is settled for itself."""
+    goes_on_apart: bool = False
+    """Whether `task` is concluded by a task of its own, so that it is no business of this one any more."""
     task: Task | None = None
     sent: bool = False
     """Whether the host was asked for `task`."""
@@ -42,17 +52,24 @@ class UnderWay:
     def ask(self, sent_ms: int) -> None:
         """The host is being asked."""
         self.sent, self.sent_ms, self.answer, self.visit, self.held = True, sent_ms, None, None, None
+        if self.began_ms is None:
+            self.began_ms = sent_ms
 
     def show_again(self, held: Held) -> None:
         """Nothing is asked for: the task has waited, and its answer is at hand."""
         self.sent, self.answer, self.visit, self.held = False, None, None, held
 
-    def rest(self, pace: Pace, not_before: int) -> None:
+    def rest(self, pace: Pace, not_before: int, rested_ms: int) -> None:
         """One task is done with; the host rests."""
-        self.pace, self.not_before, self.task, self.sent = pace, not_before, None, False
+        self.pace, self.not_before, self.rested_ms, self.task, self.sent = pace, not_before, rested_ms, None, False
         self.visit = self.held = None
+        self.goes_on_apart = False
 
-    def unsent(self, now: int) -> Release:
+    def left_ms(self, now: int, steady_ms: int) -> int:
+        """How long the host must still rest, if nothing was sent since."""
+        return max(0, self.not_before - now, self.rested_ms - steady_ms)
+
+    def unsent(self, now: int, steady_ms: int) -> Release:
         """How long a host rests whose next task is not finished: a full delay if it was asked, else what was due."""
         pace = self.pace
         requests = int(self.sent) if self.visit is None else self.visit.requests
@@ -61,4 +78,4 @@ class UnderWay:
             if self.visit is not None:
                 wait_ms = max(wait_ms, self.visit.release.wait_ms)
             return Release(wait_ms + BROKEN_OFF_MS, pace)
-        return Release(max(0, self.not_before - now), pace)
+        return Release(self.left_ms(now, steady_ms), pace)

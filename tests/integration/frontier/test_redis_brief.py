@@ -76,7 +76,7 @@ class Pages:
 
 
 def test_ranks_come_to_the_same_though_one_page_in_eight_tells_of_them(single: list[str]) -> None:
-    """R1: a menu that 1,500 pages have, and links to another domain, in a crawl that tells all and in one that is brief."""
+    """R1: a menu that 1,500 pages have, and links abroad, in a crawl that tells all and in one that is brief."""
 
     async def ranks(crawl: str, *, brief: bool) -> list[float]:
         frontier = await opened(single, crawl, brief=brief)

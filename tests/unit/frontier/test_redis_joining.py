@@ -10,6 +10,8 @@ import pytest
 from nephila.frontier.redis.asking import Asked
 from nephila.frontier.redis.joining import MOST, Joining, Part
 from nephila.interfaces.frontier import Admission
+from nephila.testing.clock import VirtualClock
+from nephila.testing.loop import run_virtual
 
 
 class Engine:
@@ -61,6 +63,55 @@ def test_no_call_has_more_than_so_many() -> None:
         assert sorted(len(numbers) for _, numbers in engine.calls) == [3, MOST, MOST]
 
     asyncio.run(run())
+
+
+def test_whoever_is_first_waits_for_company() -> None:
+    """F2, N1: for a moment, where one is given; a call that is full leaves at once, and takes nobody's time."""
+    clock = VirtualClock()
+    began_ms = clock.steady_ms()
+
+    async def run() -> None:
+        engine = Engine()
+        joining = Joining(engine.send)
+        joining.linger_s = 0.05
+        first = joining.admit(0, part(0), waits=True)
+        await asyncio.sleep(0.04)
+        second = joining.admit(0, part(1), waits=True)
+        other = joining.admit(1, part(2), waits=True)
+        assert not engine.calls
+        await asyncio.gather(first, second)
+        assert clock.steady_ms() - began_ms in range(50, 53)
+        assert (await other).added == 2
+        assert engine.calls == [(0, [0, 1]), (1, [2])]
+        await asyncio.gather(*(joining.admit(0, part(number), waits=True) for number in range(MOST)))
+        assert clock.steady_ms() - began_ms < 100
+        third = joining.admit(0, part(3), waits=True)
+        await asyncio.sleep(0.045)
+        assert len(engine.calls) == 3  # the moment of the call that was full is not the next one's
+        await third
+
+    run_virtual(run, clock)
+
+
+def test_who_cannot_wait_takes_along_those_who_do() -> None:
+    """F2, N1: at once."""
+    clock = VirtualClock()
+    began_ms = clock.steady_ms()
+
+    async def run() -> None:
+        engine = Engine()
+        joining = Joining(engine.send)
+        joining.linger_s = 0.05
+        first = joining.admit(0, part(0), waits=True)
+        await joining.admit(0, part(1))
+        assert clock.steady_ms() == began_ms
+        assert engine.calls == [(0, [0, 1])]
+        await first
+        second = joining.admit(0, part(2), waits=True)
+        await second
+        assert clock.steady_ms() - began_ms in range(50, 53)
+
+    run_virtual(run, clock)
 
 
 def test_who_is_cancelled_leaves_the_others_their_answers() -> None:

@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 
-from nephila.node.crew import LEASES_PER_EXCHANGE, Crew
+from nephila.node.crew import LASTING_PER_EXCHANGE, LEASES_PER_EXCHANGE, Crew
 from nephila.pipeline.departures import Departures
 
 
-def crew_of(concurrency: int, leases: int, settling: int, *, waiting: int = 0, room: bool = True) -> tuple[Crew, Any]:
-    """A crew that works on so many leases, of which so many are being settled, and so many wait for their moment."""
+def crew_of(
+    concurrency: int, leases: int, settling: int, *, waiting: int = 0, room: bool = True, last: bool = False
+) -> tuple[Crew, Any]:
+    """A crew that works on so many leases, of which so many are being settled, and so many wait for their moment.
+
+    `last`: leases last through the delays of their hosts.
+    """
     departures = Departures(lambda: 0)
     departures.waiting = waiting
     machinery: Any = SimpleNamespace(
@@ -21,6 +26,7 @@ def crew_of(concurrency: int, leases: int, settling: int, *, waiting: int = 0, r
         bookkeeper=SimpleNamespace(on_room=lambda _: None, has_room=lambda: room),
         shipper=None,
         settings=SimpleNamespace(fetch=SimpleNamespace(concurrency=concurrency)),
+        leases_last=last,
     )
     crew = Crew(machinery, lambda _: None)
     working: Any = dict.fromkeys(range(leases))
@@ -49,6 +55,15 @@ def test_who_waits_and_who_is_being_settled_takes_nobodys_place(
     """Q2, F6: a host whose time has come does not wait for others' settling; one at a time stays one at a time."""
     crew, _ = crew_of(concurrency, leases, settling, waiting=waiting)
     assert crew.places == places
+
+
+def test_leases_that_last_are_held_in_greater_number() -> None:
+    """N1, Q2: most of them wait for their moment, and take no place; one at a time stays one at a time."""
+    most = 256 * LASTING_PER_EXCHANGE
+    assert most == 2048
+    assert crew_of(256, most - 100, 0, waiting=most - 300, last=True)[0].places == 56
+    assert crew_of(256, most - 10, 0, waiting=most - 10, last=True)[0].places == 10
+    assert crew_of(1, 1, 0, waiting=1, last=True)[0].places == 0
 
 
 def test_no_more_leave_than_may_be_asked_at_once() -> None:

@@ -157,6 +157,6 @@ def test_an_exchange_that_is_cut_off_rests_at_least_the_base_of_a_policy() -> No
     async def rest_ms() -> int:
         worker = asyncio.current_task()
         assert worker is not None
-        return UnderWay(worker, Pace(1000, base_ms=9000), 0, sent=True).unsent(0).wait_ms
+        return UnderWay(worker, Pace(1000, base_ms=9000), 0, sent=True).unsent(0, 0).wait_ms
 
     assert asyncio.run(rest_ms()) >= 9000

@@ -13,6 +13,7 @@ from __future__ import annotations
 from itertools import compress, islice
 
 from nephila.frontier import order
+from nephila.frontier.span import urls_in_lease
 from nephila.model.outcome import DeferReason
 from nephila.model.task import Lease, Pace, PageTask, RobotsTask, Task, Token, Validators
 from nephila.urls import Fingerprint, origin_of
@@ -36,10 +37,6 @@ _LANES = tuple(range(order.LANES))
 
 PROMOTIONS_PER_CLAIM = 2_000
 """Bound on the work of one claim: what is left over is promoted by the next."""
-
-SHORT_DELAY_MS = 50
-"""Hosts with a longer delay are leased for one URL: holding a lease through its delays would keep a worker's place
-busy with waiting, and the store keeps the time as well."""
 
 LOOKED_AT = 5_000
 """How many queued URLs are looked at for one that may be fetched: whose origin is not blocked, that is in no trap."""
@@ -185,11 +182,11 @@ def _first_unblocked(
 
 def _urls_wanted(book: Book, host: HostState, domain: DomainState, left: int | None) -> int:
     """How many URLs a lease on a host is for."""
-    if book.policy.ordered or host.delay_ms >= SHORT_DELAY_MS or host.crawl_delay_ms >= SHORT_DELAY_MS:
+    policy = book.policy
+    if policy.ordered:
         return 1
-    if host.delay_ms < 0 and book.base_delay_ms(domain) >= SHORT_DELAY_MS:
-        return 1
-    wanted = book.policy.settings.urls_per_lease
+    delay_ms = max(book.base_delay_ms(domain) if host.delay_ms < 0 else host.delay_ms, host.crawl_delay_ms)
+    wanted = urls_in_lease(delay_ms, policy.settings.urls_per_lease, policy.lease_span_ms)
     return min(wanted, left or wanted, book.page_quota)
 
 

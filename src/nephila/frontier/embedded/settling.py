@@ -81,15 +81,20 @@ def settle(
     book.covered.setdefault(token, [one[-FINGERPRINT_BYTES:] for one in lease.entries])
     brought: Admission | None = None
     outlook: Outlook | None = None
+    each: list[Settled] = []
     for settlement, entry in zip(settlements, entries, strict=True):
+        its_own: Outlook | None = None
         if entry:
             lease.entries.remove(entry)
-            one, outlook = _end_page(book, key, host, settlement, entry)
+            one, its_own = _end_page(book, key, host, settlement, entry)
+            outlook = its_own
         else:
             end_robots(book, key, host, lease.origin, settlement.outcome)
             lease.origin = ""
             one = admit(book, settlement.links, SEEDS)
         brought = one if brought is None else _sum_of(brought, one)
+        if len(entries) > 1:
+            each.append(Settled(True, one, its_own))
     if release is None:
         txn.put(token_key, pack(lease), db=leases)
     else:
@@ -97,7 +102,7 @@ def settle(
         if any(entries):
             host.work_since = book.now or 1  # it was served; its robots.txt alone is no service
         _free(book, key, host, release, 0 if called_at is None else book.now - called_at)
-    return Settled(True, brought or Admission(), outlook)
+    return Settled(True, brought or Admission(), outlook, tuple(each))
 
 
 def _sum_of(one: Admission, other: Admission) -> Admission:

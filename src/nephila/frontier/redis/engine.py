@@ -92,6 +92,7 @@ class RedisFrontier(Cycling):
             caller = Caller(valkey, divided, timeline, options.replicas)
             frontier = cls(caller, policy, view, worker, virtual=virtual)
             frontier._lent = deque()
+            frontier._joining.linger_s = 0.0 if virtual else options.linger_ms / 1000
             if options.chunks is not None:
                 frontier.spilling = Spilling(caller, options.chunks)
             frontier._presence = Presence(valkey, crawl, worker)

@@ -2,7 +2,8 @@
 
 Nearly every link that leaves a page's domain goes to another shard, and a call costs the engine as much for its
 beginning and its end as for what is in it. So what pages have for a shard in the same moment goes there together:
-whoever is first waits for one turn of the event loop, and takes along what has come meanwhile. Nobody waits longer.
+whoever is first waits that moment (`linger_s`), and takes along what has come meanwhile. A call that is full leaves at
+once. Whoever cannot wait leaves with the next turn of the event loop, and takes along those who do.
 """
 
 from __future__ import annotations
@@ -35,32 +36,39 @@ class Joining:
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self.linger_s = 0.0
+        """How long the first part of a call waits for company."""
         self._waiting: dict[int, list[tuple[Part, asyncio.Future[Admission]]]] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
-    def admit(self, shard: int, part: Part) -> asyncio.Future[Admission]:
-        """What becomes of a part. No coroutine: a page has ten of these, and a task for each costs more than it."""
-        told: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
+    def admit(self, shard: int, part: Part, *, waits: bool = False) -> asyncio.Future[Admission]:
+        """What becomes of a part; `waits`: it may wait for company.
+
+        No coroutine: a page has ten of these, and a task for each costs more than it.
+        """
+        loop = asyncio.get_running_loop()
+        told: asyncio.Future[Admission] = loop.create_future()
         waiting = self._waiting.get(shard)
         if waiting is None:
             self._waiting[shard] = waiting = []
-            self._start(shard, waiting)
+            if waits and self.linger_s:
+                loop.call_later(self.linger_s, self._leave, shard, waiting)
+        if not (waits and self.linger_s):
+            loop.call_soon(self._leave, shard, waiting)
         waiting.append((part, told))
         if len(waiting) == MOST:
-            del self._waiting[shard]  # the next one begins another call
+            self._leave(shard, waiting)  # the next one begins another call
         return told
 
-    def _start(self, shard: int, together: list[tuple[Part, asyncio.Future[Admission]]]) -> None:
+    def _leave(self, shard: int, together: list[tuple[Part, asyncio.Future[Admission]]]) -> None:
+        """Make the call, unless it was full and has left."""
+        if self._waiting.get(shard) is not together:
+            return
+        del self._waiting[shard]
         # A task of its own: whoever began it may be cancelled, and the others want their answers all the same.
-        task = asyncio.create_task(self._tell(shard, together), name=f"links to shard {shard}")
+        task = asyncio.create_task(self._deliver(shard, together), name=f"links to shard {shard}")
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
-
-    async def _tell(self, shard: int, together: list[tuple[Part, asyncio.Future[Admission]]]) -> None:
-        await asyncio.sleep(0)
-        if self._waiting.get(shard) is together:
-            del self._waiting[shard]
-        await self._deliver(shard, together)
 
     async def _deliver(self, shard: int, together: list[tuple[Part, asyncio.Future[Admission]]]) -> None:
         try:

@@ -13,8 +13,8 @@ from importlib.resources import files
 
 _FILES = (
     "arithmetic", "policy", "packed", "shard", "grades", "later", "known", "noting", "urls", "bundles", "queue",
-    "returning", "hosts", "shelves", "traps", "links", "meeting", "arriving", "admit", "robots", "settle", "lending", "promoting",
-    "claim", "upkeep", "orders", "forgetting", "spilling", "tell", "census", "moving",
+    "returning", "hosts", "shelves", "traps", "links", "meeting", "arriving", "admit", "robots", "settle", "lending",
+    "promoting", "claim", "upkeep", "orders", "forgetting", "spilling", "tell", "census", "moving",
 )  # fmt: skip
 _GLOBALS = (
     "local redis, math, string, table, struct, bit, cmsgpack, cjson = "

@@ -35,12 +35,15 @@ class Opening:
     """It claims nothing, and is not counted among the workers: somebody who looks, or who brings URLs."""
     looking: bool = False
     """Only to see what is there: nothing is made or changed, and there must be a crawl."""
+    linger_ms: float = 0.0
+    """How long links to other shards wait to be told in one call with those of other pages. Not under a virtual clock.
+    """
     patience_s: float = 30.0
     """How long an engine is waited for at the start, and by a reader; a verb waits as long as it takes."""
     strict: bool = False
     """A crawl that was made with other shards, or more or less compact, is refused: somebody has decided on those."""
     brief: bool = False
-    """Links that were told before are told again for one page in so many, which then counts for all of them (`told`)."""
+    """Links that were told before are told again for one page in so many, which counts for all of them (`told`)."""
     chunks: ChunkStore | None = None
     """Where the far ends of long queues are kept; without it they stay in the engine. Whoever opened it closes it."""
 

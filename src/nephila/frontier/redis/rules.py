@@ -9,6 +9,7 @@ from xxhash import xxh3_64_hexdigest
 
 from nephila.frontier import order, traps
 from nephila.frontier.policy import Policy
+from nephila.frontier.span import SHORT_DELAY_MS
 from nephila.interfaces.recrawl import RecrawlPolicy
 from nephila.model.policy import DomainPolicy
 
@@ -41,6 +42,8 @@ def rules_of(policy: Policy, shard: int, shards: int, *, compact: bool) -> dict[
         "ordered_wait_ms": policy.ordered_wait_ms,
         "look_ahead_ms": policy.settings.look_ahead_ms,
         "urls_per_lease": policy.settings.urls_per_lease,
+        "lease_span_ms": policy.lease_span_ms,
+        "short_delay_ms": SHORT_DELAY_MS,
         "cooldown_s": policy.settings.cooldown_s,
         "max_refusals": max(1, policy.settings.max_refusals // shards) if policy.settings.max_refusals else 0,
         "spill_above": policy.settings.spill_above,

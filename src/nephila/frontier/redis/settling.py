@@ -120,17 +120,12 @@ class Settling(Foundation):
         shard = self._shards.of_token(token)
         host, facts = await self._facts_of(token, settlements)
         sifted = [self._sift(host, one, facts) for one in settlements]
-        parts = await asyncio.gather(
-            *(
-                self._send_elsewhere(shard, host, one, links, facts)
-                for one, links in zip(settlements, sifted, strict=True)
-            )
-        )
+        parts = await self._send_elsewhere(shard, host, settlements, sifted, facts)
         if holder is None:  # what was lent lies in no segment of ours
             await self._note_segments(shard, settlements)
         request = request_id()
         while True:
-            told, args, wanted, outlook = self._told(host, settlements, parts, shard, facts)
+            told, args, wanted, outlooks = self._told(host, settlements, parts, shard, facts)
             head: dict[str, Any] = {"settlements": told} | ({} if holder is None else {"holder": holder})
 
             def make(again: bool, patterns: dict[str, Any], head: dict[str, Any] = head, args: Args = args) -> Args:
@@ -149,17 +144,10 @@ class Settling(Foundation):
         self._woken(shard)
         if release is not None:
             self._facts.pop(token, None)
-        admission = Admission(0, sum(part.twice for part in parts))
-        for part in parts:
-            admission = _plus(admission, part.admission)
-        if reply[1] and self._told_before is not None:
-            bit = asking.domain_bit(domain_of(host))
-            for links in sifted:
-                self._told_before.note(host, bit, links.fresh)
+        if reply[1]:
+            self._note_told(host, sifted)
         await self._touched({shard, *(other for part in parts for other in part.shards)})
-        if not reply[1]:
-            return Settled(accepted=False)
-        return Settled(True, _plus(admission, Admission(reply[2], reply[3], reply[4])), outlook)
+        return _answer(settlements, parts, outlooks, reply)
 
     async def _note_segments(self, shard: int, settlements: Sequence[Settlement]) -> None:
         for settlement in settlements:
@@ -199,30 +187,57 @@ class Settling(Foundation):
         visits = facts.get(task.fingerprint, Facts()).fetched
         return self._told_before.sift(task.url, visits, host, asking.domain_bit(domain_of(host)), links)
 
+    def _note_told(self, host: str, sifted: Sequence[Sifted]) -> None:
+        """The engine has taken what these pages brought."""
+        if self._told_before is not None:
+            bit = asking.domain_bit(domain_of(host))
+            for links in sifted:
+                self._told_before.note(host, bit, links.fresh)
+
     async def _send_elsewhere(
-        self, shard: int, host: str, settlement: Settlement, links: Sifted, facts: dict[Any, Facts]
-    ) -> _Part:
-        """Tell other shards what a settlement means for them, before it is made."""
+        self,
+        shard: int,
+        host: str,
+        settlements: Sequence[Settlement],
+        sifted: Sequence[Sifted],
+        facts: dict[Any, Facts],
+    ) -> list[_Part]:
+        """Tell other shards what settlements mean for them, before they are made: all that one is told, together.
+
+        The pages of a lease may wait for those of another; one that is settled alone, as after a crash, does not.
+        """
+        waits = len(settlements) > 1
+        begun = [
+            self._begin_elsewhere(shard, host, one, links, facts, waits=waits)
+            for one, links in zip(settlements, sifted, strict=True)
+        ]
+        await asyncio.gather(*(answer for _, answers in begun for answer in answers))
+        for settlement, (part, answers) in zip(settlements, begun, strict=True):
+            for answer in answers:
+                part.admission = _plus(part.admission, answer.result())
+            if isinstance(settlement.outcome, RulesLearned | RulesMoved):
+                part.shards += await self._tell_of_rules(shard, settlement.outcome)
+        return [part for part, _ in begun]
+
+    def _begin_elsewhere(
+        self, shard: int, host: str, settlement: Settlement, links: Sifted, facts: dict[Any, Facts], *, waits: bool
+    ) -> tuple[_Part, list[asyncio.Future[Admission]]]:
+        """What of a settlement is this shard's, and what others will have said of the rest."""
         task, outcome = settlement.task, settlement.outcome
         parts, twice = asking.divided(self._shards, links.fresh, settlement.refused)
         if links.again:
             twice += asking.divided_again(self._shards, links.again, parts)
         own = parts.pop(shard, Asked())
-        part = _Part(own, twice + links.left_out, list(parts))
         source, salt = asking.source_of(task.url if isinstance(task, PageTask) else ""), None
         if isinstance(task, PageTask) and isinstance(outcome, Done) and parts:
             known = facts.get(task.fingerprint, Facts())
             wall_s = self.timeline.wall_s()
             source = asking.source_of_page(task, domain_of(host), outcome, len(settlement.links), known, wall_s)
             salt = source["salt"]
-        answers = await asyncio.gather(
-            *(self._joining.admit(other, self._part(asked, source, salt)) for other, asked in parts.items())
-        )
-        for answer in answers:
-            part.admission = _plus(part.admission, answer)
-        if isinstance(outcome, RulesLearned | RulesMoved):
-            part.shards += await self._tell_of_rules(shard, outcome)
-        return part
+        answers = [
+            self._joining.admit(other, self._part(asked, source, salt), waits=waits) for other, asked in parts.items()
+        ]
+        return _Part(own, twice + links.left_out, list(parts)), answers
 
     async def _tell_of_rules(self, shard: int, outcome: RulesLearned | RulesMoved) -> list[int]:
         """Rules belong to the shard of their origin, and the next hop of a robots.txt to that of its host."""
@@ -249,15 +264,16 @@ class Settling(Foundation):
 
     def _told(
         self, host: str, settlements: Sequence[Settlement], parts: Sequence[_Part], shard: int, facts: dict[Any, Facts]
-    ) -> tuple[list[dict[str, Any]], Args, list[str], Outlook | None]:
-        """The settlements as arguments, the URLs whose patterns they need, and what they plan for the last page."""
+    ) -> tuple[list[dict[str, Any]], Args, list[str], list[Outlook | None]]:
+        """The settlements as arguments, the URLs whose patterns they need, and what they plan for each page."""
         told: list[dict[str, Any]] = []
         args: Args = []
         wanted: list[str] = []
-        outlook: Outlook | None = None
+        outlooks: list[Outlook | None] = []
         for settlement, part in zip(settlements, parts, strict=True):
             task, outcome = settlement.task, settlement.outcome
             salt = None
+            outlook: Outlook | None = None
             one: dict[str, Any] = {"url": task.url, "links": len(settlement.links)}
             if isinstance(task, RobotsTask):
                 one["outcome"], body = self._robots_told(outcome, shard)
@@ -281,7 +297,8 @@ class Settling(Foundation):
             args += asking.link_args(part.own, self._policy.random_seed, salt, self._repute())
             args += asking.refusal_args(part.own.refused)
             told.append(one)
-        return told, args, wanted, outlook
+            outlooks.append(outlook)
+        return told, args, wanted, outlooks
 
     def _robots_told(self, outcome: Outcome, shard: int) -> tuple[dict[str, Any], bytes]:
         """How a robots.txt ended, and the text of its rules (or what breaks ties for the next host)."""
@@ -313,6 +330,30 @@ class _Part:
 def _under(facts: dict[Any, Facts], reply: Sequence[bytes]) -> dict[Any, Facts]:
     tier, recrawl_s = Tier(reply[1].decode()), float(reply[2]) if reply[2] else None
     return {name: replace(known, tier=tier, recrawl_s=recrawl_s) for name, known in facts.items()}
+
+
+def _answer(
+    settlements: Sequence[Settlement], parts: Sequence[_Part], outlooks: Sequence[Outlook | None], reply: Sequence[Any]
+) -> Settled:
+    """What a shard has said of settlements, with what others have said of their links.
+
+    A repeated call, which was done before, is told nothing of its own links.
+    """
+    if not reply[1]:
+        return Settled(accepted=False)
+    own = reply[5] if len(reply) > 5 else ()
+    each: list[Settled] = []
+    total = Admission(reply[2], reply[3], reply[4])
+    outlook: Outlook | None = None
+    for at, (settlement, part, planned) in enumerate(zip(settlements, parts, outlooks, strict=True)):
+        elsewhere = _plus(part.admission, Admission(0, part.twice))
+        total = _plus(total, elsewhere)
+        if isinstance(settlement.task, PageTask):
+            outlook = planned
+        if len(settlements) > 1:
+            here = Admission(*own[3 * at : 3 * at + 3])
+            each.append(Settled(True, _plus(here, elsewhere), planned))
+    return Settled(True, total, outlook, tuple(each))
 
 
 def _plus(one: Admission, other: Admission) -> Admission:

@@ -53,6 +53,23 @@ class FleetSettings:
         200, "events a second that all workers together tell whoever reads along; 0 for none", low=0, high=10_000
     )
     dns_ttl_s: float = setting(86_400.0, "seconds that a name's addresses are shared at most (H4)", low=0, high=86_400)
+    lease_span_s: float = setting(
+        5.0,
+        "seconds that a lease lasts through the delays of its host: so many URLs of a polite host are leased at once, "
+        "frontier.urls_per_lease at most; 0: one",
+        low=0,
+        high=60,
+    )
+    together_s: float = setting(
+        8.0,
+        "seconds that pages of a lease wait to be settled in one call: its span, and what its answers take; "
+        "0: each is settled at once",
+        low=0,
+        high=60,
+    )
+    join_ms: float = setting(
+        50.0, "how long links of several pages to one shard wait to be told in one call", low=0, high=1000
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,7 +279,7 @@ class FleetCrawl(Crawl):
                 )
             )
         if orders.leave and not self.drained:
-            self.drained = True
+            self.drained = self._m.pipeline.leaving = True
             self.warn("drained", "this worker was told to leave: it ends what it has and takes nothing more")
             self.nudge()
 

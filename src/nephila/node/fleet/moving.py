@@ -20,13 +20,12 @@ from nephila.frontier.redis.opening import Opening
 from nephila.interfaces.clock import Clock
 from nephila.model.errors import FrontierError
 from nephila.model.settings import Settings
-from nephila.node.engines import policy_of
 from nephila.node.moving import Moved, asked_for, check_file, check_normal_form, with_rules_due, with_scope
 
 from .access import check_fleet, valkey_servers
 from .agreeing import agree
 from .registry import Registry
-from .servers import chunks_of
+from .servers import chunks_of, fleet_policy
 
 SCOPE_ENTRIES = 1_000
 
@@ -37,7 +36,7 @@ def export_fleet(settings: Settings, to: Path, clock: Clock) -> Moved:
     scope = asyncio.run(_scope_of(settings))
     with (
         closing(chunks_of(settings)) as chunks,
-        closing(RedisExport(servers, crawl, policy_of(settings), clock, asked_for(settings), chunks)) as export,
+        closing(RedisExport(servers, crawl, fleet_policy(settings), clock, asked_for(settings), chunks)) as export,
     ):
         return Moved(write_stream(to, with_scope(export.rows(), scope)).rows)
 
@@ -84,7 +83,7 @@ def import_fleet(
         finally:
             await state.close()
         options = Opening(shards=settings.fleet.shards, compact=settings.fleet.compact)
-        await import_into(servers, crawl, head, wanted(read_stream(file)), policy_of(settings), clock, options)
+        await import_into(servers, crawl, head, wanted(read_stream(file)), fleet_policy(settings), clock, options)
 
     asyncio.run(put())
     return Moved(end.rows)

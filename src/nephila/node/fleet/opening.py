@@ -134,6 +134,8 @@ async def joined(
                 names=SharedAddresses(servers.state, crawl_name, settings.fleet.dns_ttl_s, settings.dns.min_ttl_s),
                 learned=learned,
                 writer=writer,
+                span_ms=int(settings.fleet.lease_span_s * 1000),
+                together_s=settings.fleet.together_s,
                 afar=Afar(common.now, parting.carry_events),
             )
             ear = WorkerEar()

@@ -7,11 +7,12 @@ import math
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from nephila.engines.valkey import PROMPT_S
 from nephila.engines.valkey_state import ValkeyState
+from nephila.frontier.policy import Policy
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
 from nephila.interfaces.catalogue import WholeCatalogue
@@ -69,7 +70,7 @@ async def open_frontier(
     frontier = await RedisFrontier.open(
         where,
         check_fleet(settings),
-        policy_of(settings),
+        fleet_policy(settings),
         worker=worker,
         clock=clock,
         options=Opening(
@@ -82,10 +83,16 @@ async def open_frontier(
             strict=True,
             brief=True,
             chunks=chunks,
+            linger_ms=settings.fleet.join_ms,
         ),
     )
     stack.push_async_callback(frontier.close)
     return state, frontier
+
+
+def fleet_policy(settings: Settings) -> Policy:
+    """What a fleet's frontier needs to know of a crawl: leases last, as calls cost it more than holding them does."""
+    return replace(policy_of(settings), lease_span_ms=int(settings.fleet.lease_span_s * 1000))
 
 
 def chunks_of(settings: Settings) -> PostgresChunks:

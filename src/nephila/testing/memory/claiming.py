@@ -9,6 +9,7 @@ from xxhash import xxh3_64_digest
 
 from nephila.frontier import order
 from nephila.frontier.lifecycle import State, may_return
+from nephila.frontier.span import urls_in_lease
 from nephila.model.outcome import DeferReason, OriginRules, RulesKind
 from nephila.model.policy import DomainPolicy
 from nephila.model.task import Lease, Pace, PageTask, RobotsTask, Task, Token, Validators
@@ -17,8 +18,6 @@ from nephila.urls import origin_of
 from .nouns import Host, LeaseNote, Origin, Standing, Url, every_url
 from .settling import Settling
 
-SHORT_DELAY_MS = 50
-"""Hosts with a longer delay are leased for one URL."""
 MOVED_POLL_MS = 2_000
 MOVED_LIMIT_MS = 600_000
 """A robots.txt that was redirected to another host is waited for so long."""
@@ -254,8 +253,9 @@ class Claiming(Settling):
 
     def _first_unblocked(self, host: Host, lane: int) -> list[Url] | str | int | None:
         """The next pages of one origin; or the origin whose rules come first; or when to look again; or nothing."""
-        several = self.delay_of(host) < SHORT_DELAY_MS and not self.rules_of_crawl.ordered
-        wanted = self.rules_of_crawl.settings.urls_per_lease if several else 1
+        rules = self.rules_of_crawl
+        most = 1 if rules.ordered else rules.settings.urls_per_lease
+        wanted = urls_in_lease(self.delay_of(host), most, rules.lease_span_ms)
         wanted = min(wanted, self._pages_left(host) or wanted)
         blocked: dict[str, int] = {}
         origin, work = "", list[Url]()

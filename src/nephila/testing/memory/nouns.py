@@ -51,6 +51,8 @@ class Rules:
     recrawl: RecrawlPolicy | None = None
     repute: Repute | None = None
     target_domains: int = 0
+    lease_span_ms: int = 0
+    """How long a lease may last through the delays of its host."""
 
 
 @dataclass(slots=True)

@@ -54,18 +54,22 @@ class Settling(Admitting):
             return Settled(accepted=False)
         added = known = cooling = 0
         outlook: Outlook | None = None
+        each: list[Settled] = []
         for settlement in settlements:
             admission = self._end(lease, settlement)
             added, known, cooling = added + admission.added, known + admission.known, cooling + admission.cooling
+            its_own: Outlook | None = None
             if isinstance(settlement.task, PageTask):
                 planned = self.rules_of_crawl.recrawl is not None and isinstance(settlement.outcome, Done)
-                outlook = outlook_of(lease.host.urls[settlement.task.fingerprint].history) if planned else None
+                its_own = outlook_of(lease.host.urls[settlement.task.fingerprint].history) if planned else None
+                outlook = its_own
+            each.append(Settled(True, admission, its_own))
         if release is not None:
             del self.leases[token]
             if any(isinstance(settlement.task, PageTask) for settlement in settlements):
                 lease.host.work_since = max(1, self.now)  # it was served; its robots.txt alone is no service
             self._free(lease.host, release)
-        return Settled(True, Admission(added, known, cooling), outlook)
+        return Settled(True, Admission(added, known, cooling), outlook, tuple(each) if len(each) > 1 else ())
 
     def _free(self, host: Host, release: Release) -> None:
         host.token = 0

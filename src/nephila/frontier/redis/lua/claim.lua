@@ -1,6 +1,5 @@
 -- claim: lease the hosts that may be asked now, best first by the comparator of `nephila.frontier.order`.
 
-local SHORT_DELAY_MS = 50 -- hosts with a longer delay are leased for one URL
 local MOVED_POLL_MS, MOVED_LIMIT_MS = 2000, 600000
 local NEXT_PATTERNS = 50 -- URLs whose patterns are asked for together
 
@@ -224,10 +223,21 @@ local function lacks_patterns(host, url)
   return true
 end
 
+-- How many URLs a lease on a host is for (`nephila.frontier.span`).
+local function urls_in_lease(host)
+  if X.rules.ordered then
+    return 1
+  end
+  local delay = Hosts.delay_of(host)
+  if delay < X.rules.short_delay_ms then
+    return X.rules.urls_per_lease
+  end
+  return math.min(X.rules.urls_per_lease, 1 + math.floor(X.rules.lease_span_ms / delay))
+end
+
 -- The next pages of one origin; or the origin whose rules come first; or when to look again; or nothing.
 local function first_unblocked(host, lane)
-  local several = Hosts.delay_of(host) < SHORT_DELAY_MS and not X.rules.ordered
-  local wanted = several and X.rules.urls_per_lease or 1
+  local wanted = urls_in_lease(host)
   wanted = math.min(wanted, pages_left(host) or wanted, X.quota)
   local blocked, origin, work, known = {}, '', {}, nil
   if Traps.lacks_for_probe(host) then

@@ -184,11 +184,10 @@ local function observe(host, settlement, news, first)
   return Traps.judge(host, seen, own, links, abroad + outcome.abroad)
 end
 
--- `again`: another page was ended in this call, so that a bundle may not be any more what it was when it was read.
-local function end_page_task(host, settlement, again)
+local function end_page_task(host, settlement)
   local record = settlement.record
   if record.is_new then
-    local bundle = again and Queue.load(host, record.bundle_of.number) or record.bundle_of
+    local bundle = record.bundle_of
     record.is_new, record.bundle_of = nil, nil
     Queue.take(host, bundle, record.fp)
   else
@@ -218,6 +217,31 @@ end
 
 -- The call
 
+-- What is known of a page of a lease; one that was never asked for is taken out of its bundle when it ends.
+local function record_of(host, lease, fp)
+  local kind, rank, _, number = Known.where(host, fp) -- it was read with the buckets of the links
+  local record = kind == Known.HAS_RECORD and Urls.record(host, fp)
+  if not record then
+    local bundle = Claim.bundle_of(host, lease, fp, kind, number)
+    local url = Queue.find(bundle, fp)
+    url.rank = rank
+    record = Urls.new_record(url)
+    record.is_new, record.bundle_of = true, bundle
+  end
+  return record
+end
+
+-- The same of a page that was looked at, after others of its call have ended: what is leased stays in its bundle.
+local function record_again(host, lease, one)
+  local record = one.record
+  local kind, rank = Known.where(host, one.fp)
+  if kind == Known.IN_QUEUE and record.is_new and record.bundle_of.items:find(one.fp, 1, true) then
+    record.rank = rank
+    return record
+  end
+  return record_of(host, lease, one.fp)
+end
+
 -- Whether every task is (still) this lease's, and named once; what is known of each is read.
 local function is_its_to_settle(host, lease, settlements)
   local left = {}
@@ -236,15 +260,7 @@ local function is_its_to_settle(host, lease, settlements)
       return false
     else
       left[one.fp] = nil
-      local kind, rank, _, number = Known.where(host, one.fp) -- it was read with the buckets of the links
-      one.record = kind == Known.HAS_RECORD and Urls.record(host, one.fp)
-      if not one.record then
-        local bundle = Claim.bundle_of(host, lease, one.fp, kind, number)
-        local url = Queue.find(bundle, one.fp)
-        url.rank = rank
-        one.record = Urls.new_record(url)
-        one.record.is_new, one.record.bundle_of = true, bundle
-      end
+      one.record = record_of(host, lease, one.fp)
     end
   end
   return true
@@ -399,13 +415,16 @@ function Settle.call(keys, args)
   if lacks_patterns(host, settlements) then
     return { 'PATTERNS', X.lacking }
   end
-  local added, known, cooling, served = 0, 0, 0, false
+  local added, known, cooling, served, each = 0, 0, 0, false, {}
   for _, one in ipairs(settlements) do
     local a, k, c
     if one.origin then
       lease[3] = ''
       a, k, c = Settle.end_robots(host, one)
     else
+      if served then -- the links of another page of this call may have raised its rank, or moved it
+        one.record = record_again(host, lease, one)
+      end
       for at, fp in ipairs(lease[4]) do
         if fp == one.fp then
           table.remove(lease[4], at)
@@ -414,10 +433,13 @@ function Settle.call(keys, args)
         end
       end
       X.settling = lease -- what is left of it
-      a, k, c = end_page_task(host, one, served)
+      a, k, c = end_page_task(host, one)
       served = true
     end
     added, known, cooling = added + a, known + k, cooling + c
+    if #settlements > 1 then
+      each[#each + 1], each[#each + 2], each[#each + 3] = a, k, c
+    end
   end
   if head.release then
     redis.call('HDEL', X.P .. 'lease', token)
@@ -428,7 +450,7 @@ function Settle.call(keys, args)
   end
   host.settles = (host.settles .. request):sub(-8 * REMEMBERED)
   Shard.close()
-  return { 'OK', 1, added, known, cooling }
+  return { 'OK', 1, added, known, cooling, each }
 end
 
 -- What a settle in another shard says of this one: rules of an origin, a robots.txt that waits here.

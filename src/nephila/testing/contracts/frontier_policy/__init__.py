@@ -14,11 +14,12 @@ from .ranked import RankedChecks
 from .returning import ReturningChecks
 from .sharing import SharingChecks
 from .taking_down import TakingDownChecks
+from .together import TogetherChecks
 
 __all__ = ["DAY_S", "HOUR_S", "Operating", "Options", "PolicyContract", "PolicyHarness", "checks"]
 
 
-class PolicyContract(SharingChecks, OperatingChecks, ReturningChecks, TakingDownChecks, RankedChecks):
+class PolicyContract(SharingChecks, OperatingChecks, ReturningChecks, TakingDownChecks, RankedChecks, TogetherChecks):
     """The promises."""
 
 

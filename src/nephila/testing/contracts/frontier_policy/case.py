@@ -29,6 +29,8 @@ class Options:
     """None: pages are fetched once a cycle."""
     target_domains: int = 0
     repute: Repute | None = None
+    lease_span_s: float = 0.0
+    """How long a lease may last through the delays of its host."""
 
 
 class Operating(Protocol):
