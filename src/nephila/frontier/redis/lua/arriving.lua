@@ -4,7 +4,7 @@
 -- costs as much as all that is new on its own host, since what has to be found out is found out for a host. Here is the same
 -- for the common case in one go; whatever is not common goes the ordinary way, of which nothing has been done then.
 
-local byte, sub, char, floor, min = string.byte, string.sub, string.char, math.floor, math.min
+local byte, sub, char, floor = string.byte, string.sub, string.char, math.floor
 local HEAD, EACH, NO_LEVEL = Links.HEAD, Links.EACH, Links.NO_LEVEL
 local READY, SHALLOW = Hosts.READY, 15
 local ONE = { 1 }
