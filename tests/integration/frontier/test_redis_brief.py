@@ -110,13 +110,16 @@ def test_a_brief_worker_tells_all_anew_when_a_primary_was_replaced(single: list[
             await frontier.admit([candidate("seed")])
             links = [candidate(f"menu-{number}") for number in range(5)]
             await Pages(frontier, links).settle(4)
+            left_out = Pages(frontier, links)
             memory = frontier._told_before
             assert memory is not None
-            pages = [
-                memory.sift(f"https://www.site.test/{number}", 0, "www.site.test", 1, links) for number in range(9)
-            ]
-            assert not any(one.fresh for one in pages)
-            await frontier._replaced()
+            era = memory.era
+            await left_out.settle(4)
+            assert memory.era == era
+            assert not memory.sift("https://www.site.test/1", 0, "www.site.test", 1, links).fresh
+            frontier._valkey.moves += 1
+            (lease,) = await frontier.claim(1, 60)
+            await frontier.settle(lease.token, [], Release(0, Pace(0)))
             assert memory.sift("https://www.site.test/1", 0, "www.site.test", 1, links).fresh == links
         finally:
             await frontier.close()

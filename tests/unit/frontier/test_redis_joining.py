@@ -65,15 +65,20 @@ def test_no_call_has_more_than_so_many() -> None:
     asyncio.run(run())
 
 
+def lingering() -> tuple[Engine, Joining]:
+    """Whoever is first waits a twentieth of a second."""
+    engine = Engine()
+    joining = Joining(engine.send)
+    joining.linger_s = 0.05
+    return engine, joining
+
+
 def test_whoever_is_first_waits_for_company() -> None:
     """F2, N1: for a moment, where one is given; a call that is full leaves at once, and takes nobody's time."""
     clock = VirtualClock()
-    began_ms = clock.steady_ms()
 
     async def run() -> None:
-        engine = Engine()
-        joining = Joining(engine.send)
-        joining.linger_s = 0.05
+        engine, joining, began_ms = *lingering(), clock.steady_ms()
         first = joining.admit(0, part(0), waits=True)
         await asyncio.sleep(0.04)
         second = joining.admit(0, part(1), waits=True)
@@ -96,12 +101,9 @@ def test_whoever_is_first_waits_for_company() -> None:
 def test_who_cannot_wait_takes_along_those_who_do() -> None:
     """F2, N1: at once."""
     clock = VirtualClock()
-    began_ms = clock.steady_ms()
 
     async def run() -> None:
-        engine = Engine()
-        joining = Joining(engine.send)
-        joining.linger_s = 0.05
+        engine, joining, began_ms = *lingering(), clock.steady_ms()
         first = joining.admit(0, part(0), waits=True)
         await joining.admit(0, part(1))
         assert clock.steady_ms() == began_ms

@@ -85,15 +85,13 @@ def test_what_brings_more_than_rank_is_told() -> None:
 def test_a_new_cycle_and_another_primary_are_told_everything() -> None:
     """F2, N4: a link brings back what has ended in an earlier cycle, and a primary may have lost its last moments."""
     memory, links = Told(), [link(1)]
-    memory.in_cycle(1)
-    memory.note(HOME, BIT, links)
-    memory.in_cycle(1)
-    assert quiet_page(memory, links).left_out == 1
-    memory.in_cycle(2)
-    assert quiet_page(memory, links).fresh == links
-    memory.note(HOME, BIT, links)
-    memory.forget()
-    assert quiet_page(memory, links).fresh == links
+    for era in ((1, 0), (2, 0), (2, 1)):
+        memory.enter(*era)
+        assert memory.era == era
+        assert quiet_page(memory, links).fresh == links
+        memory.note(HOME, BIT, links)
+        memory.enter(*era)
+        assert quiet_page(memory, links).left_out == 1
 
 
 def test_memory_is_bounded_and_who_is_pushed_out_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:

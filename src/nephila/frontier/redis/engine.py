@@ -128,17 +128,11 @@ class RedisFrontier(Cycling):
                 self._divide()
             if moves != self._valkey.moves:
                 moves = self._valkey.moves
-                await self._replaced()
+                await self._every("rest")  # another primary has another clock: hosts of its shards rest one full delay
             await self.look()
             cycles = {one.cycle for one in self._counters.values()}
             if len(cycles) > 1:
                 await self._bring_cycle(max(cycles))  # whoever began it died on the way
-
-    async def _replaced(self) -> None:
-        """Another server answers for some shards: what the last one was told in its last moment may be lost."""
-        if self._told_before is not None:
-            self._told_before.forget()
-        await self._every("rest")  # another clock: hosts of its shards rest one full delay
 
     def hurry(self, seconds: float) -> None:
         """Somebody wants an end: an engine that does not answer is waited for so long, and no longer."""

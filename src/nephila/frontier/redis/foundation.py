@@ -128,8 +128,6 @@ class Foundation:
         for shard in chosen:
             if (known := self._counters[shard]).next_at >= 0:
                 known.next_at += self.timeline.behind(shard)
-        if self._told_before is not None:
-            self._told_before.in_cycle(max(one.cycle for one in self._counters.values()))
         await self._look_at_coverage()
         return self.snapshot()
 

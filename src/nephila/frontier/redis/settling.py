@@ -119,6 +119,7 @@ class Settling(Foundation):
         called_at = self.timeline.now()
         shard = self._shards.of_token(token)
         host, facts = await self._facts_of(token, settlements)
+        era = self._era()
         sifted = [self._sift(host, one, facts) for one in settlements]
         parts = await self._send_elsewhere(shard, host, settlements, sifted, facts)
         if holder is None:  # what was lent lies in no segment of ours
@@ -144,7 +145,7 @@ class Settling(Foundation):
         self._woken(shard)
         if release is not None:
             self._facts.pop(token, None)
-        if reply[1]:
+        if reply[1] and era == self._era():
             self._note_told(host, sifted)
         await self._touched({shard, *(other for part in parts for other in part.shards)})
         return _answer(settlements, parts, outlooks, reply)
@@ -178,6 +179,14 @@ class Settling(Foundation):
                     Tier(policy.get("tier", "normal")), policy.get("recrawl_s"),
                 )  # fmt: skip
         return host, found
+
+    def _era(self) -> tuple[int, int] | None:
+        """What is remembered of links holds for the present cycle and primaries; None where nothing is."""
+        if self._told_before is not None:
+            cycle = max((one.cycle for one in self._counters.values()), default=0)
+            self._told_before.enter(cycle, self._valkey.moves)
+            return self._told_before.era
+        return None
 
     def _sift(self, host: str, settlement: Settlement, facts: dict[Any, Facts]) -> Sifted:
         """The links of a settlement, without those of which nothing has to be told."""

@@ -59,7 +59,7 @@ class Told:
     def __init__(self) -> None:
         self._heard: dict[str, int] = {}
         """Of hosts: the bits of domains that have spoken for them."""
-        self._cycle: int | None = None
+        self._era: tuple[int, int] | None = None
         self.forget()
 
     def sift(self, url: str, visits: int, host: str, bit: int, links: Iterable[Candidate]) -> Sifted:
@@ -84,7 +84,7 @@ class Told:
         return Sifted(fresh, (), len(known))
 
     def note(self, host: str, bit: int, links: Iterable[Candidate]) -> None:
-        """The engine has taken these, from a page of a host."""
+        """The engine has taken these, from a page of a host, all of them in this era."""
         names, heard = self._names, self._heard
         if len(heard) > _HOSTS:
             heard.clear()
@@ -95,11 +95,19 @@ class Told:
             if target != host:
                 heard[target] = heard.get(target, 0) | 1 << bit
 
-    def in_cycle(self, cycle: int) -> None:
-        """What was told in another cycle counts no more: a link brings back what has ended in it."""
-        if self._cycle is not None and cycle != self._cycle:
+    def enter(self, cycle: int, moves: int) -> None:
+        """Forget what was told in another era: in another cycle, whose ends a link takes back, or to other primaries.
+
+        `moves` counts how often it was noticed that another server answers for some shards.
+        """
+        if self._era not in {None, (cycle, moves)}:
             self.forget()
-        self._cycle = cycle
+        self._era = cycle, moves
+
+    @property
+    def era(self) -> tuple[int, int] | None:
+        """What was told in one must not be noted in the next."""
+        return self._era
 
     def forget(self) -> None:
         """Tell everything anew."""

@@ -117,27 +117,13 @@ local function without_forbidden(host, group, positions, source)
   return allowed
 end
 
--- The rank of what a page brings that is new, by the step of its part: there are two of them.
-function Admit.first_rank(step, source)
-  local ranks = source.ranks
-  if not ranks then
-    ranks = {}
-    source.ranks = ranks
-  end
-  local rank = ranks[step]
-  if not rank then
-    rank = Policy.first_rank(step, source.salt)
-    ranks[step] = rank
-  end
-  return rank
-end
-
-local function first_rank(host, source)
-  local new_step = part_for(source, host.domain)
+-- The rank of what is new of a domain; it counts for the mean.
+function Admit.first_rank(domain, source)
+  local new_step = part_for(source, domain)
   if not new_step then
     return source.first_rank
   end
-  local rank = Admit.first_rank(new_step, source)
+  local rank = Policy.first_rank(new_step, source.salt)
   X.mean = Policy.next_mean(X.mean, rank)
   Shard.set('mean', X.mean)
   return rank
@@ -190,7 +176,7 @@ end
 local function admit_new(group, positions, source)
   local host = Admit.host_for(group.name, group.domain, group.tie)
   local allowed, places = without_forbidden(host, group, positions, source), {}
-  local rank, kinds, order = first_rank(host, source), by_kind(group, allowed)
+  local rank, kinds, order = Admit.first_rank(host.domain, source), by_kind(group, allowed)
   for _, kind in ipairs(order) do
     places[#places + 1] = put_new(host, group, kinds[kind], kind, rank, source)
   end
