@@ -15,6 +15,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from nephila.model.errors import SHORTAGE_BYTES
+
 _FIRST = """
 import _signal
 _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
@@ -25,6 +27,24 @@ _PACKAGES = """
 import site
 site.main()
 """
+
+
+_TELLING = """
+import sys
+def tell(kind, error, _):
+    why = f"{{kind.__name__}}: {{error}}"
+    try:
+        short = kind is MemoryError or not bytearray({probe})
+    except MemoryError:
+        short = True
+    print({who!r} + ("there is not enough memory" if short else why), file=sys.stderr)
+sys.excepthook = tell
+"""
+
+
+def in_a_sentence(who: str) -> str:
+    """What `heedless` runs first so that whatever breaks the process is told in one sentence, which begins so."""
+    return _TELLING.format(who=who, probe=SHORTAGE_BYTES)
 
 
 def heedless(program: str, first: str = "") -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 
 
 class NephilaError(Exception):
@@ -58,6 +59,32 @@ class MemoryShortageError(NephilaError):
             "there is not enough memory to go on; what was stored is safe",
             hint="lower --concurrency or fetch.max_in_flight_bytes, or give it more, and start the same command again",
         )
+
+
+SHORTAGE_BYTES = 4 << 20
+"""A process that cannot have so much more is out of memory."""
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether it comes of memory that ran out, which is not always a `MemoryError`.
+
+    Where an import or a call finds no room, Python may forget to say so (`SystemError`), and a thread without a stack
+    "can't start" (`RuntimeError`). Those are bugs unless there is indeed no more to be had.
+    """
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    if not isinstance(error, (SystemError, RuntimeError)):
+        return False
+    try:  # not from what the C library has kept
+        mmap.mmap(-1, SHORTAGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except OSError:
+        return True
+    return False
+
+
+def leaves_all_as_it_is(error: Exception) -> bool:
+    """Whether the crawl ends with it, as by a kill: what became of what was under way is found out when it goes on."""
+    return isinstance(error, NephilaError) or is_shortage(error)
 
 
 class FileShortageError(NephilaError):

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nephila.engines.threads import started_pool
-from nephila.model.errors import FileShortageError, MemoryShortageError, NephilaError
+from nephila.model.errors import FileShortageError, MemoryShortageError, NephilaError, is_shortage
 from nephila.native import AVAILABLE, native
 
 LEAST_DATA_BYTES = 160_000_000
@@ -56,7 +56,7 @@ def failure_of(error: BaseException, what: str) -> NephilaError:
     """What broke us as one of our own errors."""
     if isinstance(error, NephilaError):
         return error
-    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+    if is_shortage(error):
         return MemoryShortageError()
     if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
         return FileShortageError()

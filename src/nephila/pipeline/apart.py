@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from dataclasses import replace
 
-from nephila.model.errors import MemoryShortageError, NephilaError
+from nephila.model.errors import MemoryShortageError, NephilaError, is_shortage
 from nephila.model.exchange import FetchRequest
 from nephila.model.outcome import Dead, Settlement
 from nephila.model.plugin import IncomingAnswer
@@ -96,9 +96,9 @@ class ConcludingApart(Concluding):
                     await self._to.extensions.after(told)
             except NephilaError:
                 raise
-            except MemoryError as error:
-                raise MemoryShortageError from error
-            except Exception as error:  # noqa: BLE001 - the catch-all of `work`, for what it does not wait for
+            except Exception as error:  # the catch-all of `work`, for what it does not wait for
+                if is_shortage(error):  # nobody's bug: the lease is left as a kill would leave it
+                    raise MemoryShortageError from error
                 self._narrator.bug(lease, error)
                 self._tell_broken_off(lease, page)
                 if page.together is not None:

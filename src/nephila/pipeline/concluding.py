@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from dataclasses import replace
 
 from nephila.interfaces.frontier import Settled
-from nephila.model.errors import NephilaError
+from nephila.model.errors import leaves_all_as_it_is
 from nephila.model.exchange import Answer, Fetched, FetchFailed
 from nephila.model.likeness import Likeness
 from nephila.model.listing import ListKind
@@ -116,12 +116,10 @@ class Concluding(Showing):
             settled = await self._settled(lease, [settlement], release)
             beside = self._beside(lease, ref.segment, rules, settled)
             row = capture_row(lease, task, answer, judged, stored, beside, sizes)
-        except NephilaError:
-            raise  # the crawl ends, and what became of the capture is found out when it goes on
-        except Exception:
-            # It is nobody's: it must not hold up what comes after it, and nothing may refer to it.
-            ledger.settled(ref.segment, ref.offset, None)
-            self._refer_no_more(task, judged, stored, remembered)
+        except Exception as error:
+            if not leaves_all_as_it_is(error):  # it is nobody's: it must hold nothing up, and nothing may refer to it
+                ledger.settled(ref.segment, ref.offset, None)
+                self._refer_no_more(task, judged, stored, remembered)
             raise
         ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
         if not settled.accepted:
@@ -140,10 +138,9 @@ class Concluding(Showing):
             return True
         try:
             return await self._to.lists.take(lease, task, answer, kind, lambda: self.stopping)
-        except NephilaError:
-            raise  # as in `settle_stored`
-        except Exception:
-            self._to.ledger.settled(ref.segment, ref.offset, None)
+        except Exception as error:
+            if not leaves_all_as_it_is(error):
+                self._to.ledger.settled(ref.segment, ref.offset, None)
             raise
 
     def _refer_no_more(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nephila.model.errors import NephilaError
+from nephila.model.errors import leaves_all_as_it_is
 from nephila.model.events import Event, EventKind
 from nephila.model.exchange import REDIRECTS, Answer, FailureKind, Fetched, FetchFailed, FetchRequest, Truncation
 from nephila.model.outcome import Dead, Dropped, OriginRules, Outcome, Release, RulesKind, Settlement
@@ -91,10 +91,9 @@ class ResourceClause:
         try:
             outcome, links = await self._came(self._notes, task, answer)
             settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
-        except NephilaError:
-            raise  # the crawl ends, and what became of the capture is found out when it goes on
-        except Exception:
-            self._to.ledger.settled(ref.segment, ref.offset, None)
+        except Exception as error:
+            if not leaves_all_as_it_is(error):
+                self._to.ledger.settled(ref.segment, ref.offset, None)
             raise
         self._to.ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
         size = len(answer.head) + len(answer.payload)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from nephila.interfaces.politeness import RobotsRedirect
-from nephila.model.errors import NephilaError
+from nephila.model.errors import leaves_all_as_it_is
 from nephila.model.exchange import Answer, Fetched, FetchFailed, FetchRequest
 from nephila.model.outcome import OriginRules, Release, RulesKind, RulesLearned, RulesMoved, Settlement
 from nephila.model.record import Capture, StoredCapture
@@ -101,10 +101,9 @@ class RobotsClause:
                 text=learned.body if learned else b"",
                 wall_offset=self._to.clock.wall_ms() - self._conduct.now(),
             )
-        except NephilaError:
-            raise  # the crawl ends, and what became of the capture is found out when it goes on
-        except Exception:
-            self._to.ledger.settled(ref.segment, ref.offset, None)  # else it would hold up what comes after it
+        except Exception as error:
+            if not leaves_all_as_it_is(error):
+                self._to.ledger.settled(ref.segment, ref.offset, None)  # else it would hold up what comes after it
             raise
         self._to.ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
         self._narrator.robots(lease, task, answer, outcome, settled)

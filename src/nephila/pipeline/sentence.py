@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from nephila.model.errors import EngineAwayError, MemoryShortageError, NephilaError
+from nephila.model.errors import EngineAwayError, MemoryShortageError, NephilaError, is_shortage
 from nephila.model.exchange import Answer, FailureKind, Fetched, FetchRequest
 from nephila.model.outcome import (
     Dead,
@@ -84,9 +84,9 @@ class Pipeline(ConcludingApart):
                     raise
             except NephilaError:
                 raise
-            except MemoryError as error:  # nobody's bug: the lease is left as a kill would leave it
-                raise MemoryShortageError from error
-            except Exception as error:  # noqa: BLE001 - the one catch-all: a bug costs one task, not the crawl
+            except Exception as error:  # the one catch-all: a bug costs one task, not the crawl
+                if is_shortage(error):  # nobody's bug: the lease is left as a kill would leave it
+                    raise MemoryShortageError from error
                 self._narrator.bug(lease, error)
                 await self._give_up(lease, under_way, error)
             if under_way.visit is not None:

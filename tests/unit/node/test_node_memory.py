@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 
 import pytest
 
+from nephila.engines.interpreter import heedless, in_a_sentence
 from nephila.model.errors import FileShortageError, MemoryShortageError, NephilaError, StorageError
 from nephila.node.memory import failure_of
 
@@ -14,6 +17,34 @@ from nephila.node.memory import failure_of
 def test_a_lack_of_memory_is_told_as_that(error: Exception) -> None:
     """C4, F10: wherever it was refused."""
     assert isinstance(failure_of(error, "a lease"), MemoryShortageError)
+
+
+STARVED = """
+import resource
+from nephila.model.errors import is_shortage
+def told():
+    return [is_shortage(error) for error in (SystemError("NULL"), RuntimeError("can't start new thread"))]
+enough = told()
+resource.setrlimit(resource.RLIMIT_DATA, (1 << 20, 1 << 20))
+print(enough, told(), is_shortage(ValueError()))
+"""
+
+
+def test_what_python_makes_of_a_lack_of_memory_is_told_as_that() -> None:
+    """C4, F10: it may forget to say MemoryError; the same where there is enough is a bug."""
+    command = [sys.executable, "-c", STARVED]
+    assert subprocess.check_output(command, text=True) == "[False, False] [True, True] False\n"
+
+
+@pytest.mark.parametrize("first", ["", "resource.setrlimit(resource.RLIMIT_DATA, (1 << 20, 1 << 20))"])
+def test_a_process_of_ours_that_breaks_early_says_so_in_a_sentence(first: str) -> None:
+    """C4, F10: what broke, or that there was no memory."""
+    program = f"import resource\n{first}\nraise SystemError('NULL')"
+    broken = subprocess.run(
+        heedless(program, in_a_sentence("a worker: ")), stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert broken.returncode == 1
+    assert broken.stderr == f"a worker: {'there is not enough memory' if first else 'SystemError: NULL'}\n"
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])

@@ -630,9 +630,12 @@ def test_a_frontier_that_refuses_ends_the_crawl(worker: Worker, monkeypatch: pyt
     assert [str(error) for error in worker.failures] == ["corrupt"]
 
 
-@pytest.mark.parametrize("trouble", [MemoryShortageError(), EngineAwayError("gone"), EngineRefusedError("no")])
+TROUBLES = [MemoryShortageError(), MemoryError(), EngineAwayError("gone"), EngineRefusedError("no")]
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
 def test_what_a_user_can_mend_costs_no_page(
-    worker: Worker, monkeypatch: pytest.MonkeyPatch, trouble: NephilaError
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, trouble: Exception
 ) -> None:
     """F3, F10, N4: the page is not given up for it; what lies in the archive waits to be looked at again."""
     worker.script(answer(HOME, 200, linking("/1")))
@@ -653,7 +656,31 @@ def test_what_a_user_can_mend_costs_no_page(
         assert worker.story(HOME).state == "in_progress"
 
     worker.run(main)
-    assert worker.failures == [trouble]
+    expected = trouble if isinstance(trouble, NephilaError) else MemoryShortageError()
+    assert [str(failure) for failure in worker.failures] == [str(expected)]
     assert worker.ledger.outstanding == {100}
     assert worker.ledger.disowned == []
     assert kinds(worker)["warning"] == 0
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_what_a_user_can_mend_leaves_robots_txt_for_the_next_run(
+    obedient: Worker, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    """F3, F10, C4: it is not refused, or it would lie in the archive and be in no index."""
+
+    async def refusing(*_: object) -> None:
+        raise trouble
+
+    async def main() -> None:
+        await obedient.admit(HOME)
+        (lease,) = await obedient.claim()
+        with monkeypatch.context() as patch:
+            patch.setattr(obedient.frontier, "settle", refusing)
+            await obedient.work(lease)
+
+    obedient.run(main)
+    assert [capture.fetched.url for capture in obedient.archive.captures] == [ROBOTS]
+    assert len(obedient.failures) == 1
+    assert obedient.ledger.outstanding == {100}
+    assert obedient.ledger.disowned == []

@@ -15,7 +15,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from contextlib import suppress
 from pathlib import Path
 
-from nephila.engines.interpreter import heedless
+from nephila.engines.interpreter import heedless, in_a_sentence
 from nephila.model.errors import MemoryShortageError, NephilaError
 
 _PR_SET_PDEATHSIG = 1
@@ -23,15 +23,6 @@ _PR_SET_PDEATHSIG = 1
 _NICENESS = 10
 _FIRST_TO_GO = "500"
 """/proc/self/oom_score_adj: 0 is what the crawl has, 1000 the most."""
-
-_FIRST = """
-import sys
-def tell(kind, error, _):
-    why = "there is not enough memory" if kind is MemoryError else f"{kind.__name__}: {error}"
-    print(why, file=sys.stderr)
-sys.excepthook = tell
-"""
-"""Whatever breaks it is one sentence."""
 
 _PROGRAM = """
 import ctypes, os, signal, sys
@@ -47,7 +38,7 @@ async def bear(out: Path) -> Process:
     """Start it for a crawl directory. What it says on standard error is why it failed."""
     program = _PROGRAM.format(death=_PR_SET_PDEATHSIG, parent=os.getpid())
     return await asyncio.create_subprocess_exec(
-        *heedless(program, _FIRST), "nephila-ranker", str(out), stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE
+        *heedless(program, in_a_sentence("")), "nephila-ranker", str(out), stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE
     )
 
 

@@ -17,19 +17,10 @@ import os
 import socket
 from asyncio.subprocess import DEVNULL, Process
 
-from nephila.engines.interpreter import heedless
+from nephila.engines.interpreter import heedless, in_a_sentence
 
 _PR_SET_PDEATHSIG = 1
 """linux/prctl.h"""
-
-_FIRST = """
-import sys
-def tell(kind, error, _):
-    why = "there is not enough memory" if kind is MemoryError else f"{kind.__name__}: {error}"
-    print(f"nephila: a worker: {why}", file=sys.stderr)
-sys.excepthook = tell
-"""
-"""Whatever breaks it, also while it looks for its packages, is one sentence."""
 
 _PROGRAM = """
 import ctypes, os, signal, sys
@@ -47,7 +38,7 @@ async def bear(number: int, connection: socket.socket, lock: int, addresses: int
         death=_PR_SET_PDEATHSIG, supervisor=os.getpid(), channel=connection.fileno(), addresses=addresses
     )
     return await asyncio.create_subprocess_exec(
-        *(*heedless(program, _FIRST), f"nephila-worker-{number}"),
+        *(*heedless(program, in_a_sentence("nephila: a worker: ")), f"nephila-worker-{number}"),
         stdin=DEVNULL,
         stdout=DEVNULL,
         pass_fds=(connection.fileno(), lock, addresses),
