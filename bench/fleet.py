@@ -28,7 +28,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -178,7 +178,7 @@ async def end(frontier: Frontier, lease: Lease, pages: list[Settlement], *, toge
 
 
 async def measure(
-    engine: str, opened: list[Frontier], servers: list[ValkeyServer], nodes: int, pages: int, *, together: bool
+    engine: str, opened: Sequence[Frontier], servers: list[ValkeyServer], nodes: int, pages: int, *, together: bool
 ) -> Cost:
     """What a page costs with these workers."""
     site = Site(HOSTS)
@@ -200,15 +200,17 @@ async def measure(
 
 async def on_valkey(servers: list[ValkeyServer], workers: int, pages: int, *, together: bool) -> Cost:
     names, crawl = [server.name for server in servers], f"bench-{time.time_ns()}"
-    opened: list[Frontier] = []
+    opened: list[RedisFrontier] = []
     for number in range(workers):
         linger_ms = FleetSettings().join_ms if together else 0.0
         options = Opening(shards=SHARDS, joining=number > 0, brief=together, linger_ms=linger_ms)
         opened.append(
             await RedisFrontier.open(
                 names, crawl, POLICY, worker=f"worker-{number}", clock=SystemClock(), options=options
-            )  # type: ignore[arg-type]  # lists, where it takes any sequence
+            )
         )
+    for one in opened:
+        await one.meet()  # as they do every ten seconds: the first of them knows of no other yet
     return await measure("valkey", opened, servers, len(servers), pages, together=together)
 
 

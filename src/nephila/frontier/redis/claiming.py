@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -94,16 +95,33 @@ class Claiming(Settling):
     async def _go_round(
         self, shards: list[int], hosts: int, lease_s: float, holder: str, quota: int | None, wanted: list[int] | None
     ) -> tuple[list[Lease], list[int]]:
-        """Ask one shard after the other, several at once, until there is enough; the draws that nobody could serve."""
+        """Ask one shard after the other, several at once, until there is enough; the draws that nobody could serve.
+
+        Ours and others' are never asked at once: what ours can give, others are not asked for. So a shard that gave all
+        it was asked for, and has more, is asked again.
+        """
         leases: list[Lease] = []
         while shards and (len(leases) < hosts or not hosts):
             missing = hosts - len(leases)
-            some = shards[: min(AT_ONCE, missing)] if hosts else shards
+            some = self._alike(shards)[: min(AT_ONCE, missing)] if hosts else shards
             shards = shards[len(some) :]
-            found, left = await self._ask(some, missing, lease_s, holder, quota, wanted)
-            leases += found
-            wanted = left if wanted is not None else None
+            answers = await self._ask(some, missing, lease_s, holder, quota, wanted)
+            leases += [lease for found, _ in answers for lease in found]
+            wanted = None if wanted is None else [lane for _, left in answers for lane in left]
+            asked = zip(some, _parts(missing, len(some)), answers, strict=True)
+            served = [shard for shard, part, (found, _) in asked if len(found) == part > 0]
+            shards = [shard for shard in served if self._has_more(shard, wanted)] + shards
         return leases, wanted or []
+
+    def _has_more(self, shard: int, lanes: list[int] | None) -> bool:
+        """Whether a shard that was asked just now has more hosts, of these lanes or of any."""
+        present = self._present.get(shard, ())
+        return any(present) if lanes is None else any(present[lane] for lane in set(lanes))
+
+    def _alike(self, shards: list[int]) -> list[int]:
+        """The first shards, as far as all of them fall to us, or none of them does."""
+        are_ours = shards[0] in self._ours
+        return list(takewhile(lambda shard: (shard in self._ours) == are_ours, shards))
 
     def _order(self) -> list[int]:
         """The shards in the order in which they are asked; those that have immediate work first."""
@@ -130,17 +148,15 @@ class Claiming(Settling):
 
     async def _ask(
         self, shards: list[int], hosts: int, lease_s: float, holder: str, quota: int | None, wanted: list[int] | None
-    ) -> tuple[list[Lease], list[int]]:
-        """Ask some shards at once, each for its part; what they gave, and the draws that are left."""
+    ) -> list[tuple[list[Lease], list[int]]]:
+        """Ask some shards at once, each for its part; what each gave, and the draws that are left."""
         lanes = [None if wanted is None else wanted[at :: len(shards)] for at in range(len(shards))]
-        parts = [(hosts + len(shards) - 1 - at) // len(shards) for at in range(len(shards))]
-        answers = await asyncio.gather(
+        return await asyncio.gather(
             *(
                 self._claim_in(shard, part, lease_s, holder, quota, some)
-                for shard, part, some in zip(shards, parts, lanes, strict=True)
+                for shard, part, some in zip(shards, _parts(hosts, len(shards)), lanes, strict=True)
             )
         )
-        return [lease for found, _ in answers for lease in found], [lane for _, left in answers for lane in left]
 
     async def _claim_in(
         self, shard: int, hosts: int, lease_s: float, holder: str, quota: int | None, wanted: list[int] | None
@@ -194,3 +210,8 @@ class Claiming(Settling):
             self._quiet[shard] = now + behind_ms + (longest if moment < 0 else max(0, min(moment - now, longest)))
         if (known := self._counters.get(shard)) is not None:
             known.next_at = moment if moment < 0 else moment + behind_ms
+
+
+def _parts(hosts: int, shards: int) -> list[int]:
+    """For how many hosts each of so many shards is asked."""
+    return [(hosts + shards - 1 - at) // shards for at in range(shards)]

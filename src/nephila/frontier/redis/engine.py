@@ -110,11 +110,15 @@ class RedisFrontier(Cycling):
             return
         if not options.joining:
             await self._every("unpark")
-        self._workers = await self._presence.tell()
-        self._divide()
+        await self.meet()
         await self.look()
         if not self._virtual:
             self._heart = asyncio.create_task(self._beat(), name="frontier heartbeat")
+
+    async def meet(self) -> None:
+        """Tell that we live, and share the shards with whoever else does."""
+        self._workers = await self._presence.tell()
+        self._divide()
 
     async def _beat(self) -> None:
         """Tell that we live, see who else does, and look at the counters, less often the more workers there are."""
@@ -124,8 +128,7 @@ class RedisFrontier(Cycling):
             await asyncio.sleep(max(REFRESH_S, len(self._workers) * REFRESH_S / 10))
             if loop.time() - told_at >= HEARTBEAT_S:
                 told_at = loop.time()
-                self._workers = await self._presence.tell()
-                self._divide()
+                await self.meet()
             if moves != self._valkey.moves:
                 moves = self._valkey.moves
                 await self._every("rest")  # another primary has another clock: hosts of its shards rest one full delay
