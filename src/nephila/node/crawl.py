@@ -126,7 +126,7 @@ class Crawl:
         frontier = self._m.frontier.snapshot()
         queued = sum(frontier.queued.values()) + sum(frontier.delayed.values())
         now = self._m.tally.snapshot(
-            in_flight=len(self._crew),
+            in_flight=self._crew.in_flight,
             queued=queued,
             stopping=self._stopped_by is not None,
             lookups=self._m.lookups(),

@@ -61,6 +61,11 @@ class Crew:
         return frozenset(self._working)
 
     @property
+    def in_flight(self) -> int:
+        """Leases whose hosts are asked, or whose answers are being settled: not those who wait for their moment."""
+        return len(self._working) - self._m.pipeline.departures.waiting
+
+    @property
     def places(self) -> int:
         """How many more leases could be worked on: none while spool or books are full, so that nothing is fetched."""
         if (self._m.shipper is not None and self._m.shipper.is_full) or not self._m.bookkeeper.has_room():
@@ -73,8 +78,7 @@ class Crew:
     @property
     def _exchanges(self) -> int:
         """Leases whose hosts are being asked: not those who wait for their moment, or whose last answer has come."""
-        pipeline = self._m.pipeline
-        return len(self._working) - pipeline.settling - pipeline.departures.waiting
+        return self.in_flight - self._m.pipeline.settling
 
     def _has_place(self) -> bool:
         """Whether one more host may be asked; who is to stop need not wait to hear of it."""

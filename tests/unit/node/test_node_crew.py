@@ -66,6 +66,12 @@ def test_leases_that_last_are_held_in_greater_number() -> None:
     assert crew_of(1, 1, 0, waiting=1, last=True)[0].places == 0
 
 
+def test_leases_that_wait_for_their_moment_are_not_told_as_in_flight() -> None:
+    """O1, O2: in a fleet most leases wait; what is asked or being settled is in flight."""
+    crew, _ = crew_of(256, 2048, 100, waiting=1900, last=True)
+    assert (len(crew), crew.in_flight) == (2048, 148)
+
+
 def test_no_more_leave_than_may_be_asked_at_once() -> None:
     """H1: five moments come together with two places; each answer lets the next one leave, in order."""
     asked: list[int] = []

@@ -192,7 +192,7 @@ class Worker:
             errors=dict(now.errors),
             refused=dict(now.refused),
             statuses=dict(now.statuses),
-            in_flight=len(self._crew),
+            in_flight=self._crew.in_flight,
             pages_per_s=now.pages_per_s,
             peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             latencies=now.latencies,
