@@ -14,16 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.catalogue import CaptureRow, Catalogue
 from nephila.interfaces.recrawl import Outlook
 from nephila.model.errors import StoreAwayError
 from nephila.model.listing import ListKind
 from nephila.model.outcome import DeferReason, Done, OriginRules, Release, RulesLearned, RulesMoved
 from nephila.model.page import Directives, Page
-from nephila.model.policy import DomainPolicy
 from nephila.model.record import Capture, Original, SegmentId, StoredCapture
-from nephila.model.task import Lease, Pace, PageTask, PartTask, RobotsTask, Task, Token
+from nephila.model.task import Lease, PageTask, PartTask, RobotsTask
 from nephila.pipeline import (
     NOTE_LANGUAGE,
     NOTE_LISTING,
@@ -46,13 +44,12 @@ from nephila.pipeline import (
     sizes_in,
 )
 from nephila.store import LocalArchive, SpooledArchive, writer_of
-from nephila.urls import Address, Identifier, origin_of, registrable_domain
+from nephila.urls import Identifier, origin_of
 
 from .bookkeeper import Bookkeeper
 from .frontiers import NodeFrontier, embedded_of
+from .left_leases import LeftLeases
 
-UNSEEN_PARTS = 2
-"""Requests of a visit that may have been sent and left nothing in the archive: as many as there are at once."""
 SIGNALS_REMEMBERED = 10_000
 """Rules whose content signals are at hand while captures are listed: some two megabytes."""
 ROWS_AT_ONCE = 5_000
@@ -109,19 +106,14 @@ class Recovery:
         bookkeeper: Bookkeeper,
         is_visited: Callable[[str], bool] = lambda _host: False,
     ) -> None:
-        """`is_visited`: whether browsers are shown pages of a host, which may ask for more than the archive knows."""
-        self._is_visited = is_visited
+        """`is_visited`: as `LeftLeases`."""
         self._frontier = frontier
         self._archive = archive
         self._catalogue = catalogue
         self._pipeline = pipeline
         self._judge = judge
-        self._identifier = identifier
         self._bookkeeper = bookkeeper
-        self._visits: dict[Token, list[Capture]] = {}
-        """Parts of visits whose pages were not met yet."""
-        self._rests: dict[Token, Release] = {}
-        """Leases from whose captures pages were settled, and how their hosts rest: more may follow in the archive."""
+        self._left = LeftLeases(frontier, pipeline, identifier, is_visited)
         self._signals: dict[tuple[str, int], str] = {}
         """Content signals of rules that were met in the archive, by their origin and when they were stored."""
 
@@ -147,8 +139,8 @@ class Recovery:
             total = total.and_then(found)
         if isinstance(self._archive, SpooledArchive):
             total = await self._list_again(marks, total)
-        await self._end_leases()
-        await self._end_visits()
+        await self._left.end()
+        await self._left.end_visits()
         return replace(total, reaped=await self._frontier.reap_all())
 
     async def _recall_lost(self) -> None:
@@ -174,7 +166,7 @@ class Recovery:
         await embedded_of(self._frontier).catch_up()
         left = [segment for segment in self._archive.unfinished() if writer_of(segment) == writer]
         total = await self._segments(left, self._frontier.view.marks())
-        await self._end_visits(writer)
+        await self._left.end_visits(writer)
         return replace(total, reaped=await embedded_of(self._frontier).reap_holder(writer))
 
     async def of_spool(self) -> Recovered:
@@ -189,7 +181,7 @@ class Recovery:
         if not await asyncio.to_thread(self._archive.recall, segment):  # others are fetching meanwhile
             return False
         await self._segment(segment, self._frontier.view.marks([segment]).get(segment, 0))
-        await self._end_leases()
+        await self._left.end()
         return True
 
     def is_under_way(self, segment: SegmentId) -> bool:
@@ -217,7 +209,7 @@ class Recovery:
         total = Recovered()
         for whole in self.make_durable(segments, marks):
             total = total.and_then(await self._go_through(whole))
-        await self._end_leases()
+        await self._left.end()
         return total
 
     async def _segment(self, segment: SegmentId, confirmed: int) -> Recovered:
@@ -245,7 +237,7 @@ class Recovery:
                 continue
             past = stored.ref.offset >= confirmed
             if past and isinstance(capture.task, PartTask):
-                self._visits.setdefault(capture.token, []).append(capture)
+                self._left.meet_part(capture)
             if past and await self._settle(capture, stored):
                 settled += 1
             elif not past or self._was_settled(capture, stored):
@@ -265,45 +257,12 @@ class Recovery:
         """Up to where the catalogue has a segment; the loop does not wait for it."""
         return await asyncio.get_running_loop().run_in_executor(None, self._catalogue.upto, segment)
 
-    async def _end_leases(self) -> None:
-        """Free the hosts of the leases whose pages were settled from the archive: all of them were met."""
-        rests, self._rests = self._rests, {}
-        for token, release in rests.items():
-            await self._frontier.settle(token, [], release)
-
-    async def _end_visits(self, holder: int | None = None) -> None:
-        """Give back the hosts of visits that were cut short: they rest as many delays as requests were made (J3).
-
-        What was on the wire has left nothing in the archive; so many delays more.
-        """
-        visits, self._visits = self._visits, {}
-        if not isinstance(self._frontier, LmdbFrontier):
-            return  # of a fleet's workers: their leases last until their hosts have rested
-        for token, host in self._frontier.view.leases(holder):
-            parts = visits.get(token, [])
-            if not parts and not self._is_visited(host):
-                continue
-            lease = self._lease_on(token, host, ())
-            one = self._pipeline.rest_after(lease, None, None)
-            more = self._rest_after_visit(parts).wait_ms if parts else 0
-            await self._frontier.settle(token, [], replace(one, wait_ms=more + one.wait_ms * (1 + UNSEEN_PARTS)))
-
-    def _rest_after_visit(self, parts: Sequence[Capture]) -> Release:
-        """As many delays as there are parts."""
-        rests = [
-            self._pipeline.rest_after(
-                self._lease(part), part.fetched, self._frontier.view.rules(origin_of(part.task.url))
-            )
-            for part in parts
-        ]
-        return replace(rests[-1], wait_ms=sum(rest.wait_ms for rest in rests))
-
     async def _settle(self, capture: Capture, stored: StoredCapture, *, ends: bool = False) -> bool:
         """Settle a capture whose lease still waits for it; its host rests as the answer asks for.
 
         Unless the lease `ends` with it, others of the same lease may follow: it ends when all were met.
         """
-        lease = self._lease(capture)
+        lease = self._left.of(capture)
         capture = replace(capture, fetched=replace(capture.fetched, sent_ms=0))  # on a clock that may have begun anew
         match capture.task:
             case RobotsTask() as task:
@@ -319,17 +278,11 @@ class Recovery:
                 known = replace(known, depth=task.depth, level=task.level, retries=task.retries)
                 judged = await self._pipeline.advised(known, capture.fetched, self._rejudge(capture, known, stored))
                 rules = self._rules(known)
-                release = self._pipeline.rest_after(lease, capture.fetched, rules)
-                if parts := self._visits.pop(capture.token, None):
-                    more = self._rest_after_visit(parts)
-                    release = replace(release, wait_ms=release.wait_ms + more.wait_ms)
-                before = self._rests.get(capture.token)
-                if before is not None:
-                    release = replace(release, wait_ms=max(before.wait_ms, release.wait_ms))
+                release = self._left.rest_after(lease, capture, rules)
                 page = lease, known, capture.fetched, judged, stored, rules, release if ends else None
                 settled = await self._pipeline.settle_stored(*page)
                 if settled and not ends:
-                    self._rests[capture.token] = release
+                    self._left.settled(capture, release)
                 return settled
             case PartTask():
                 return False
@@ -342,7 +295,7 @@ class Recovery:
         """
         if not isinstance(capture.task, PageTask):
             return True
-        host = self._lease(capture).host
+        host = self._left.of(capture).host
         story = self._frontier.view.story(host, capture.task.fingerprint)
         if story is None:
             return False
@@ -351,7 +304,7 @@ class Recovery:
         return (story.segment, story.offset) == (stored.ref.segment, stored.ref.offset)
 
     def _row(self, capture: Capture, stored: StoredCapture) -> CaptureRow:
-        lease, worker = self._lease(capture), str(writer_of(stored.ref.segment))
+        lease, worker = self._left.of(capture), str(writer_of(stored.ref.segment))
         if isinstance(capture.task, RobotsTask):
             outcome, release = self._learn(lease, capture.task, capture)
             if isinstance(outcome, RulesLearned):
@@ -419,21 +372,6 @@ class Recovery:
 
     def _rules(self, task: PageTask) -> OriginRules | None:
         return self._frontier.view.rules(origin_of(task.url))
-
-    def _lease(self, capture: Capture) -> Lease:
-        """As much of the lease of a capture as settling needs."""
-        address = self._identifier.identify(capture.task.url)
-        host = address.host if isinstance(address, Address) else ""
-        return self._lease_on(capture.token, host, () if isinstance(capture.task, PartTask) else (capture.task,))
-
-    def _lease_on(self, token: Token, host: str, tasks: tuple[Task, ...]) -> Lease:
-        """The same of a host, what a policy of its domain asks for included (R4)."""
-        domain = registrable_domain(host)
-        policy = self._frontier.view.policy(domain) or DomainPolicy()
-        state = self._frontier.view.host(host)
-        base_ms = -1 if policy.delay_s is None else int(policy.delay_s * 1000)
-        pace = Pace(max(0, state.delay_ms), state.crawl_delay_ms, base_ms) if state is not None else Pace(0, 0, base_ms)
-        return Lease(token, host, domain, tasks, 0, 0, pace, user_agent=policy.user_agent)
 
 
 def _remembered_page(capture: Capture) -> Page:

@@ -12,6 +12,7 @@ from nephila.model.outcome import Release
 from nephila.model.record import Capture, RecordRef, SegmentId, StoredCapture
 from nephila.model.task import Pace, PageTask, Token
 from nephila.node.recovery import Recovered, Recovery
+from nephila.urls import Identifier, NormalRules, UrlLimits
 
 
 def test_all_files_are_durable_before_anything_that_may_be_held_up_is_done_for_one() -> None:
@@ -57,8 +58,10 @@ def test_all_captures_of_a_lease_are_settled_before_it_ends() -> None:
 
     rests = iter([Release(3000, Pace(1000)), *[Release(1000, Pace(1000))] * 3])
     view = SimpleNamespace(
-        marks=lambda _segments: {}, orphans=lambda _segment: (), holds=lambda *_: True, task=lambda *_: None
-    )
+        marks=lambda _segments: {}, orphans=lambda _segment: (), holds=lambda *_: True, task=lambda *_: None,
+        policy=lambda _domain: None, host=lambda _host: None,
+    )  # fmt: skip
+    identifier = Identifier(7, NormalRules(), UrlLimits())
     frontier: Any = SimpleNamespace(view=view, lose=_nothing, settle=settle)
     archive: Any = SimpleNamespace(
         unfinished=lambda: [SegmentId("a")], recover=lambda *_: 400, tail=lambda *_: iter(captures)
@@ -66,10 +69,9 @@ def test_all_captures_of_a_lease_are_settled_before_it_ends() -> None:
     bookkeeper: Any = SimpleNamespace(looked_at=lambda _: 0, take=lambda _: [], adopt=_nothing)
     pipeline: Any = SimpleNamespace(settle_stored=settle_stored, advised=_judged, rest_after=lambda *_: next(rests))
     catalogue: Any = SimpleNamespace(upto=lambda _: 0)
-    recovery = Recovery(frontier, archive, catalogue, pipeline, cast("Any", None), cast("Any", None), bookkeeper)
+    recovery = Recovery(frontier, archive, catalogue, pipeline, cast("Any", None), identifier, bookkeeper)
     for name in ("_rejudge", "_rules"):
         setattr(recovery, name, lambda *_: None)
-    cast("Any", recovery)._lease = lambda _: SimpleNamespace(host="a.example")
     assert asyncio.run(recovery.of_spool()).settled == 4
     pages = [(capture.task.url, None) for capture, _ in captures]
     assert told == [*pages, ("lease 1", 3000), ("lease 2", 1000)]
