@@ -18,13 +18,19 @@ from nephila.model.task import Lease, PageTask
 from .capturing import Found
 from .concluding import Concluding
 from .holding import Waiting
+from .parts import Conduct, Stages
 from .resources import is_resource
-from .together import Together
+from .together import Room, Together
 from .under_way import UnderWay
 
 
 class ConcludingApart(Concluding):
     """Concludes pages while their lease goes on."""
+
+    def __init__(self, stages: Stages, conduct: Conduct) -> None:
+        super().__init__(stages, conduct)
+        self._room = Room()
+        """For what waits to be settled together."""
 
     def _goes_together(self, lease: Lease) -> bool:
         """Whether the pages of a lease are settled together: several, where nobody keeps their bodies until then."""
@@ -36,7 +42,7 @@ class ConcludingApart(Concluding):
         """Let the pages of a lease be settled together, where they may be."""
         if self._goes_together(lease):
             clock, wait_s = self._to.clock, self._conduct.together_s
-            under_way.together = Together(self._to.frontier, lease.token, wait_s, clock.steady_ms)
+            under_way.together = Together(self._to.frontier, lease.token, wait_s, clock.steady_ms, self._room)
             self._together[lease.token] = under_way.together
 
     def _fails(self, under_way: UnderWay, error: NephilaError) -> None:

@@ -12,6 +12,7 @@ What must stay true:
 - The lease itself waits for nobody's company, and a page that is settled alone waits for none either.
 - Whoever hands in is answered, or fails as the call did. No task outlives the work on its lease.
 - Where the frontier has failed for good, nothing more is handed to it: the lease is left as a kill would leave it.
+- What waits has a bound for all leases of a process, whatever pages link to: beyond it, no lease waits for company.
 """
 
 from __future__ import annotations
@@ -26,6 +27,32 @@ from nephila.model.errors import NephilaError
 from nephila.model.outcome import Release, Settlement
 from nephila.model.task import Token
 
+ROOM_BYTES = 64 << 20
+"""For all that waits in a process: 2,048 leases with some 90 links to a page, half of whose pages wait."""
+LINK_BYTES = 350
+"""Of a link, beside its URL: measured."""
+PAGE_BYTES = 4096
+"""What is kept of a page beside its links, until it is settled."""
+
+
+class Room:
+    """What the settlements take that wait for company, of all leases of a process."""
+
+    def __init__(self, most: int = ROOM_BYTES) -> None:
+        self._most = most
+        self.taken = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what has come may not wait."""
+        return self.taken > self._most
+
+
+def bytes_of(settlement: Settlement) -> int:
+    """What a settlement takes, as good as need be."""
+    links = sum(LINK_BYTES + len(link.address.url) for link in settlement.links)
+    return PAGE_BYTES + links + sum(LINK_BYTES + len(one.address.url) for one in settlement.refused)
+
 
 class _Handed(NamedTuple):
     """A settlement that waits for company, and who is told of it."""
@@ -35,9 +62,12 @@ class _Handed(NamedTuple):
 
 
 class Together:
-    """The settlements of one lease. `steady_ms` is the clock that does not jump."""
+    """The settlements of one lease. `steady_ms` is the clock that does not jump; the room is that of all leases."""
 
-    def __init__(self, frontier: Frontier, token: Token, wait_s: float, steady_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, frontier: Frontier, token: Token, wait_s: float, steady_ms: Callable[[], int], room: Room
+    ) -> None:
+        self._room = room
         self._frontier = frontier
         self._token = token
         self._wait_s = wait_s
@@ -109,7 +139,15 @@ class Together:
             self._timer = loop.call_later(self._wait_s, self._wait_no_longer, task.get_name())
         self._waiting.append(_Handed(settlement, told))
         self._hands_in(task)
-        return await told
+        size = bytes_of(settlement)
+        self._room.taken += size
+        try:
+            if self._room.is_full and self._timer is not None:
+                self._timer.cancel()
+                self._wait_no_longer(task.get_name())
+            return await told
+        finally:
+            self._room.taken -= size
 
     def _wait_no_longer(self, name: str) -> None:
         self._timer = None

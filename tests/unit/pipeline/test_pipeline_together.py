@@ -18,8 +18,8 @@ from nephila.model.events import EventKind
 from nephila.model.exchange import Answer, FailureKind, FetchRequest
 from nephila.model.outcome import Dropped, Release, Settlement
 from nephila.model.record import Capture, StoredCapture
-from nephila.model.task import Lease, Pace, Token
-from nephila.pipeline.together import Together
+from nephila.model.task import Candidate, Lease, Pace, Refusal, Token
+from nephila.pipeline.together import LINK_BYTES, PAGE_BYTES, Room, Together, bytes_of
 from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
 
@@ -340,7 +340,7 @@ def test_the_end_of_a_lease_waits_for_a_page_in_hand_and_takes_that_off_the_rest
 
     async def main() -> None:
         frontier: Any = Frontier()
-        together = Together(frontier, Token(1), 5.0, clock.steady_ms)
+        together = Together(frontier, Token(1), 5.0, clock.steady_ms, Room())
         page = Settlement(page_task(PAGES[0]), Dropped("x"))
 
         async def slow() -> None:
@@ -356,3 +356,21 @@ def test_the_end_of_a_lease_waits_for_a_page_in_hand_and_takes_that_off_the_rest
     assert count == 2
     assert release is not None
     assert release.wait_ms in range(700, 703)
+
+
+def test_nobody_waits_for_company_where_too_much_waits(tmp_path: Path) -> None:
+    """Q5: pages that link to much cannot fill the memory by waiting; what has waited goes along."""
+    worker = Watched(tmp_path)
+    pages(worker, *PAGES)
+    each = PAGE_BYTES + LINK_BYTES + len(f"{PAGES[0]}/next")
+    worker.pipeline._room = Room(3 * each // 2)
+    worker.run(lambda: _work(worker, *PAGES))
+    assert worker.calls == [(PAGES[:2], False), (PAGES[2:], True)]
+    assert worker.pipeline._room.taken == 0
+
+
+def test_what_waits_is_weighed_by_its_links() -> None:
+    """Q5: those that were refused, too."""
+    links = [Candidate(address(url), 1) for url in PAGES]
+    settlement = Settlement(page_task(HOST), Dropped("x"), links, [Refusal(link.address, "x", "") for link in links])
+    assert bytes_of(settlement) == PAGE_BYTES + 2 * sum(LINK_BYTES + len(url) for url in PAGES)
