@@ -27,8 +27,8 @@ from nephila.model.errors import NephilaError
 from nephila.model.outcome import Release, Settlement
 from nephila.model.task import Token
 
-ROOM_BYTES = 64 << 20
-"""For all that waits in a process: 2,048 leases with some 90 links to a page, half of whose pages wait."""
+ROOM_BYTES = 128 << 20
+"""For all that waits in a process: some 4,700 pages of 60 links, more than two for each of 2,048 leases."""
 LINK_BYTES = 350
 """Of a link, beside its URL: measured."""
 PAGE_BYTES = 4096
