@@ -12,7 +12,7 @@ from nephila.model.exchange import Answer, Fetched, FetchFailed
 from nephila.model.likeness import Likeness
 from nephila.model.listing import ListKind
 from nephila.model.outcome import Deferred, Done, OriginRules, Outcome, Release, Retry, Settlement
-from nephila.model.record import Original, RecordRef, SegmentId, StoredCapture
+from nephila.model.record import Original, SegmentId, StoredCapture
 from nephila.model.task import Lease, PageTask
 from nephila.urls import origin_of
 
@@ -96,23 +96,24 @@ class Concluding(Showing):
         """
         ledger, ref = self._to.ledger, stored.ref
         ledger.appended(ref.segment, ref.offset)
-        if judged.listing is not None and not await self._taken(lease, task, answer, judged.listing, ref):
-            ledger.settled(ref.segment, ref.offset, None)
-            await self._settled(lease, [], release)
-            return False
-        if judged.digest and judged.original is None and judged.body_kept:
-            original = Original(task.url, stored.record_id, stored.at, stored.payload_digest, stored.coding)
-            ledger.first_of_its_kind(ref.segment, ref.offset, judged.digest, original)
-        remembered = self._to.near.remember(judged.likeness, task.url)
-        outcome = judged.ending(ref)
-        sizes = judged.sizes or sizes_of(answer)
-        if not self._keeps_bodies:
-            answer = answer.without_content()
-        if self._to.lists is not None and isinstance(outcome, Done) and outcome.page:
-            expected_s = self._to.lists.expected_s(lease.host, task.fingerprint)
-            outcome = replace(outcome, expected_s=expected_s) if expected_s else outcome
-        settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
+        remembered: Likeness | None = None
         try:
+            if judged.listing is not None and not await self._taken(lease, task, answer, judged.listing):
+                ledger.settled(ref.segment, ref.offset, None)
+                await self._settled(lease, [], release)
+                return False
+            if judged.digest and judged.original is None and judged.body_kept:
+                original = Original(task.url, stored.record_id, stored.at, stored.payload_digest, stored.coding)
+                ledger.first_of_its_kind(ref.segment, ref.offset, judged.digest, original)
+            remembered = self._to.near.remember(judged.likeness, task.url)
+            outcome = judged.ending(ref)
+            sizes = judged.sizes or sizes_of(answer)
+            if not self._keeps_bodies:
+                answer = answer.without_content()
+            if self._to.lists is not None and isinstance(outcome, Done) and outcome.page:
+                expected_s = self._to.lists.expected_s(lease.host, task.fingerprint)
+                outcome = replace(outcome, expected_s=expected_s) if expected_s else outcome
+            settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
             settled = await self._settled(lease, [settlement], release)
             beside = self._beside(lease, ref.segment, rules, settled)
             row = capture_row(lease, task, answer, judged, stored, beside, sizes)
@@ -132,16 +133,11 @@ class Concluding(Showing):
             await self._hand_on(task, answer, judged, outcome)
         return settled.accepted
 
-    async def _taken(self, lease: Lease, task: PageTask, answer: Fetched, kind: ListKind, ref: RecordRef) -> bool:
+    async def _taken(self, lease: Lease, task: PageTask, answer: Fetched, kind: ListKind) -> bool:
         """Admit what a list names; False where we are to stop, and that would take long: it is read anew later."""
         if self._to.lists is None:
             return True
-        try:
-            return await self._to.lists.take(lease, task, answer, kind, lambda: self.stopping)
-        except Exception as error:
-            if not leaves_all_as_it_is(error):
-                self._to.ledger.settled(ref.segment, ref.offset, None)
-            raise
+        return await self._to.lists.take(lease, task, answer, kind, lambda: self.stopping)
 
     def _refer_no_more(
         self, task: PageTask, judged: Judgement, stored: StoredCapture, remembered: Likeness | None

@@ -471,3 +471,35 @@ def test_a_token_names_its_shard() -> None:
 
     with ValkeySingle() as valkey:
         asyncio.run(asyncio.wait_for(run(valkey.server), 30))
+
+
+def test_a_rest_is_not_cut_short_when_the_engines_time_is_known_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P2, N4: late answers leave the worker's timeline behind; a prompt one corrects it, and takes no time."""
+
+    async def main() -> float:
+        frontier = await opened(valkey.names, "leap")
+        clock = SystemClock()
+        try:
+            urls = addresses("https://a.test/1", "https://a.test/2")
+            await frontier.admit([Candidate(address, 0) for address in urls])
+            (lease,) = await frontier.claim(1, 60)
+            done = Done(RecordRef(SEGMENT, 0, 90, 100), 200, b"d" * 32)
+
+            async def correct(*_: object) -> None:
+                frontier.timeline.heard(frontier.timeline.now() + 400)
+
+            monkeypatch.setattr(frontier, "_note_segments", correct)
+            began_ms = clock.steady_ms()
+            await frontier.settle(lease.token, [Settlement(lease.tasks[0], done, ())], Release(1000, Pace(1000)))
+            async with asyncio.timeout(20):
+                while True:
+                    if await frontier.claim(1, 60):
+                        break
+                    await asyncio.sleep(0.005)
+            return clock.steady_ms() - began_ms
+        finally:
+            await frontier.close()
+
+    with ValkeySingle() as valkey:
+        rested_ms = asyncio.run(main())
+    assert rested_ms >= 1000

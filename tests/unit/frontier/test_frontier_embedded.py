@@ -399,6 +399,31 @@ def test_a_loop_that_ends_leaves_nobody_waiting(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("is_threaded", [True, False])
+def test_what_breaks_between_two_groups_is_told_to_whoever_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_threaded: bool
+) -> None:
+    """F10, C4: memory may run out while the store follows; nobody waits for an answer that will not come."""
+
+    def short() -> None:
+        raise MemoryError
+
+    async def main() -> None:
+        frontier = LmdbFrontier(tmp_path, VirtualClock(), PLAIN, threaded=is_threaded)
+        await frontier.admit(pages(1))
+        writing = frontier._group._writing
+        with monkeypatch.context() as patch:
+            patch.setattr(writing, "let_go", short)
+            patch.setattr(writing, "is_full_with", lambda _: True)
+            several = [frontier.admit(pages(2)), frontier.admit(pages(3))]
+            answers = await asyncio.wait_for(asyncio.gather(*several, return_exceptions=True), 10)
+            assert [type(answer) for answer in answers] == [MemoryError, MemoryError]
+        assert (await frontier.admit(pages(3))).added == 2
+        await frontier.close()
+
+    asyncio.run(main())
+
+
 # Stories
 
 

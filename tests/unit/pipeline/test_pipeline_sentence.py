@@ -504,6 +504,19 @@ def test_a_bug_while_settling_disowns_the_capture(worker: Worker, monkeypatch: p
     assert worker.archive.captures[1].revisit_of is None
 
 
+def test_a_bug_before_settling_disowns_the_capture(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F3, W3: from when it lies in the archive, it holds up nothing that comes after it."""
+    worker.script(answer(HOME, 200, linking("/1")))
+
+    def broken(*_: object) -> None:
+        raise KeyError("broken")
+
+    monkeypatch.setattr(worker.pipeline._to.near, "remember", broken)
+    worker.run(lambda: worker.crawl(HOME))
+    assert worker.ledger.outstanding == set()
+    assert worker.ledger.disowned == [100]
+
+
 def test_a_bug_while_a_list_is_read_or_robots_txt_is_settled_holds_up_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

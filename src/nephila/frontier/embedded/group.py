@@ -49,6 +49,8 @@ class GroupCommitter:
         self._clock = clock
         self.policy = policy
         self._waiting: list[tuple[Act, asyncio.Future[Any]]] = []
+        self._served: list[tuple[Act, asyncio.Future[Any]]] = []
+        """The group at work."""
         self._runner: asyncio.Task[None] | None = None
         self._thread = started_pool(1, "nephila-frontier") if threaded else None
         self._timer: asyncio.TimerHandle | None = None
@@ -130,30 +132,39 @@ class GroupCommitter:
             self._writing.close()
 
     async def _drain(self) -> None:
-        loop = asyncio.get_running_loop()
-        group: list[tuple[Act, asyncio.Future[Any]]] = []
-        self._rest_timer()
+        """Serve all who come; whatever breaks, nobody waits for an answer that will not come."""
         try:
-            while self._waiting:
-                if self.policy.settings.linger_ms:
-                    await asyncio.sleep(self.policy.settings.linger_ms / 1000)
-                group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
-                if self._writing.is_full_with(len(group)):
-                    await self._let_go()
-                acts = [act for act, _ in group]
-                if self._thread is None:
-                    answers = self._attempt(acts)
-                else:
-                    answers = await loop.run_in_executor(self._thread, self._attempt, acts)
-                for (_, future), answer in zip(group, answers, strict=True):
-                    _tell(future, answer)
-                if self._writing.is_due:
-                    await self._let_go()
-            self._set_timer()
+            await self._serve()
         except asyncio.CancelledError:
-            for _, future in group:
+            for _, future in self._served:
                 future.cancel()
             raise
+        except Exception as error:  # noqa: BLE001 - memory may run out between two groups: every caller is told
+            refused, self._waiting = [*self._served, *self._waiting], []
+            for _, future in refused:
+                _tell(future, _told(error))
+        finally:
+            self._served = []
+
+    async def _serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._rest_timer()
+        while self._waiting:
+            if self.policy.settings.linger_ms:
+                await asyncio.sleep(self.policy.settings.linger_ms / 1000)
+            self._served, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+            if self._writing.is_full_with(len(self._served)):
+                await self._let_go()
+            acts = [act for act, _ in self._served]
+            if self._thread is None:
+                answers = self._attempt(acts)
+            else:
+                answers = await loop.run_in_executor(self._thread, self._attempt, acts)
+            for (_, future), answer in zip(self._served, answers, strict=True):
+                _tell(future, answer)
+            if self._writing.is_due:
+                await self._let_go()
+        self._set_timer()
 
     def _rest_timer(self) -> None:
         if self._timer is not None:

@@ -37,6 +37,9 @@ class EngineTimeline(Protocol):
     def now(self) -> int:
         """The present moment on the timeline."""
 
+    def steady_ms(self) -> int:
+        """Milliseconds by our own clock, which does not jump: how long something took, the timeline does not tell."""
+
     def wall_of(self, moment: int) -> int:
         """The UTC milliseconds that a moment of the timeline corresponds to."""
 
@@ -65,6 +68,10 @@ class RemoteTimeline:
         """The present moment, or a little before it."""
         best = self._furthest.best
         return self._clock.wall_ms() if best is None else self._clock.steady_ms() + best
+
+    def steady_ms(self) -> int:
+        """As our own clock tells."""
+        return self._clock.steady_ms()
 
     def wall_of(self, moment: int) -> int:
         """The engine's timeline is UTC."""
@@ -119,6 +126,10 @@ class VirtualTimeline:
     def now(self) -> int:
         """The present moment."""
         return self._timeline.now()
+
+    def steady_ms(self) -> int:
+        """As the test's clock tells."""
+        return self._clock.steady_ms()
 
     def wall_of(self, moment: int) -> int:
         """By today's wall clock."""

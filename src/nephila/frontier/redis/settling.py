@@ -116,7 +116,7 @@ class Settling(Foundation):
     async def _settle(
         self, token: Token, settlements: Sequence[Settlement], release: Release | None, holder: str | None
     ) -> Settled:
-        called_at = self.timeline.now()
+        called_ms = self.timeline.steady_ms()
         shard = self._shards.of_token(token)
         host, facts = await self._facts_of(token, settlements)
         era = self._era()
@@ -131,7 +131,7 @@ class Settling(Foundation):
 
             def make(again: bool, patterns: dict[str, Any], head: dict[str, Any] = head, args: Args = args) -> Args:
                 if release is not None:
-                    late_ms = max(0, self.timeline.now() - called_at)
+                    late_ms = max(0, self.timeline.steady_ms() - called_ms - 1)  # less what rounding may add
                     head["release"] = asking.release_told(release, max(0, release.wait_ms - late_ms))
                 head["patterns"] = patterns
                 return [token, host, request, int(again), _encode(head), *args]
