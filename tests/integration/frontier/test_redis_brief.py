@@ -13,6 +13,7 @@ from nephila.frontier.policy import Policy
 from nephila.frontier.redis import RedisFrontier
 from nephila.frontier.redis.opening import Opening
 from nephila.model.outcome import Done, Release, Settlement
+from nephila.model.policy import Block, DomainPolicy
 from nephila.model.record import RecordRef, SegmentId
 from nephila.model.settings import BudgetSettings, FrontierSettings
 from nephila.model.task import Candidate, Lease, Pace
@@ -50,8 +51,10 @@ async def opened(names: list[str], crawl: str, *, brief: bool, shards: int = 3) 
 class Pages:
     """Settles pages of leases, each with these links and a new one that goes on."""
 
-    def __init__(self, frontier: RedisFrontier, links: list[Candidate]) -> None:
+    def __init__(self, frontier: RedisFrontier, links: list[Candidate], refused: int = 0) -> None:
         self.frontier, self.links, self.end, self.number, self.known = frontier, links, 0, 0, 0
+        self.refused = refused
+        """How many links of a page are."""
 
     async def settle(self, count: int) -> None:
         done = 0
@@ -71,7 +74,8 @@ class Pages:
         settled = await self.frontier.settle(lease.token, settlements, Release(0, Pace(0)))
         assert settled.accepted
         self.known += settled.admission.known
-        assert settled.admission.known + settled.admission.added == sum(len(one.links) for one in settlements)
+        taken = settled.admission.known + settled.admission.added
+        assert taken == sum(len(one.links) - self.refused for one in settlements)
         return len(settlements)
 
 
@@ -145,6 +149,38 @@ def test_a_refused_settlement_leaves_nothing_to_be_taken_as_told(single: list[st
             pages = Pages(frontier, [link])
             await pages.settle(1)
             assert frontier.story(link.address.host, link.address.fingerprint) is not None
+        finally:
+            await frontier.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("order", ["block", "depth"])
+def test_a_brief_worker_tells_anew_what_an_order_kept_out(single: list[str], order: str) -> None:
+    """F3, T7, R4: what was refused was not taken; who links to it once that is known to be lifted brings it."""
+
+    async def run() -> None:
+        frontier = await opened(single, f"lifted-{order}", brief=True)
+        link = candidate("wanted", "www.other.test")
+        try:
+            await frontier.admit([candidate("seed"), candidate("first", "www.other.test", depth=0)])
+            if order == "block":
+                await frontier.block(Block("www.other.test", "for a while"))
+            else:
+                await frontier.set_policy("other.test", DomainPolicy(max_depth=0))
+            await Pages(frontier, [link], refused=1).settle(1)
+            story = frontier.story(link.address.host, link.address.fingerprint)
+            assert story is not None
+            assert story.state == "refused"
+            if order == "block":
+                assert await frontier.unblock("www.other.test")
+            else:
+                await frontier.set_policy("other.test", None)
+            await frontier.look()  # as it does every second
+            await Pages(frontier, [link]).settle(1)
+            story = frontier.story(link.address.host, link.address.fingerprint)
+            assert story is not None
+            assert story.state != "refused"
         finally:
             await frontier.close()
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nephila.frontier.redis import told as telling
-from nephila.frontier.redis.told import ONE_IN, Sifted, Told
+from nephila.frontier.redis.told import ONE_IN, Era, Sifted, Told
 from nephila.model.task import Candidate, Level
 from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
@@ -85,12 +85,12 @@ def test_what_brings_more_than_rank_is_told() -> None:
 def test_a_new_cycle_and_another_primary_are_told_everything() -> None:
     """F2, N4: a link brings back what has ended in an earlier cycle, and a primary may have lost its last moments."""
     memory, links = Told(), [link(1)]
-    for era in ((1, 0), (2, 0), (2, 1)):
-        memory.enter(*era)
+    for era in (Era(1, 0, 0), Era(2, 0, 0), Era(2, 1, 0), Era(2, 1, 1)):
+        memory.enter(era)
         assert memory.era == era
         assert quiet_page(memory, links).fresh == links
         memory.note(HOME, BIT, links)
-        memory.enter(*era)
+        memory.enter(era)
         assert quiet_page(memory, links).left_out == 1
 
 

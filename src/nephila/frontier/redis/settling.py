@@ -35,7 +35,7 @@ from .calling import Caller, request_id
 from .foundation import Foundation
 from .joining import Joining, Part
 from .shards import domain_of
-from .told import Sifted
+from .told import Era, Sifted
 from .view import RedisFrontierView
 
 _encode = msgspec.msgpack.encode
@@ -180,11 +180,12 @@ class Settling(Foundation):
                 )  # fmt: skip
         return host, found
 
-    def _era(self) -> tuple[int, int] | None:
-        """What is remembered of links holds for the present cycle and primaries; None where nothing is."""
+    def _era(self) -> Era | None:
+        """What is remembered of links holds for the present cycle, primaries and orders; None where nothing is."""
         if self._told_before is not None:
             cycle = max((one.cycle for one in self._counters.values()), default=0)
-            self._told_before.enter(cycle, self._valkey.moves)
+            lifted = sum(one.counts.get("lifted", 0) for one in self._counters.values())
+            self._told_before.enter(Era(cycle, self._valkey.moves, lifted))
             return self._told_before.era
         return None
 

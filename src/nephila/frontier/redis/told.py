@@ -8,7 +8,8 @@ rank is raised by chance (`frontier.rank`). So most pages tell the engine of wha
 
 What must stay true: what is new is never left out. So only what the engine has taken is remembered, by all 64 bits
 that the engine knows it by; and everything is forgotten when a primary was replaced, which may have forgotten
-something, and when a cycle begins. Whatever else an engine may lose is told again in time, one page in `ONE_IN`.
+something, when a cycle begins, and when a person lifts what kept URLs out: those were refused. Whatever else an
+engine may lose is told again in time, one page in `ONE_IN`.
 
 Memory is bounded: a URL has one place in a table of fixed size, and pushes out who had it before. Who was pushed out is
 told once more, and that is all that it costs.
@@ -43,6 +44,18 @@ _HOSTS = 50_000
 """Hosts of which it is remembered whose domains have spoken for them; some six megabytes."""
 
 
+class Era(NamedTuple):
+    """What was told in one must not be taken for told in the next."""
+
+    cycle: int
+    """Its end is taken back by a link."""
+    moves: int
+    """How often it was noticed that another server answers for some shards: it may lack something."""
+    lifted: int
+    """How often a block, or a policy of depth, was taken back: what it kept out was never taken. Known within a second
+    (in a large fleet, a minute)."""
+
+
 class Sifted(NamedTuple):
     """The links of a page, by what is told of them."""
 
@@ -59,7 +72,7 @@ class Told:
     def __init__(self) -> None:
         self._heard: dict[str, int] = {}
         """Of hosts: the bits of domains that have spoken for them."""
-        self._era: tuple[int, int] | None = None
+        self._era: Era | None = None
         self.forget()
 
     def sift(self, url: str, visits: int, host: str, bit: int, links: Iterable[Candidate]) -> Sifted:
@@ -95,18 +108,15 @@ class Told:
             if target != host:
                 heard[target] = heard.get(target, 0) | 1 << bit
 
-    def enter(self, cycle: int, moves: int) -> None:
-        """Forget what was told in another era: in another cycle, whose ends a link takes back, or to other primaries.
-
-        `moves` counts how often it was noticed that another server answers for some shards.
-        """
-        if self._era not in {None, (cycle, moves)}:
+    def enter(self, era: Era) -> None:
+        """Forget what was told in another era."""
+        if self._era not in {None, era}:
             self.forget()
-        self._era = cycle, moves
+        self._era = era
 
     @property
-    def era(self) -> tuple[int, int] | None:
-        """What was told in one must not be noted in the next."""
+    def era(self) -> Era | None:
+        """The present one."""
         return self._era
 
     def forget(self) -> None:

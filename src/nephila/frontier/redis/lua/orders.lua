@@ -37,6 +37,9 @@ function Orders.set_policy(keys, args)
   X.policies = redis.call('HLEN', X.P .. 'policies')
   Shard.set('policies', X.policies)
   local hosts, now = hosts_of(domain), Shard.policy(domain)
+  if before.max_depth and not (now.max_depth and now.max_depth <= before.max_depth) then
+    Shard.count('lifted', 1)
+  end
   if before.recrawl_s ~= now.recrawl_s or before.tier ~= now.tier then
     for _, host in ipairs(hosts) do
       redis.call('RPUSH', X.P .. 'replanning', host.name .. '\0' .. '0')
@@ -82,6 +85,7 @@ function Orders.unblock(keys, args)
   if gone == 1 then
     X.blocks = redis.call('HLEN', X.P .. 'blocks')
     Shard.set('blocks', X.blocks)
+    Shard.count('lifted', 1) -- what was kept out is new again, and workers tell of it once more (told.py)
     local all = redis.call('HGETALL', X.P .. 'parked')
     for at = 1, #all, 2 do
       if all[at + 1] == 'blocked' then
