@@ -73,8 +73,8 @@ class Book:
 
     __slots__ = (
         "_desk", "_domain_states", "_domains_read", "_hosts_read", "_policies", "_tallies", "ages", "blocks", "covered",
-        "cursor", "db", "hosts", "leased", "ledger", "now", "origins", "page_quota", "policy", "ready", "repute",
-        "scores", "standings", "step", "tables", "timeline", "totals", "txn", "wall_s", "web",
+        "cursor", "db", "hosts", "leased", "ledger", "now", "origins", "page_quota", "passed", "policy", "ready",
+        "repute", "scores", "standings", "step", "tables", "timeline", "totals", "txn", "wall_s", "web",
     )  # fmt: skip
 
     def __init__(
@@ -123,6 +123,8 @@ class Book:
         """Tokens of hosts as far as they were asked for; 0 of those that are not leased."""
         self.origins = self._desk.origins
         """What is known of robots.txt files, as far as it was asked for: see `origins`."""
+        self.passed = self._desk.passed
+        """How far claims have come in queues of which much has to be passed over: see `passing`."""
         self.ledger: Ledger | None = None
         """What holds for all that is new, once something is: see `admission`."""
         self.covered: dict[int, list[bytes]] = {}

@@ -10,7 +10,7 @@ there are none, the lease is on the robots.txt instead, and the pages come later
 
 from __future__ import annotations
 
-from itertools import compress, islice
+from itertools import compress
 
 from nephila.frontier import order
 from nephila.frontier.span import urls_in_lease
@@ -25,8 +25,9 @@ from .endings import drop
 from .holding_off import pages_left, reason_to_wait
 from .marks import DEPTH_IN_PLACE, PARKED
 from .origins import put_robots, rules_of
+from .passing import Looking
 from .promoting import ahead_of, empty_coverage_shelves, promote, refresh_classes, rest_after_reboot
-from .queueing import Work, work_of
+from .queueing import Work
 from .records import DomainState, HostState, LeaseRecord, OriginNote, RobotsEntry
 from .replanning import replan
 from .sharing import entitled, familiar
@@ -37,9 +38,6 @@ _LANES = tuple(range(order.LANES))
 
 PROMOTIONS_PER_CLAIM = 2_000
 """Bound on the work of one claim: what is left over is promoted by the next."""
-
-LOOKED_AT = 5_000
-"""How many queued URLs are looked at for one that may be fetched: whose origin is not blocked, that is in no trap."""
 
 RECOUNTS_PER_PICK = 16
 """Hosts whose place is corrected before one is taken: a domain of ten thousand hosts must not stop the claim."""
@@ -155,7 +153,8 @@ def _first_unblocked(
     watched = host.flagged or book.blocks is not None or book.totals.policies
     blocked: dict[str, int] = {}
     origin, note, work = "", None, list[tuple[Work, str]]()
-    for one in islice(work_of(book, key, host, lane), LOOKED_AT):
+    looking = Looking(book, key, host, lane)
+    for one in looking:
         url = lengthen(one.tail, host.name)
         its_origin = origin_of(url)
         if its_origin in blocked or (watched and _ends_here(book, key, host, one, url)):
@@ -170,14 +169,13 @@ def _first_unblocked(
             if note is None:
                 return its_origin, None, []
             origin = its_origin
+            looking.found(blocked)
         work.append((one, url))
         if len(work) >= wanted:
             break
     if work:
         return origin, note, work
-    if any(host.queued):  # what was looked at is blocked; or it ended, and other work has taken its place
-        return min(blocked.values(), default=book.now)
-    return None
+    return looking.found_nothing(blocked) if any(host.queued) else None
 
 
 def _urls_wanted(book: Book, host: HostState, domain: DomainState, left: int | None) -> int:

@@ -10,6 +10,8 @@ written back, makes it forget everything. Who rolls a written book back calls `c
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from nephila.frontier.traps import SkeletonTally
 
 from .records import DomainState, HostState, OriginNote
@@ -25,6 +27,19 @@ ORIGINS_KEPT = 10_000
 """Three megabytes each."""
 
 
+@dataclass(slots=True)
+class Passed:
+    """How far claims have come in the queue of a host: see `passing`."""
+
+    began: int
+    until: int
+    """When the first of the origins is worth another look."""
+    after: dict[int, bytes] = field(default_factory=dict)
+    """By lane, the key to go on from."""
+    expires: int | None = None
+    """When to begin in front again, once something was found."""
+
+
 class Desk:
     """What one writer keeps between its books. Each state lies beside the bytes that the store has of it.
 
@@ -34,7 +49,7 @@ class Desk:
 
     __slots__ = (
         *("_is_out", "_transaction", "domains", "hosts", "leased", "old_domains", "old_hosts", "old_tallies"),
-        *("origins", "tallies"),
+        *("origins", "passed", "tallies"),
     )
 
     def __init__(self) -> None:
@@ -48,6 +63,8 @@ class Desk:
         self.leased: dict[bytes, int] = {}
         """Tokens of hosts, 0 of those that are not leased."""
         self.origins: dict[str, OriginNote] = {}
+        self.passed: dict[bytes, Passed] = {}
+        """How far claims have come in the queues of hosts: a hint, which is not forgotten with what the store says."""
         self._transaction = 0
         self._is_out = False
 

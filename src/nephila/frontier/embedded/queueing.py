@@ -7,8 +7,9 @@ stands elsewhere by now is passed over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
+from types import MappingProxyType
 from typing import NamedTuple
 
 from nephila.frontier import order
@@ -27,6 +28,8 @@ from .unpacking import next_url, split_off, take_url
 
 _QUEUED = State.QUEUED
 _LANES = tuple(range(order.LANES))
+_BEHIND = b"\xff" * 8
+"""Behind all places of a lane."""
 PROBE_MARK = bytes(3)
 """How the tie-break of a URL begins that a trap lets go: it is not caught again on its way."""
 
@@ -197,13 +200,16 @@ def uncount(book: Book, key: bytes, host: HostState, lane: int, admitted_s: int)
             cursor.delete()
 
 
-def work_of(book: Book, key: bytes, host: HostState, lane: int) -> Works:
+def work_of(
+    book: Book, key: bytes, host: HostState, lane: int, after: Mapping[int, bytes] = MappingProxyType({})
+) -> Works:
     """The queued URLs of a host, beginning with the lane it was picked for; each is looked up when it is asked for.
 
-    The caller may take away, park or settle what it was given before it asks for the next.
+    The caller may take away, park or settle what it was given before it asks for the next. `after`: by lane, from which
+    key on.
     """
     lanes = list(compress(_LANES, host.queued))
-    return Works(book, key, lanes if len(lanes) == 1 else _in_order(book, key, lanes, lane))
+    return Works(book, key, lanes if len(lanes) == 1 else _in_order(book, key, lanes, lane), after)
 
 
 def _in_order(book: Book, key: bytes, lanes: list[int], wanted: int) -> list[int]:
@@ -226,10 +232,12 @@ class Works:
     No generator, as most are left after the first URL, and to leave a generator half-way is an exception in it.
     """
 
-    __slots__ = ("_after", "_book", "_bundle", "_end", "_key", "_lanes", "_of_lane", "_place")
+    __slots__ = ("_after", "_book", "_bundle", "_end", "_key", "_lanes", "_of_lane", "_passed", "_place", "_starts")
 
-    def __init__(self, book: Book, key: bytes, lanes: list[int]) -> None:
-        self._book, self._key, self._lanes = book, key, iter(lanes)
+    def __init__(self, book: Book, key: bytes, lanes: list[int], starts: Mapping[int, bytes]) -> None:
+        self._book, self._key, self._lanes, self._starts = book, key, iter(lanes), starts
+        self._passed: list[bytes] = []
+        """Lanes that were looked through."""
         self._bundle = self._place = self._after = b""
         """The bundle that is looked through, its place, and the key from which on to look for the next."""
         self._end = 0
@@ -262,11 +270,19 @@ class Works:
                 return Work(place, tail, fingerprint, cycle, hops, via, record, self._bundle)
             take_away(book, key, place, fingerprint)
 
+    def place_of(self, place: bytes) -> dict[int, bytes]:
+        """Where to go on that comes to this place again, and to what is behind it: as `work_of` takes it."""
+        return {lane[-1]: lane + _BEHIND for lane in self._passed} | {place[0]: self._key + QUEUE + place}
+
     def _open_next(self) -> None:
         """Go on with the next bundle, of this lane or of the next one that has any; at the end there is none."""
         cursor = self._book.cursor
         while not (self._after and cursor.set_range(self._after) and cursor.key().startswith(self._of_lane)):
-            self._after = self._of_lane = self._key + QUEUE + bytes((next(self._lanes),))
+            if self._after:
+                self._passed.append(self._of_lane)
+            lane = next(self._lanes)
+            self._of_lane = self._key + QUEUE + bytes((lane,))
+            self._after = self._starts.get(lane, self._of_lane)
         bundle_key, self._bundle = cursor.key(), cursor.value()
         self._place, self._end = bundle_key[HOST_KEY_BYTES + 1 :], len(self._bundle)
         self._after = bundle_key + b"\0"

@@ -199,6 +199,18 @@ function Queue.put_items(host, bundle, items)
   end
 end
 
+-- A bundle stands elsewhere in its queue, under the number that it has.
+function Queue.change_place(host, bundle, place)
+  local queue, member = queue_of(host), place .. bundle.member:sub(-4)
+  queue.goes = with(queue.goes, bundle.member)
+  bundle.member, bundle.depth, bundle.level, host.firsts = member, nil, nil, nil
+  queue.comes = with(with(queue.comes, 0), member)
+  if not bundle.changed then
+    bundle.changed = true
+    queue.changed = with(queue.changed, bundle)
+  end
+end
+
 -- It is written elsewhere (a stub that has gone).
 function Queue.is_gone(host, number)
   at_hand(host)[number] = false

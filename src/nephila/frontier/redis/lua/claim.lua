@@ -1,6 +1,8 @@
 -- claim: lease the hosts that may be asked now, best first by the comparator of `nephila.frontier.order`.
 
 local MOVED_POLL_MS, MOVED_LIMIT_MS = 2000, 600000
+local LOOKED_AT, PASSED_OVER, PUT_BEHIND = 2000, 256, 64 -- URLs that a claim looks at, in all classes; that it passes over; bundles that it moves
+local LOOK_ON_MS, WORTH_MS, FAILING_MS = 1000, 60000, 3600000
 local NEXT_PATTERNS = 50 -- URLs whose patterns are asked for together
 
 -- Which host
@@ -235,6 +237,43 @@ local function urls_in_lease(host)
   return math.min(X.rules.urls_per_lease, 1 + math.floor(X.rules.lease_span_ms / delay))
 end
 
+-- URLs whose origin answers no robots.txt stand before others of their host, and there may be any number of them: they wait
+-- behind the others from now on (what somebody wants now stays). Answers how many bundles.
+local function put_behind(host, passed)
+  local moved = 0
+  for at = 1, #passed do
+    if moved < PUT_BEHIND and not Queue.is_behind(passed[at].member) then
+      Queue.put_behind(host, passed[at])
+      moved = moved + 1
+    end
+  end
+  if moved > 0 and (X.rules.spill_above or 0) > 0 then
+    redis.call('SADD', X.P .. 'long', host.name) -- the end of its queue is another one now
+  end
+  return moved
+end
+
+-- Whether a host has URLs of other origins than those that were passed over, or may have: http beside https is known to answer;
+-- or what nobody can tell, where they have failed for long. Else a large site without its robots.txt would be moved about.
+local function may_have_others(blocked)
+  for name in pairs(blocked) do
+    local origin, twin = Settle.origin(name), name:gsub('^http(s?)', function(s) return s == '' and 'https' or 'http' end)
+    local other = not blocked[twin] and Settle.origin(twin)
+    if (other and other[1] ~= 'unavailable') or (origin[5] > 0 and X.now - origin[5] >= FAILING_MS) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Whether something that may be fetched may stand behind all that was looked at: then it comes in front.
+local function looks_on(host, passed, looked, blocked)
+  if X.rules.ordered or Queue.length(host) <= looked or not may_have_others(blocked) then
+    return false
+  end
+  return put_behind(host, passed) > 0 or Spill.has_before(host)
+end
+
 -- The next pages of one origin; or the origin whose rules come first; or when to look again; or nothing.
 local function first_unblocked(host, lane)
   local wanted = urls_in_lease(host)
@@ -246,20 +285,24 @@ local function first_unblocked(host, lane)
   Traps.take_probe(host)
   local judged = X.blocks > 0 or host.flagged > 0 or Shard.policy(host.domain).max_depth
   local ended = false -- something left the queue meanwhile
-  for _, first in ipairs(firsts_of(host, lane)) do
+  local looked, passed, firsts = 0, {}, firsts_of(host, lane)
+  local each = X.rules.ordered and 1e9 or math.floor(LOOKED_AT / math.max(1, #firsts))
+  for _, first in ipairs(firsts) do
     if #work >= wanted then
       break
     end
+    local most = looked + each
     local stored, members, position = first:sub(1, 1), { first }, 1
     if ended then
       members = { Queue.first(host, stored) }
     end
     local bundles = Queue.load_all(host, members)
-    while members[position] and #work < wanted do
+    while members[position] and #work < wanted and looked < most do
       local last, bundle, at = members[position], bundles[position], 1
       while at <= #bundle.items and #work < wanted do
         local url, following = Queue.item_at(bundle, at)
         local before = #bundle.items
+        looked = looked + 1
         if url.asked then
           url.record = Urls.record(host, url.fp)
           url.tail_of_record = url.record.tail
@@ -296,6 +339,9 @@ local function first_unblocked(host, lane)
           break
         end
       end
+      if #work == 0 and not ended then
+        passed[#passed + 1], passed.urls = bundle, looked
+      end
       position = position + 1
       if #work < wanted and (ended or members[position] == nil) then
         members, position = Queue.following(host, stored, last, wanted - #work), 1
@@ -303,13 +349,19 @@ local function first_unblocked(host, lane)
       end
     end
   end
+  local soonest
+  for _, moment in pairs(blocked) do
+    soonest = soonest and math.min(soonest, moment) or moment
+  end
   if #work > 0 then
+    if (passed.urls or 0) >= PASSED_OVER and soonest and soonest - X.now >= WORTH_MS and not X.rules.ordered then
+      put_behind(host, passed)
+    end
     return 'work', work, known
   end
   if Queue.length(host) > 0 then
-    local soonest
-    for _, moment in pairs(blocked) do
-      soonest = soonest and math.min(soonest, moment) or moment
+    if soonest and soonest - X.now >= WORTH_MS and looks_on(host, passed, looked, blocked) then
+      return 'later', X.now + LOOK_ON_MS
     end
     return 'later', soonest or X.now -- what was looked at has ended, and other work has come
   end

@@ -284,6 +284,22 @@ function Queue.move(host, bundle, candidate, lane, step, depth)
   return place, number
 end
 
+-- Whether what stands at a member waits behind all that is queued now (see `put_behind`).
+function Queue.is_behind(member)
+  local lane, step = Policy.read_place(Queue.place_in(member))
+  return lane == 0 or step > Policy.step_for(X.step, 0)
+end
+
+-- Let all URLs of a bundle wait behind the others, in the last class of new or due work; they keep their bundle.
+function Queue.put_behind(host, bundle)
+  local lane, _, depth, tie = Policy.read_place(Queue.place_in(bundle.member))
+  local many = #Queue.items(bundle)
+  count(host, bundle.member, -many, bundle.admitted)
+  local step = math.min(Policy.step_for(X.step, 0) + 1, 0xFFFFFF)
+  Queue.change_place(host, bundle, Policy.pack_place(lane <= 3 and 3 or 6, step, depth, tie))
+  count(host, bundle.member, many, bundle.admitted)
+end
+
 -- What was outside, at the place that it had; `counted` says whether its sections know of it.
 function Queue.put_again(host, urls, prefix, place, counted)
   put(host, urls, prefix, place)

@@ -227,6 +227,18 @@ local function due_back(host, found)
   end
 end
 
+-- Whether something of the queue is outside that does not stand behind all that is queued now: it comes here soon.
+function Spill.has_before(host)
+  for lane = 1, 6 do
+    local row = string.char(lane)
+    local first = redis.call('ZRANGEBYLEX', key('c', host), '[' .. row, '[' .. row .. AFTER_ALL, 'LIMIT', 0, 1)[1]
+    if first and not Queue.is_behind(first) then
+      return true
+    end
+  end
+  return false
+end
+
 -- What is to be done: where to go on, hosts that may have too much, chunks that are to come back. ARGV: clock, cursor, count
 function Spill.look(keys, args)
   Shard.open(keys[1], args[1])
