@@ -162,7 +162,7 @@ class AnswerReader:
             return
         self._body.conclude()
         if self._body.fault:
-            self._fail(FailureKind.PROTOCOL, self._body.fault)
+            self._break_off(self._body.fault)
         else:
             self.reusable = True
             self._complete()
@@ -317,7 +317,7 @@ class AnswerReader:
         self._keep(within if used == len(within) else within[:used])
         self.wire_bytes += used
         if body.fault:
-            self._fail(FailureKind.PROTOCOL, body.fault)
+            self._break_off(body.fault)
         elif body.complete:
             self.reusable = self.reusable and used == len(data)
             self._complete()
@@ -356,6 +356,13 @@ class AnswerReader:
         self.finished = True
         if self.unwanted:
             self._forget_body()
+
+    def _break_off(self, fault: str) -> None:
+        """The body is no body: an answer that says all in its head is one all the same, with what came."""
+        if self.head is not None and self.head.says_all:
+            self._cut(Truncation.DISCONNECT)
+        else:
+            self._fail(FailureKind.PROTOCOL, fault)
 
     def _cut(self, why: Truncation) -> None:
         if self._undecided:

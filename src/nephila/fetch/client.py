@@ -23,7 +23,7 @@ from nephila.model.settings import FetchSettings
 from .answer import AnswerReader, Limits, Sniff, Wanted
 from .arrivals import Arrivals
 from .budget import ByteBudget
-from .coding import Undecodable, codings_of, decode
+from .coding import Decoded, codings_of, decode
 from .connect import Connector, NoConnection, no_turn
 from .connection import Connection
 from .guard import AddressGuard
@@ -188,11 +188,11 @@ class HttpFetcher:
                 decoded = await loop.run_in_executor(None, decode, codings, content, limit)
             else:
                 decoded = decode(codings, content, limit)
-            if isinstance(decoded, Undecodable):
-                kind, detail = FailureKind.BAD_CONTENT, decoded.detail
-            else:
+            if isinstance(decoded, Decoded):
                 body = decoded.body
                 truncated = truncated or (Truncation.LENGTH if decoded.cut else None)
+            elif not head.says_all:
+                kind, detail = FailureKind.BAD_CONTENT, decoded.detail
         if kind is None and head is not None and head.status == 407 and self._connector.forwards(target):
             kind, detail = FailureKind.PROXY, "proxy wants credentials"
         if kind is not None or head is None:

@@ -61,6 +61,11 @@ class Head(NamedTuple):
         """All values of a header that is noted."""
         return self.noted.get(name, _NONE)
 
+    @property
+    def says_all(self) -> bool:
+        """Whether the answer is one whatever its body is: an error, a redirect, a wish to be asked later."""
+        return not 200 <= self.status < 300
+
 
 Opening = tuple[int, Head, bool, int | None, bool]
 """The offset after a header block, what it says, chunked, the body's length, whether the connection can be kept."""

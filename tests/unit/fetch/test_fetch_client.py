@@ -70,6 +70,33 @@ def test_a_coding_that_cannot_be_undone_is_bad_content(once: Once) -> None:
     assert (got.kind, got.sent) == (FailureKind.BAD_CONTENT, True)
 
 
+UNREADABLE = (
+    (b"Content-Encoding: gzip\r\nContent-Length: 5\r\n", b"plain"),
+    (b"Content-Encoding: rot13\r\nContent-Length: 5\r\n", b"cynva"),
+    (b"Transfer-Encoding: chunked\r\n", b"no chunks\r\n"),
+)
+
+
+@pytest.mark.parametrize(("told", "body"), UNREADABLE)
+@pytest.mark.parametrize("status", [301, 404, 429, 503])
+def test_what_an_answer_says_in_its_head_counts_whatever_its_body_is(
+    once: Once, status: int, told: bytes, body: bytes
+) -> None:
+    """P1, P3, H2: where it leads, that it is gone, when to come again; what came of the body is kept as it came."""
+    head = b"HTTP/1.1 %d Said\r\nLocation: /there\r\nRetry-After: 5000\r\n%b\r\n" % (status, told)
+    got = fetched(once([[[head + body]]])[0])
+    assert (got.status, got.header("location"), got.header("retry-after")) == (status, "/there", "5000")
+    assert (got.head, got.body) == (head, b"")
+    assert body.startswith(got.payload)
+
+
+@pytest.mark.parametrize(("told", "body"), UNREADABLE)
+def test_a_page_that_cannot_be_read_is_none(once: Once, told: bytes, body: bytes) -> None:
+    """H5: its body is what it says."""
+    got = failed(once([[[b"HTTP/1.1 200 OK\r\n" + told + b"\r\n" + body]]])[0])
+    assert got.kind in {FailureKind.BAD_CONTENT, FailureKind.PROTOCOL}
+
+
 def test_a_redirect_is_an_answer_and_is_not_followed(once: Once) -> None:
     """H2: one exchange, never more."""
     answer, bench = once([[[b"HTTP/1.1 301 Moved\r\nLocation: http://b.example/\r\nContent-Length: 0\r\n\r\n"]]])
