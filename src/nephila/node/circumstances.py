@@ -175,9 +175,13 @@ def _about(referrers: int) -> str:
     return f"about {budget.referrers(referrers):,.0f} do" if referrers else "none does"
 
 
+_END_OF_CALENDAR_S = 253_402_300_799
+"""9999-12-31 23:59:59"""
+
+
 def moment(at_ms: int) -> str:
     """An instant for people."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(min(at_ms / 1000, _END_OF_CALENDAR_S), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def span(seconds: float) -> str:

@@ -23,6 +23,8 @@ _ALLOW = ("allow",)
 _DISALLOW = ("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw")
 """The misspellings are those that Google's open parser takes, by their number in real files."""
 _SITEMAP = ("sitemap", "site-map")
+LONGEST_DELAY_S = 86_400.0
+"""Of a Crawl-delay: the file is read again after a day, and milliseconds for seconds may be a slip of the pen."""
 _CRAWL_DELAY = ("crawl-delay", "crawldelay", "crawl delay")
 _SIGNALS = frozenset({"content-signal", "content-signals", "content-usage", "disallowaitraining", "allowaitraining"})
 """Preferences on the use of content: Cloudflare's signals, the IETF's aipref drafts, draft-canel-robots-ai-control."""
@@ -167,4 +169,4 @@ def _agent_names(value: str) -> frozenset[str]:
 def _seconds(value: str) -> float | None:
     """A delay that makes sense: a number from the beginning of the value (``10 # seconds``, ``2.5s``, ``2,5``)."""
     number = _NUMBER.match(value)
-    return float(number[0].replace(",", ".")) if number else None
+    return min(float(number[0].replace(",", ".")), LONGEST_DELAY_S) if number else None

@@ -144,6 +144,13 @@ def test_crawl_delay_is_a_number_of_seconds(value: str, seconds: float | None) -
     assert parse_robots(f"User-agent: *\nCrawl-delay: {value}\n".encode()).rules_for("Nephila").crawl_delay_s == seconds
 
 
+@pytest.mark.parametrize("value", ["86400000", "300000000000", "99999999999999999999999"])
+def test_crawl_delay_binds_for_a_day_at_most(value: str) -> None:
+    """P2, Q5: milliseconds for seconds are a slip of the pen, and no host is put off for years by one."""
+    text = f"User-agent: *\nCrawl-delay: {value}\n".encode()
+    assert parse_robots(text).rules_for("Nephila").crawl_delay_s == 86_400.0
+
+
 def test_crawl_delay_binds_the_agents_named_above_it() -> None:
     """P1: of several the longest, from our groups alone."""
     file = parse_robots(

@@ -21,6 +21,8 @@ _OTHER_KEYS = frozenset({"disallowaitraining", "allowaitraining"})
 
 _SPACE = " \t\v\f\r\n\0"
 _DELAY = re.compile(r"(\d{1,12}([.,]\d{0,12})?|[.,]\d{1,12})", re.ASCII)
+LONGEST_DELAY_S = 86_400.0
+"""A Crawl-delay binds for a day: by then robots.txt is read again."""
 _NAME = re.compile(r"[a-z_-]+")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -109,7 +111,7 @@ def _read_for(lines: list[tuple[int, str, str]], wanted: str) -> Reading | None:
                 folder, slash, file = value.rpartition("/")
                 if key == "allow" and slash and file.startswith("index.htm"):
                     rules.append(_rule(f"{folder}/$", number, allow=True))  # as every engine in use reads it
-    return Reading(tuple(rules), round(max(delays, default=0.0) * 1000)) if found else None
+    return Reading(tuple(rules), round(min(max(delays, default=0.0), LONGEST_DELAY_S) * 1000)) if found else None
 
 
 def _lines(body: bytes) -> list[tuple[int, str, str]]:
