@@ -11,6 +11,9 @@ the bit that its hash chooses, and the number of bits still unset tells how many
 counting). Small counts are close to exact; at a hundred domains the estimate is off by a tenth on average. When all
 bits are set it stands still at about 311: nobody earns without end by registering domains.
 
+A URL that only led to another one gives its place back when that one is new, which takes a place of its own: of a site
+that has moved, a long list of old URLs would otherwise use up all that its pages may have.
+
 What must stay true: counting a domain again changes nothing, so that a page settled twice does no harm; an allowance
 never shrinks by what was earned, and is never below 1, or a host could not prove anything.
 """
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 from math import log
 
+from nephila.model.outcome import Done, Outcome
 from nephila.model.settings import BudgetSettings
 
 BITS = 64
@@ -50,6 +54,11 @@ def host_allowance(settings: BudgetSettings, useful_hosts: int, bitmap: int, qua
     """How many hosts of a registrable domain are taken on, when so many of them brought new content."""
     given = settings.first_hosts + referrers(bitmap) * settings.hosts_per_referrer
     return _allowance(given, useful_hosts * settings.hosts_per_useful_host, quality)
+
+
+def gives_back(outcome: Outcome, brought: int) -> bool:
+    """Whether a URL that has ended so, and brought so many new ones, gives its place back to its host."""
+    return isinstance(outcome, Done) and not outcome.page and 300 <= outcome.status < 400 and brought > 0
 
 
 def _allowance(given: float, earned: int, quality: float) -> int:

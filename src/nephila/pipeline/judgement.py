@@ -83,6 +83,8 @@ class Judgement:
 
 
 _UNCOMPARED = Compared()
+_PASSING = frozenset({408, 421, 425})
+"""What a server would not answer now, or not over this connection (RFC 9110 15.5.9 and 15.5.20, RFC 8470 5.2)."""
 _CUT = frozenset({Truncation.TIME, Truncation.DISCONNECT})
 """What was cut by chance, and may come whole another time."""
 
@@ -157,8 +159,8 @@ class Judge:
             return self._unchanged(task, fetched)
         if status in REDIRECTS and fetched.header("location"):
             return self._redirected(task, fetched)
-        if status == 429 or status >= 500:
-            kind = "http_429" if status == 429 else HTTP_5XX
+        if status == 429 or status >= 500 or status in _PASSING:
+            kind = "http_429" if status == 429 else HTTP_5XX if status >= 500 else HTTP_4XX
             ending = self._politeness.retry(task, kind, f"HTTP {status}")
             return Judgement(as_given(ending), error=kind)
         if 200 <= status < 300:

@@ -168,7 +168,14 @@ def test_a_3xx_without_a_location_is_an_answer(judge: Judge, status: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"), [(429, "http_429"), (500, "http_5xx"), (503, "http_5xx"), (599, "http_5xx")]
+    ("status", "kind"),
+    [
+        (429, "http_429"),
+        (500, "http_5xx"),
+        (503, "http_5xx"),
+        (599, "http_5xx"),
+        *((one, "http_4xx") for one in (408, 421, 425)),
+    ],
 )
 def test_a_passing_error_is_retried_and_then_given_up(judge: Judge, status: int, kind: str) -> None:
     """H5, F2: 5 and 30 seconds with jitter, then a dead letter."""

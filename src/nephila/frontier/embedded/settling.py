@@ -12,6 +12,7 @@ from typing import assert_never
 
 from xxhash import xxh3_64_intdigest
 
+from nephila.frontier import budget
 from nephila.frontier import rank as ranks
 from nephila.frontier.change import as_seen, outlook_of, said_mark
 from nephila.frontier.lifecycle import after
@@ -138,6 +139,8 @@ def _end_page(
     source = _write_end(book, key, host, domain, url_key, record, settlement)
     new: list[Candidate] = []
     admission = admit(book, settlement.links, source, new)
+    if budget.gives_back(outcome, admission.added):
+        host.admitted = max(0, host.admitted - 1)
     if settlement.refused:
         note_refused(book, settlement.refused, url_key)
     check_health(book, domain, outcome)

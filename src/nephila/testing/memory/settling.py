@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from xxhash import xxh3_64_intdigest
 
-from nephila.frontier import health
+from nephila.frontier import budget, health
 from nephila.frontier import rank as ranks
 from nephila.frontier.change import as_seen, outlook_of, said_mark
 from nephila.frontier.lifecycle import after
@@ -95,6 +95,8 @@ class Settling(Admitting):
         first = url.fetched == 1
         new: list[Candidate] = []
         admission = self.admit_all(settlement.links, source, new)
+        if budget.gives_back(settlement.outcome, admission.added):
+            host.admitted = max(0, host.admitted - 1)
         self.refuse(settlement.refused, url)
         self._check_health(host, settlement.outcome)
         if self.observe(host, settlement, new, first=first):

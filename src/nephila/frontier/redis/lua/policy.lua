@@ -290,6 +290,14 @@ function Policy.url_allowance(rules, fresh, referrers, quality)
   return allowance(rules.first_urls + referrers * rules.urls_per_referrer, fresh * rules.urls_per_page, quality)
 end
 
+-- Whether a URL that has ended so, and brought so many new ones (here, and in other shards), gives its place back to its host.
+function Policy.gives_back(outcome, added)
+  if outcome.kind ~= 'done' or outcome.page or outcome.status < 300 or outcome.status >= 400 then
+    return false
+  end
+  return added + outcome.abroad > 0
+end
+
 function Policy.host_allowance(rules, useful, referrers, quality)
   return allowance(
     rules.first_hosts + referrers * rules.hosts_per_referrer, useful * rules.hosts_per_useful_host, quality

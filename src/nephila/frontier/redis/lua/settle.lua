@@ -197,6 +197,9 @@ local function end_page_task(host, settlement)
   local first = record.fetched == 1
   Urls.save(host, record)
   local added, known, cooling, news = Admit.all(settlement.groups, source)
+  if Policy.gives_back(settlement.outcome, added) then
+    host.admitted = math.max(0, host.admitted - 1)
+  end
   Admit.refuse(settlement.refusals, Urls.spell(host, record.tail))
   Settle.check_health(host, settlement.outcome)
   if observe(host, settlement, news, first) then

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nephila.model.outcome import Dead, Dropped
 from nephila.model.settings import BudgetSettings, RecrawlSettings
 from nephila.model.task import Level, PageTask
@@ -70,6 +72,31 @@ class SharingChecks(PolicyCase):
             assert self.frontier.snapshot().parked.get("over_budget", 0) == left
         self.tick()
         assert await self.serve() == []
+
+    async def check_a_redirect_gives_its_place_back(self) -> None:
+        """F5, S1: a list of a site that has moved is asked for whole; one that leads to what is known keeps its place."""
+        await self.harness.configure(Options(budget=BudgetSettings(first_urls=2, urls_per_page=0)))
+        await self.frontier.admit(candidates(*(f"http://a.test/{i}" for i in range(5))))
+        assert dict(self.frontier.snapshot().parked) == {"over_budget": 3}
+        fetched: list[str] = []
+        for _ in range(12):
+            for lease in await self.claim_pages(10):
+                (task,) = lease.tasks
+                fetched.append(task.url)
+                target = f"https://b.test/{task.url.rpartition('/')[2]}"
+                moved = task.url.startswith("http:")
+                outcome = replace(self.page(status=301), page=False) if moved else self.page(duplicate=True)
+                await self.end(lease, outcome, candidates(target) if moved else ())
+            self.tick()
+        assert sum(url.startswith("http:") for url in fetched) == 5
+        await self.frontier.admit(candidates("http://c.test/1", "http://c.test/2", "http://c.test/3"))
+        fetched = []
+        for _ in range(4):
+            for lease in await self.claim_pages(10):
+                fetched += [task.url for task in lease.tasks]
+                await self.end(lease, replace(self.page(status=301), page=False), candidates("https://b.test/0"))
+            self.tick()
+        assert len([url for url in fetched if "//c.test/" in url]) == 2
 
     async def check_a_crowded_section_is_parked(self) -> None:
         """T1: so many URLs under one first path segment are queued; other sections are not held back by it."""
