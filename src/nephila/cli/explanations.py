@@ -22,7 +22,7 @@ ENDINGS: Mapping[StoppedBy, str] = MappingProxyType(
         StoppedBy.DRAINED: "Drained: what this worker had begun is stored; the rest is for others.",
         StoppedBy.INTERRUPT: "Interrupted: what was fetched is stored, the rest stays queued.",
         StoppedBy.UNSENT: "Ended with part of the archive not uploaded: it waits in the spool, nothing is lost.",
-        StoppedBy.STORAGE: "Stopped because the disk refused: what was settled is safe; make room and go on.",
+        StoppedBy.STORAGE: "Stopped by a failure: what was settled is safe; mend its cause, and go on.",
     }
 )
 

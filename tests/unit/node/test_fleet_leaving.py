@@ -7,7 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from nephila.model.errors import EngineLeftError
+import pytest
+
+from nephila.model.errors import DatabaseAwayError, EngineLeftError, NephilaError
+from nephila.model.summary import StoppedBy
 from nephila.node.fleet.crawl import FleetCrawl
 
 LEFT = EngineLeftError("Valkey at 127.0.0.1:1 does not answer, and is not waited for any more", "see that it runs")
@@ -84,3 +87,23 @@ def test_a_worker_that_looks_for_work_when_it_is_to_end_is_interrupted_and_has_n
 def test_a_worker_that_has_not_begun_is_interrupted_too() -> None:
     """C4, N4: Ctrl-C while it waits for servers at its start is no failure of its own."""
     assert LEFT.exit_code == 130
+
+
+@pytest.mark.parametrize("stopped", [None, StoppedBy.INTERRUPT])
+def test_a_database_that_is_away_is_a_failure_unless_somebody_wants_an_end(stopped: StoppedBy | None) -> None:
+    """F10, C4: the spool has what the catalogue lacks, and Ctrl-C is no failure."""
+    told: list[str] = []
+
+    async def main() -> NephilaError | None:
+        worker: Any = Leaving(told)
+        worker._stopped_by = stopped
+        worker.stop = lambda *_: None
+        worker.fail(DatabaseAwayError("PostgreSQL does not answer"))
+        return worker._failure  # type: ignore[no-any-return]
+
+    failure = asyncio.run(main())
+    assert (failure is None) == (stopped is StoppedBy.INTERRUPT)
+    assert told == (
+        ["engine_away: PostgreSQL does not answer; what it was to be told is told at the next start"]
+        * (stopped is not None)
+    )

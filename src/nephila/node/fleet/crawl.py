@@ -21,6 +21,7 @@ from typing import Any
 from nephila.dedup import SharedDigestIndex, SharedLearning
 from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.errors import (
+    DatabaseAwayError,
     EngineAwayError,
     EngineLeftError,
     NephilaError,
@@ -166,7 +167,8 @@ class FleetCrawl(Crawl):
 
     def fail(self, error: NephilaError) -> None:
         """As ever. That servers were not waited for because somebody wanted an end is no failure: the spool has it."""
-        if not isinstance(error, EngineLeftError):
+        ends = self._stopped_by is StoppedBy.INTERRUPT
+        if not (isinstance(error, EngineLeftError) or (ends and isinstance(error, DatabaseAwayError))):
             super().fail(error)
         elif not self._has_left:
             self._has_left = True

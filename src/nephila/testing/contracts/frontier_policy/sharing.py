@@ -74,7 +74,7 @@ class SharingChecks(PolicyCase):
         assert await self.serve() == []
 
     async def check_a_redirect_gives_its_place_back(self) -> None:
-        """F5, S1: a list of a site that has moved is asked for whole; one that leads to what is known keeps its place."""
+        """F5, S1: a list of a site that has moved is asked for whole; what leads to known URLs keeps its place."""
         await self.harness.configure(Options(budget=BudgetSettings(first_urls=2, urls_per_page=0)))
         await self.frontier.admit(candidates(*(f"http://a.test/{i}" for i in range(5))))
         assert dict(self.frontier.snapshot().parked) == {"over_budget": 3}
