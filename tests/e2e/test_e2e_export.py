@@ -151,6 +151,35 @@ def test_what_is_exported_can_be_chosen(twice: Twice, tmp_path: Path) -> None:
     assert len(chosen("--limit", "2")) == 2
 
 
+@pytest.fixture(scope="module")
+def hidden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A crawl of two cycles; pages have come to ask to be left out between them."""
+    site = Site()
+    site.put("/", document("Home", "<a href=/robots-meta>1</a> <a href=/robots-header>2</a>"))
+    site.put("/robots-meta", document("Open", f"<p>{PROSE}</p>"))
+    site.put("/robots-header", document("Open, too", f"<p>{PROSE} Really.</p>"))
+    out = tmp_path_factory.mktemp("hidden") / "crawl"
+    with serving(site):
+        run("crawl", site.url, "--out", out, *FLAGS, "--no-sitemaps")
+        site.put("/robots-meta", document("Shut", f"<p>{PROSE}</p>", "<meta name=robots content=noindex>"))
+        site.put("/robots-header", document("Shut, too", f"<p>{PROSE} Not.</p>"), X_Robots_Tag="noarchive")
+        run("crawl", "--out", out, "--new-cycle", "--quiet")
+    return out
+
+
+@pytest.mark.parametrize("name", ["pages.jsonl", "pages.parquet", "text", "graph.jsonl", "site.wacz"])
+def test_pages_that_ask_to_be_left_out_since_are_not_exported_as_they_were(
+    hidden: Path, tmp_path: Path, name: str
+) -> None:
+    """K3, W6: in no form; each capture is counted under what its page asks for, and --all has them as they were."""
+    form = {"text": ("--format", "text"), "graph.jsonl": ("--format", "links")}.get(name, ())
+    told = exported(hidden, tmp_path / name, *form)
+    assert told["exported"] == (2 if name == "site.wacz" else 1)  # with the robots.txt
+    assert {name: told["left_out"][name] for name in ("noindex", "noarchive")} == {"noindex": 2, "noarchive": 2}
+    assert told["captures"] == told["exported"] + sum(told["left_out"].values())
+    assert exported(hidden, tmp_path / f"all-{name}", *form, "--all")["exported"] == told["exported"] + 3
+
+
 @pytest.mark.parametrize(
     ("form", "ending", "begins"),
     [("html", "html", "<!doctype html>"), ("text", "txt", "Silk\n\nOrb"), ("markdown", "md", "---\nurl: ")],

@@ -3,7 +3,7 @@
 Of each URL it is the newest capture that fits, as far as the crawl had come when the export began; where a later answer
 said that the page is gone (404, 410), none of it. What a page or its site asks for is obeyed unless somebody says
 otherwise (K3): pages with `noindex` or `noarchive` are left out, and so are pages whose site does not want the use that
-they are exported for.
+they are exported for. What they ask for now holds for what they were before, too.
 
 What must stay true: a capture is left out for one reason, the first that holds, so that what was exported and what was
 left out add up to what was looked at.
@@ -157,22 +157,30 @@ class Selection:
     def _refused(self, row: CaptureRow) -> LeftOut | None:
         if (withheld := self.withheld(noindex=row.noindex, noarchive=row.noarchive)) is not None:
             return withheld
-        if self.use and row.signals and any(refuses(row.signals, one) for one in self.use):
+        if self._is_unwanted(row):
             return LeftOut.USE
         if self.unique and (row.near_duplicate_of or row.duplicate_of not in {"", row.url}):
             return LeftOut.DUPLICATE
         return None
 
+    def _is_unwanted(self, row: CaptureRow) -> bool:
+        """Whether its site did not want the use that it is exported for."""
+        return bool(self.use and row.signals) and any(refuses(row.signals, one) for one in self.use)
+
     def superseded(self, row: CaptureRow, history: Iterable[CaptureRow]) -> LeftOut | None:
         """Why a capture that fits is left out for the sake of later ones of its URL; None where it is the one."""
-        gone = False
-        for other in history:
-            if _age(other) <= _age(row) or (self.until and other.at >= self.until):
-                continue
-            if self.reason(other) is None:
-                return LeftOut.OLDER
-            gone |= other.status in GONE
-        return LeftOut.GONE if gone else None
+        later = [other for other in history if _age(other) > _age(row) and not 0 < self.until <= other.at]
+        if any(self.reason(other) is None for other in later):
+            return LeftOut.OLDER
+        later.sort(key=_age, reverse=True)
+        withdrawn = next((reason for other in later if (reason := self._withdrawn(other)) is not None), None)
+        # Every visit is under the robots.txt of its day: the last one tells what the site wants now.
+        visit = next((other for other in later if other.kind != EXTERNAL), None)
+        return LeftOut.USE if withdrawn is None and visit is not None and self._is_unwanted(visit) else withdrawn
+
+    def _withdrawn(self, row: CaptureRow) -> LeftOut | None:
+        """Why what a page was before is left out for the sake of this capture."""
+        return LeftOut.GONE if row.status in GONE else self.withheld(noindex=row.noindex, noarchive=row.noarchive)
 
 
 def _age(row: CaptureRow) -> tuple[int, str, int]:

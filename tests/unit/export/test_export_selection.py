@@ -100,6 +100,47 @@ def test_a_page_that_is_gone_since_is_left_out(status: int) -> None:
     assert Selection(until=later.at).superseded(PAGE, [PAGE, later]) is None
 
 
+@pytest.mark.parametrize(
+    ("wish", "reason", "without"),
+    [
+        ({"noindex": True}, LeftOut.NOINDEX, Selection(include=frozenset({Include.NOINDEX}))),
+        ({"noarchive": True}, LeftOut.NOARCHIVE, Selection(include=frozenset({Include.NOARCHIVE}))),
+        ({"signals": "content-signal: ai-train=no"}, LeftOut.USE, Selection()),
+    ],
+)
+@pytest.mark.parametrize("kept", [{}, {"truncated": "unspecified"}, {"status": 304, "kind": "revisit"}])
+def test_a_page_that_asks_for_it_since_is_left_out(
+    wish: dict[str, object], reason: LeftOut, without: Selection, kept: dict[str, object]
+) -> None:
+    """K3: no older capture stands in for it, whatever is kept of the later one; --until gives it as it was then."""
+    later = replace(sample_row(9, PAGE.url), **wish, **kept)  # type: ignore[arg-type]  # checked by the fields
+    selection = Selection(use=frozenset({Use.AI_TRAIN}))
+    assert selection.superseded(PAGE, [later, PAGE]) is reason
+    assert without.superseded(PAGE, [later, PAGE]) is (None if kept else LeftOut.OLDER)
+    back = sample_row(10, PAGE.url)
+    assert selection.superseded(PAGE, [back, later, PAGE]) is LeftOut.OLDER
+    assert selection.superseded(back, [back, later, PAGE]) is None
+    assert replace(selection, until=later.at).superseded(PAGE, [PAGE, later]) is None
+
+
+def test_what_a_page_has_come_to_last_is_why_it_is_left_out() -> None:
+    """W6, K3: one reason of several, whatever order they are listed in."""
+    private = replace(sample_row(8, PAGE.url), noindex=True)
+    gone = replace(sample_row(9, PAGE.url), status=410)
+    assert Selection().superseded(PAGE, [PAGE, private, gone]) is LeftOut.GONE
+    assert Selection().superseded(PAGE, [replace(private, at=gone.at + 1), gone]) is LeftOut.NOINDEX
+
+
+def test_a_site_that_allows_a_use_again_has_its_pages_exported() -> None:
+    """K3: the last visit counts, an unchanged page's as well; what workers outside report says nothing of a site."""
+    refused = replace(sample_row(8, PAGE.url), status=304, kind="revisit", signals="content-signal: ai-train=no")
+    allowed = replace(sample_row(9, PAGE.url), status=304, kind="revisit", signals="content-signal: ai-train=yes")
+    outside = replace(sample_row(10, PAGE.url), kind="external", signals="")
+    selection = Selection(use=frozenset({Use.AI_TRAIN}))
+    assert selection.superseded(PAGE, [PAGE, refused, allowed]) is None
+    assert selection.superseded(PAGE, [PAGE, refused, outside]) is LeftOut.USE
+
+
 def test_a_page_was_last_seen_when_it_was_last_found_unchanged() -> None:
     """W6, H3: a 304 renews it, one that came after a change does not."""
     unchanged = [replace(sample_row(number, PAGE.url), status=304, kind="revisit") for number in (6, 7, 9)]
