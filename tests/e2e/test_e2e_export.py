@@ -155,14 +155,17 @@ def test_what_is_exported_can_be_chosen(twice: Twice, tmp_path: Path) -> None:
 def hidden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A crawl of two cycles; pages have come to ask to be left out between them."""
     site = Site()
-    site.put("/", document("Home", "<a href=/robots-meta>1</a> <a href=/robots-header>2</a>"))
+    site.put("/", document("Home", "<a href=/robots-meta>1</a> <a href=/robots-header>2</a> <a href=/unchanged>3</a>"))
     site.put("/robots-meta", document("Open", f"<p>{PROSE}</p>"))
     site.put("/robots-header", document("Open, too", f"<p>{PROSE} Really.</p>"))
+    unchanged = document("Open as before", f"<p>{PROSE} Still.</p>")
+    site.put("/unchanged", unchanged, ETag='"1"')
     out = tmp_path_factory.mktemp("hidden") / "crawl"
     with serving(site):
         run("crawl", site.url, "--out", out, *FLAGS, "--no-sitemaps")
         site.put("/robots-meta", document("Shut", f"<p>{PROSE}</p>", "<meta name=robots content=noindex>"))
         site.put("/robots-header", document("Shut, too", f"<p>{PROSE} Not.</p>"), X_Robots_Tag="noarchive")
+        site.put("/unchanged", unchanged, ETag='"1"', X_Robots_Tag="noindex, noarchive")
         run("crawl", "--out", out, "--new-cycle", "--quiet")
     return out
 
@@ -175,9 +178,10 @@ def test_pages_that_ask_to_be_left_out_since_are_not_exported_as_they_were(
     form = {"text": ("--format", "text"), "graph.jsonl": ("--format", "links")}.get(name, ())
     told = exported(hidden, tmp_path / name, *form)
     assert told["exported"] == (2 if name == "site.wacz" else 1)  # with the robots.txt
-    assert {name: told["left_out"][name] for name in ("noindex", "noarchive")} == {"noindex": 2, "noarchive": 2}
+    assert {name: told["left_out"][name] for name in ("noindex", "noarchive")} == {"noindex": 3, "noarchive": 2}
+    assert told["left_out"]["unchanged"] == 1
     assert told["captures"] == told["exported"] + sum(told["left_out"].values())
-    assert exported(hidden, tmp_path / f"all-{name}", *form, "--all")["exported"] == told["exported"] + 3
+    assert exported(hidden, tmp_path / f"all-{name}", *form, "--all")["exported"] == told["exported"] + 4
 
 
 @pytest.mark.parametrize(

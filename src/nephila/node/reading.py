@@ -27,6 +27,7 @@ from .extending import bare_page
 
 CSS_TYPE = "text/css"
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+NOT_MODIFIED = 304
 _MEDIA, _DOCUMENT = ":media", ":document"
 """Where an answer's types are noted (`Fetched.memo`): three parts ask for them, of every page."""
 
@@ -94,11 +95,16 @@ def wanted_types(types: Sequence[str] | None) -> Callable[[Fetched], bool]:
 
 
 def page_reader(settings: Settings, others: Sequence[str] = ()) -> Callable[[Fetched], Page | None]:
-    """How a body becomes a page; None when it is neither HTML nor of one of the `others`, which plugins read."""
+    """How a body becomes a page; None when it is neither HTML nor of one of the `others`, which plugins read.
+
+    Of a page that has not changed (304) it has what the headers ask of crawlers; None where they ask for nothing.
+    """
     agent, images, requisites = settings.fetch.user_agent, settings.scope.images, settings.scope.requisites
     max_bytes = min(MAX_BYTES, settings.fetch.max_decoded_bytes)
 
     def read(fetched: Fetched) -> Page | None:
+        if fetched.status == NOT_MODIFIED:
+            return bare_page(fetched, "", settings) if fetched.header("x-robots-tag") else None
         kind = type_of(fetched)
         if kind not in HTML_TYPES:
             if requisites and kind == CSS_TYPE:

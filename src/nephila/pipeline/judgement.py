@@ -19,7 +19,7 @@ from nephila.model.listing import ListKind
 from nephila.model.near import NearOriginal
 from nephila.model.noun import noun
 from nephila.model.outcome import Dead, DeferReason, Deferred, Done, Dropped, Outcome, Respelled, Retry
-from nephila.model.page import Page
+from nephila.model.page import Directives, Page
 from nephila.model.plugin import Extract
 from nephila.model.record import Original, RecordRef
 from nephila.model.task import Candidate, Level, PageTask, Refusal, Validators
@@ -67,6 +67,8 @@ class Judgement:
     body_kept: bool = True
     """Whether the body goes into the archive."""
     not_modified: bool = False
+    asked: Directives = field(default_factory=Directives)
+    """What the headers of an unchanged page ask of crawlers; what it was known to ask is not among it."""
     sifted: Sifted = field(default_factory=Sifted)
     error: str = ""
     """The kind under which it is counted as an error, if it is one."""
@@ -187,10 +189,12 @@ class Judge:
         )
         original = self._duplicates.find(task.digest) if task.digest else None
         listing = self._lists.known(task) if self._lists is not None else None
+        told = self._read(fetched)
         return Judgement(
             lambda ref: Done(ref, 304, task.digest, kept, changed=False, page=listing is None, listing=listing or ""),
             original=original,
             not_modified=True,
+            asked=Directives() if told is None else told.directives,
             listing=listing,
         )
 

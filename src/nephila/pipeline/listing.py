@@ -41,6 +41,7 @@ def capture_row(
     """A capture as a line of the catalogue; `sizes` are the answer's, where its content was let go since."""
     page, outlook = judged.page, beside.outlook
     length, wire_bytes = sizes_of(answer) if sizes is None else sizes
+    directives = page.directives if page else judged.asked
     return CaptureRow(
         url=task.url,
         fingerprint=task.fingerprint,
@@ -71,8 +72,8 @@ def capture_row(
         simhash=_signed(page.simhash) if page and page.simhash else None,
         near_duplicate_of=judged.near.url if judged.near else "",
         truncated=answer.truncated or ("" if judged.body_kept or judged.original else Truncation.UNSPECIFIED),
-        noindex=page.directives.noindex if page else False,
-        noarchive=page.directives.noarchive if page else False,
+        noindex=directives.noindex,
+        noarchive=directives.noarchive,
         changed=not judged.not_modified and judged.digest != task.digest,
         signals=beside.signals,
         worker=beside.worker,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nephila.model.exchange import Fetched
+from nephila.model.page import Directives
 from nephila.model.settings import Settings
 from nephila.node.reading import page_reader
 
@@ -36,3 +39,13 @@ def test_a_refresh_header_is_followed() -> None:
     page = page_reader(Settings())(answer(b"", ("content-type", "text/html"), ("refresh", "0; url=next")))
     assert page is not None
     assert [(link.url, link.tag) for link in page.links] == [(f"{SITE}/dir/next", "meta")]
+
+
+def test_an_unchanged_page_asks_by_the_headers_of_its_304() -> None:
+    """X2, K3: for our agent or all; without such a header it says nothing, and what was known stays."""
+    read = page_reader(Settings())
+    unchanged = replace(answer(b"", ("x-robots-tag", "noindex"), ("x-robots-tag", "other: noarchive")), status=304)
+    page = read(unchanged)
+    assert page is not None
+    assert page.directives == Directives(noindex=True)
+    assert read(replace(answer(b"", ("content-type", "text/html")), status=304)) is None
