@@ -323,7 +323,8 @@ TARGETS = (
             b"@import 'a.css'; b{c:url(d.png)}", b'/* url(x) */ e{f:url( "g\\"h.png" )}', b"@import url(i.css) screen; j{k:url('\\66 l')}",
             b"</style><img src=a srcset='b 1x, c 2x'><link rel=icon href=d><p style='e:url(f)'>",
         ),
-        (b"url(", b"@import ", b")", b'"', b"'", b"\\", b"/*", b"*/", b"data:", b"https://b.test/", b"</style>", b"<img src=", b" style="),
+        (b"url(", b"@import", b"image-set(", b")", b'"', b"'", b"\\", b"/*", b"*/", b"data:", b"https://b.test/", b"</style>", b"<img src=",
+         b" style="),
         1024,
     ),
     Target(

@@ -42,6 +42,8 @@ def of_page(html: str) -> list[tuple[str, str]]:
          [("image", "https://a.test/dir/x.png"), ("use", "https://a.test/dir/sprite.svg")]),
         ("<iframe src=f.html></iframe>", [("iframe", "https://a.test/dir/f.html")]),
         ("<style>@import 'i.css'; b{background:url(b.png)}</style>", [("style", "https://a.test/dir/i.css"), ("style", "https://a.test/dir/b.png")]),
+        ("<style>@import'i.css'</style>", [("style", "https://a.test/dir/i.css")]),
+        ("<p style='background:image-set(\"q.png\" 2x)'>x", [("style", "https://a.test/dir/q.png")]),
         ("<p style=\"background: url('q.png')\">x", [("style", "https://a.test/dir/q.png")]),
         ("<body background=bg.gif>", [("body", "https://a.test/dir/bg.gif")]),
         ("<base href=https://c.test/x/><img src=a.png>", [("img", "https://c.test/x/a.png")]),
@@ -69,8 +71,19 @@ def test_a_page_is_shown_with_what_it_names(html: str, found: list[tuple[str, st
         ("a{b:url('never closed.png) c:url(d.png)", ["d.png"]),
         ("a{b:url(", []),
         ("", []),
+        ("@import\"a.css\";@import'b.css';@import/* c */\"d.css\";@imported \"no.css\";", ["a.css", "b.css", "d.css"]),
+        ('a{b:image-set("a.png" 1x, url(b.png) 2x, url( "c.png" ) 3x, "d.avif" type("image/avif") 4x);c:"no"}',
+         ["a.png", "b.png", "c.png", "d.avif"]),
+        ("a{b:-webkit-image-set('a.png' 1x);c:image-set(linear-gradient('no') 1x,'b.png' 2x)}", ["a.png", "b.png"]),
+        ('a{b:image-set("a.png" 1x;c:"no"}d{e:"no"}', ["a.png"]),
+        ('a::before{content:"/*"} b{background:url(/x.png)} c{d:"*/"}', ["/x.png"]),
+        ('a{b:url("http://x/*y*/z.png");c:url(http://x/*y*/w.png)}', ["http://x/*y*/z.png", "http://x/*y*/w.png"]),
+        ("/* it's \" url(no.png) */a{b:'/* \\' url(no.png)';c:url(yes.png)}", ["yes.png"]),
+        (r"a{b:url(/bg\32 .png);c:url('/bg\32 .png');d:url(\62\67.png)}", ["/bg2.png", "/bg2.png", "bg.png"]),
+        ("a{b:'never closed\n;c:url(d.png)}/* don't */e{f:url('g.png')}", ["d.png", "g.png"]),
+        ("a{b:url(c d'.png);e:url(f.png)}", ["c", "f.png"]),
     ],
-)
+)  # fmt: skip
 def test_a_sheet_loads_what_it_names(sheet: str, found: list[str]) -> None:
     """X1: in strings and without, comments and data aside."""
     assert list(sheet_references(sheet)) == found
@@ -88,7 +101,11 @@ def test_what_one_page_may_name_is_bounded() -> None:
     assert len(of_page("".join(f"<img src={n}.png>" for n in range(MAX_REQUISITES + 100)))) == MAX_REQUISITES
 
 
-@pytest.mark.parametrize("shape", ["url('", "url(", '@import "', "/*", "url(\\", 'url("\\', "url( " * 3, "@import "])
+@pytest.mark.parametrize(
+    "shape",
+    ["url('", "url(", '@import "', "/*", "url(\\", 'url("\\', "url( " * 3, "@import ", "@import/*", "url(a", "url(\\(",
+     '"\\"', "\"'", '"/*\\*/\\"', "'\n", "image-set(", 'image-set("a"(', "image-set(url("],
+)  # fmt: skip
 def test_no_shape_of_sheet_takes_more_than_its_size(shape: str) -> None:
     """Q5: ten times the sheet takes some ten times the time, not a hundred."""
 
