@@ -12,7 +12,8 @@ from .figures import count
 from .output import printable
 
 LABEL = 14
-"""Columns of the labels."""
+"""Columns of the labels, with the gap behind them; one that is longer moves its text."""
+GAP = 2
 REASON = 20
 SHOWN_REASONS = 8
 """Kinds of errors and refusals listed before the rest is summed up."""
@@ -34,7 +35,7 @@ def reasons(counts: Mapping[str, int], meanings: Mapping[str, str], width: int) 
 
 def row(label: str, text: str, width: int) -> Iterator[str]:
     """A text behind its label."""
-    yield from wrapped(f"  {label:<{LABEL}}", printable(text), width)
+    yield from wrapped(f"  {label:<{LABEL - GAP}}" + " " * GAP, printable(text), width)
 
 
 def wrapped(head: str, text: str, width: int) -> Iterator[str]:

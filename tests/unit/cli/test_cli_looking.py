@@ -235,3 +235,11 @@ def test_the_status_tells_how_plugins_do() -> None:
     told = "plugin hangs 7 calls; 3 failures, 2 of them too late; 5 records or events did not reach it; switched off"
     assert told in lines
     assert "plugin fine 1 call" in lines
+
+
+@pytest.mark.parametrize("name", ["ab", "abcde", "abcdef", "abcdefg", "FilterRaise", "a" * 60])
+def test_the_name_of_a_plugin_stands_apart_from_its_figures(name: str) -> None:
+    """C4, E1: however long it is."""
+    lines = list(status_lines(replace(STATUS, plugins={name: {"calls": 5}}), 80))
+    (told,) = [line for line in lines if "plugin" in line]
+    assert told.split()[:3] == ["plugin", name[:33], "5"]
