@@ -13,9 +13,11 @@ import pytest
 from simulation import PATIENT, Simulated, simulate
 from warc_checks import check_archives
 
+from nephila.config import write_stored
 from nephila.engines.disk import LocalDisk
 from nephila.model.events import Event, EventKind
 from nephila.node.audit import audit
+from nephila.node.reporting import report_on
 from nephila.node.takedown import Order, Takedown, TakedownFolder, TakedownState
 from nephila.store.readback import units
 from nephila.store.reader import WarcReader, WarcRecord
@@ -260,6 +262,21 @@ def test_a_domain_goes_with_all_its_hosts_and_their_rules(crawled: Crawled) -> N
     assert found.requests == requests, "the event log still tells of them"
     again = simulate(crawled.ended.web, out, ROLLING, clock=crawled.clock, new_cycle=True)
     assert not [one for one in again.sent if one.host == domain]
+
+
+def test_the_report_after_a_takedown_counts_what_its_tables_count(crawled: Crawled) -> None:
+    """K2, O3: pages and domains of the headline are those that are still there."""
+    write_stored(crawled.out, ROLLING)
+    before = report_on(crawled.out)
+    leading = before.coverage.leading[0]
+    carried_out(crawled, domains=(leading.domain,))
+    report = report_on(crawled.out)
+    assert leading.pages
+    assert report.pages == before.pages - leading.pages
+    assert report.coverage.domains == before.coverage.domains - 1
+    for told in (one.pages for one in report.coverage.leading), report.depths.values():
+        assert sum(told) == report.pages
+    assert sum(one.pages for one in report.timeline.moments) == report.pages
 
 
 def test_a_takedown_while_the_crawl_runs_reaches_what_was_on_its_way(tmp_path: Path) -> None:

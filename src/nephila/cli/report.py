@@ -60,7 +60,8 @@ def report(
     """Report on the crawl in DIR, or a fleet's, also while it runs.
 
     The report has pages over time, errors by kind and host, coverage by domain, status codes, sizes, times, duplicates,
-    traps and what is left to do. It counts everything that was fetched, over all runs.
+    traps and what is left to do. It counts what is stored of all runs: pages that were taken down are not among it,
+    though `status` still counts them as fetched.
     """
     if page is not None and as_json:
         raise click.UsageError("--html and --json are two ways to print the same: choose one")
@@ -130,7 +131,7 @@ def report_lines(found: CrawlReport, width: int, levels: str) -> Iterator[str]:
     rows = {
         "when": f"{begun} to {ended} UTC ({clock(found.seconds)})",
         "pages": f"{count(found.pages)} from {many(found.coverage.domains, 'domain')}; {rate(found.pages_per_s)} on"
-        f" average, {rate(found.timeline.most_pages_per_s)} at best",
+        f" average, {rate(found.most_pages_per_s)} at best",
         "answers": f"{count(found.answers)} and {count(found.robots)} for robots.txt; {size(found.bytes)} on the wire",
         "errors": f"{count(sum(found.errors.values()))}, {found.error_share:.1%} of all exchanges",
         "nothing new": f"{count(again.exact)} the same bytes, {count(again.near)} nearly the same, "

@@ -97,7 +97,7 @@ def _figures(report: CrawlReport) -> Iterator[str]:
     again = report.repetition
     yield _figure("pages", count(report.pages), f"{count(report.answers)} answers")
     yield _figure("domains", count(report.coverage.domains), f"{count(report.hosts)} hosts known")
-    yield _figure("pages a second", rate(report.pages_per_s), f"{rate(report.timeline.most_pages_per_s)} at best")
+    yield _figure("pages a second", rate(report.pages_per_s), f"{rate(report.most_pages_per_s)} at best")
     yield _figure("on the wire", size(report.bytes), f"{size(report.sizes.total)} of pages, decoded")
     yield _figure("errors", count(failed), f"{report.error_share:.1%} of all exchanges")
     yield _figure("duplicates", count(again.exact + again.near), f"{count(again.near)} of them nearly the same")

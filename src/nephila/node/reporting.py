@@ -1,8 +1,8 @@
 """The report of a crawl, put together beside whoever may be working on it (O3).
 
-The catalogue is read once from end to end; everything else comes from counters. An answer that was cut off is a page
-only when no other try brought it whole; which of them are, only the frontier knows. So its count is the one that is
-told, and charts, which show whole pages, may add up to a little less.
+The catalogue is read once from end to end, and whatever is told of pages is what it has: headline, charts and tables
+add up. The frontier may count more, for it counts what was fetched: pages that were taken down since, and those that no
+try brought whole. What is left to do comes from counters.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def put_together(
         running=status.running,
         made_at=SystemClock().wall_ms(),
         cycle=status.cycle,
-        pages=status.pages,
+        pages=gathered.pages,
         answers=gathered.answers,
         robots=gathered.robots,
         hosts=status.hosts,

@@ -30,7 +30,8 @@ def test_the_report_agrees_with_events_and_summary(crawled: Simulated) -> None:
     """O3: counted from the catalogue, compared with what was told while it happened."""
     report, summary, events = report_on(crawled.out), crawled.summary, crawled.recorder.events
     answered = [event for event in events if event.kind is EventKind.FETCH_OK]
-    assert report.pages == summary.pages == sum(event.is_page() for event in answered)
+    assert summary.pages == sum(event.is_page() for event in answered)
+    assert summary.pages - report.truncated <= report.pages <= summary.pages
     assert report.answers == len(answered)
     assert report.answers + report.robots == summary.responses
     assert report.bytes == summary.bytes
@@ -50,12 +51,12 @@ def test_the_timeline_holds_every_whole_page(crawled: Simulated) -> None:
     """O3: from the first answer to the last."""
     report = report_on(crawled.out)
     moments = report.timeline.moments
-    assert report.pages - report.truncated <= sum(moment.pages for moment in moments) <= report.pages
+    assert sum(moment.pages for moment in moments) == report.pages
     assert sum(moment.answers for moment in moments) == report.answers
     assert sum(moment.bytes for moment in moments) == report.bytes
     assert moments[0].bytes
     assert report.seconds > 100
-    assert 0 < report.pages_per_s <= report.timeline.most_pages_per_s
+    assert 0 < report.pages_per_s <= report.most_pages_per_s
 
 
 def test_a_running_crawl_has_a_report(crawled: Simulated) -> None:

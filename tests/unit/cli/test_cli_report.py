@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nephila.cli.charts import area, bars, nice, table
 from nephila.cli.main import run
 from nephila.cli.report import levels_for, report_lines, spark, squeezed
 from nephila.cli.report_page import decade, render
 from nephila.model.errors import CrawlDirectoryError
-from nephila.report import Timeline, WorkerFigures
+from nephila.report import Moment, Timeline, WorkerFigures
 
 from .conftest import REPORT, FakeNode
 
@@ -44,6 +46,37 @@ def test_the_report_tells_all_in_rows_and_bars(invoke: Invoke) -> None:
     ):
         assert wanted in told, wanted
     assert "\x1b" not in told
+
+
+@pytest.mark.parametrize(
+    ("pages", "ended_ms", "best"),
+    [
+        ([43, 46], 2000, 46),
+        ([43, 43], 1900, 86 / 1.9),
+        ([43, 9], 1001, 52 / 1.001),
+        ([10, 50, 43, 2], 3010, 50),
+        ([7], 100, 70),
+        ([7], 0, 7),
+        ([8, 2], 60_000, 8),
+    ],
+)
+def test_the_best_rate_is_never_below_the_average(pages: list[int], ended_ms: int, best: float) -> None:
+    """O3: both are of the same pages and the same time."""
+    begun_at = REPORT.timeline.begun_at
+    timeline = Timeline(begun_at, 1000, [Moment(one) for one in pages])
+    report = replace(REPORT, pages=sum(pages), timeline=timeline, ended_at=begun_at + ended_ms)
+    assert report.most_pages_per_s == pytest.approx(best)
+    assert report.most_pages_per_s >= report.pages_per_s
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(0, 20_000))
+def test_no_timeline_has_a_best_rate_below_its_average(pages: list[int], more_ms: int) -> None:
+    """O3: wherever in the last step, or after it, the last answer ends."""
+    begun_at = REPORT.timeline.begun_at
+    timeline = Timeline(begun_at, 2000, [Moment(one) for one in pages])
+    ended_at = begun_at + 2000 * (len(pages) - 1) + more_ms
+    report = replace(REPORT, pages=sum(pages), timeline=timeline, ended_at=ended_at)
+    assert report.pages_per_s <= report.most_pages_per_s * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("width", [40, 57, 80, 100])
