@@ -3,10 +3,13 @@
     async for page in nephila.crawl("https://example.org", out="site", max_pages=100):
         print(page.url, page.status, page.title)
 
-A page is handed over when it is stored and settled, once: what counts as a page in the summary, and nothing else. The
-crawl waits for its reader (a bounded queue lies between the two), so a slow loop body slows the
-crawl down and never fills the memory. Who leaves the loop early stops the crawl;
-in an ``async with`` it has ended when the block has, and without, the next crawl on the same directory waits for that.
+A page is handed over when it is stored and settled, once: what counts as a page in the summary, but for one that its
+server says has not changed (304). That has no body, and was handed over when it was stored. A listener hears of it: an
+event `fetch_ok` with status 304; and the catalogue has it as a capture with that status (`nephila sql`).
+
+The crawl waits for its reader (a bounded queue lies between the two), so a slow loop body slows the crawl down and
+never fills the memory. Who leaves the loop early stops the crawl; in an ``async with`` it has ended when the block has,
+and without, the next crawl on the same directory waits for that.
 
 It runs in the process that calls it, whatever the setting `processes` says: pages are handed over as objects, and no
 page crosses a pipe. Several processes are the command's affair.
@@ -94,6 +97,8 @@ class FetchedPage:
 
 class PageStream:
     """A crawl that is read page by page. Iterate over it once; `stop`, `pause` and `snapshot` work meanwhile.
+
+    A later visit that finds a page unchanged (304) hands nothing over: `summary.pages` counts it, listeners hear of it.
 
     Who leaves the loop early closes it, with ``async with`` or `aclose`: then the crawl has ended cleanly when that
     returns. Without, it is stopped when the loop's iterator is thrown away, and another one on the same directory

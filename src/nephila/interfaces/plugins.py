@@ -75,7 +75,10 @@ class RecordSink(Protocol):
     """Takes pages as they are stored. `wants_bodies = True` brings their bodies along."""
 
     def write_records(self, records: Sequence[PageRecord]) -> MaybeAwaitable[None]:
-        """Take some, at least one. Each page comes once, unless the crawl is killed in between: then perhaps never."""
+        """Take some, at least one. Each page comes once, unless the crawl is killed in between: then perhaps never.
+
+        One that has not changed since its last visit (304) does not come again; event listeners hear of it.
+        """
 
 
 class EventListener(Protocol):

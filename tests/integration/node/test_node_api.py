@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,27 @@ def test_what_is_handed_over_is_what_counts_as_a_page(tmp_path: Path) -> None:
     library.run(main)
     answers = [event for event in library.recorder.events if event.kind is EventKind.FETCH_OK and event.status == 200]
     assert {"reset", "unwanted_type"} <= {event.reason for event in answers}
+
+
+def test_pages_that_have_not_changed_are_heard_of_and_not_handed_over(tmp_path: Path) -> None:
+    """E2, H3: the summary counts them, and listeners are told; what has changed comes again."""
+    spec = WebSpec.plain(4, hosts=4, pages=40, page_bytes=400, links_per_page=10)
+    web = SimulatedWeb(replace(spec, wire=replace(spec.wire, validators=0.5)))
+    library = Library(tmp_path / "crawl", web)
+
+    async def main() -> None:
+        await library.crawl(*web.seeds()).run()
+        library.recorder.events.clear()
+        stream = library.crawl(new_cycle=True)
+        handed = [page.url async for page in stream]
+        unchanged = [event.url for event in library.recorder.events if event.is_page() and event.status == 304]
+        assert handed
+        assert unchanged
+        assert not set(handed) & set(unchanged)
+        assert stream.summary is not None
+        assert len(handed) + len(unchanged) == stream.summary.pages
+
+    library.run(main)
 
 
 def test_leaving_the_loop_stops_the_crawl_cleanly(library: Library) -> None:
