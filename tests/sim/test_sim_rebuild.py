@@ -219,6 +219,58 @@ def test_a_frontier_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     assert (world.out / "catalogue-before-rebuild.sqlite").exists()
 
 
+def state_of(folder: Path) -> dict[str, bytes]:
+    """Every file, but for those that readers of the catalogue share."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(("-shm", "-wal"))]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("left", ["everything", "archive alone", "catalogue alone", "chain alone", "no marker"])
+def test_no_frontier_is_begun_over_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str], left: str) -> None:
+    """F10, N8, C4: its pages would be fetched again; what to do is told, and nothing is touched."""
+    world = World(SimulatedWeb(WebSpec.plain(9, hosts=2, pages=6, page_bytes=300, links_per_page=4)), tmp_path)
+    world.crawl()
+    write_stored(world.out, world.settings)
+    shutil.rmtree(world.out / "frontier")
+    if left in {"archive alone", "chain alone"}:
+        (world.out / "catalogue.sqlite").unlink()
+    if left in {"catalogue alone", "archive alone"}:
+        shutil.rmtree(world.out / "chain")
+    if left in {"catalogue alone", "chain alone"}:  # as where the archive goes to a store
+        shutil.rmtree(world.out / "warc")
+    if left == "no marker":
+        for path in world.out.iterdir():
+            if path.name != "warc":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    before = state_of(world.out)
+    asks = [["crawl", "http://site0.test/", "--out"], ["crawl", "http://site0.test/", "--processes", "2", "--out"]]
+    if left != "no marker":
+        asks += [["crawl", "--out"], ["status"]]
+    for ask in asks:
+        assert run([*ask, str(world.out)]) == 1
+        told = capsys.readouterr().err
+        assert "has an archive, but no frontier any more" in told
+        assert f"nephila frontier rebuild {world.out}" in " ".join(told.split())
+        assert state_of(world.out) == before
+
+
+def test_a_lost_catalogue_is_told_from_a_crawl_that_has_not_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """F10, C4: going on writes it anew."""
+    world = World(SimulatedWeb(WebSpec.plain(9, hosts=2, pages=6, page_bytes=300, links_per_page=4)), tmp_path)
+    world.crawl()
+    write_stored(world.out, world.settings)
+    (world.out / "catalogue.sqlite").unlink()
+    for ask in (["status"], ["sql"], ["why"]):
+        assert run([*ask, str(world.out), *(["http://site0.test/"] if ask == ["why"] else [])]) == 1
+        told = capsys.readouterr().err
+        assert "has no catalogue any more" in told
+        assert f"nephila crawl --out {world.out}" in " ".join(told.split())
+    world.crawl()
+    assert run(["status", str(world.out)]) == 0
+
+
 def test_what_was_taken_down_stays_blocked(tmp_path: Path) -> None:
     """N8, K2, T7: pages that link to it are still in the archive."""
     world = World(SimulatedWeb(WebSpec.plain(9, hosts=2, pages=6, page_bytes=300, links_per_page=4)), tmp_path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +12,6 @@ from hashlib import sha256
 from nephila.interfaces.catalogue import WholeCatalogue
 from nephila.interfaces.clock import Clock
 from nephila.interfaces.events import EventSink
-from nephila.model.errors import CrawlDirectoryError
 from nephila.model.events import Event, EventKind
 from nephila.model.settings import Settings
 from nephila.store import SqliteCatalogue
@@ -81,15 +79,6 @@ def warnings_of(events: EventSink, clock: Clock) -> Callable[[str, str], None]:
 def has_catalogue(directory: CrawlDirectory, settings: Settings) -> bool:
     """Whether there may be one to read."""
     return bool(settings.catalogue.url) or directory.catalogue.exists()
-
-
-def not_begun(directory: CrawlDirectory) -> CrawlDirectoryError:
-    """What to say where nothing was fetched yet; a frontier that was imported needs no seeds."""
-    seeds = "" if directory.frontier.is_dir() else "SEEDS "
-    return CrawlDirectoryError(
-        f"the crawl in {directory.root} has not begun yet",
-        hint=f"start it: nephila crawl {seeds}--out {shlex.quote(str(directory.root))}",
-    )
 
 
 @contextmanager

@@ -101,6 +101,11 @@ class CrawlDirectory:
         self.plugins = root / "plugins"
         self.takedowns = root / "takedowns"
 
+    @property
+    def has_frontier(self) -> bool:
+        """Whether there is a frontier of its own."""
+        return (self.frontier / "data.mdb").exists()
+
     def check(self) -> None:
         """Raise `CrawlDirectoryError` unless this is a crawl of a format that we read."""
         if not self.root.is_dir():

@@ -25,12 +25,13 @@ from nephila.store import LocalDisk, spool_standing
 from nephila.urls import Address, origin_of
 
 from .addressing import aliases_of, identifier_of, scope_of
-from .cataloguing import has_catalogue, identity_of, not_begun, open_catalogue
+from .cataloguing import has_catalogue, identity_of, open_catalogue
 from .clock import SystemClock
 from .directory import CrawlDirectory
 from .engines import policy_of
 from .importance.grades import DirectoryRanks
 from .logbook import read_figures
+from .losses import what_is_lacking
 from .plugin_books import plugin_counts
 from .reasons import REASONS
 from .redirected import RedirectTargets
@@ -216,8 +217,8 @@ def begun(out: Path) -> tuple[CrawlDirectory, Settings]:
     directory = CrawlDirectory(out)
     directory.check()
     settings = load(stored=read_stored(out)).settings
-    if not (directory.frontier.is_dir() and has_catalogue(directory, settings)):
-        raise not_begun(directory)
+    if not (directory.has_frontier and has_catalogue(directory, settings)):
+        raise what_is_lacking(directory)
     return directory, settings
 
 

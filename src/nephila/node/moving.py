@@ -133,7 +133,7 @@ def export_directory(out: Path, to: Path, clock: Clock) -> Moved:
     directory.check()
     with directory.held():
         settings = load(stored=read_stored(out)).settings
-        if not (directory.frontier / "data.mdb").exists():
+        if not directory.has_frontier:
             raise CrawlDirectoryError(f"{out} has no frontier of its own", "see `nephila frontier rebuild`")
         scope = directory.saved_scope()
         ScopeSeeds.from_bytes(scope)  # one that cannot be read is told, and not carried on
@@ -298,9 +298,7 @@ def _settings_in(head: CrawlRow) -> Settings:
 
 
 def _refuse_a_frontier(directory: CrawlDirectory, settings: Settings, clock: Clock) -> None:
-    if not (directory.frontier / "data.mdb").exists() or is_half_imported(
-        directory.frontier, settings.frontier.map_bytes
-    ):
+    if not directory.has_frontier or is_half_imported(directory.frontier, settings.frontier.map_bytes):
         return
     with closing(LmdbFrontierView.open(directory.frontier, clock, settings.frontier.map_bytes)) as view:
         known = view.totals().urls

@@ -15,6 +15,7 @@ from nephila.config import Configured, load, read_stored, write_stored
 from nephila.fetch import raise_descriptor_limit
 from nephila.interfaces.events import EventSink
 from nephila.model.errors import (
+    CrawlDirectoryError,
     DatabaseAwayError,
     DatabaseRefusedError,
     ObjectStoreError,
@@ -29,6 +30,7 @@ from nephila.store import check_layout
 from .crawl import Crawl
 from .directory import CrawlDirectory
 from .ground import Ground
+from .losses import check_frontier
 from .wiring import build
 
 NOT_BEGUN = (ObjectStoreError, DatabaseAwayError, DatabaseRefusedError, StreamAwayError, StreamRefusedError)
@@ -63,12 +65,21 @@ async def opened(
 
 @contextmanager
 def begun(out: Path, configured: Configured, is_untouched: Callable[[], bool]) -> Iterator[tuple[CrawlDirectory, int]]:
-    """Hold the directory, and take it back where it was begun for nothing; with the descriptor that holds it."""
+    """Hold the directory, and take it back where it was begun for nothing; with the descriptor that holds it.
+
+    Raises `CrawlDirectoryError` where it has an archive, but no frontier.
+    """
     directory = CrawlDirectory(out)
     check_layout(configured.settings.archive)
     _refuse_another_normal_form(out, configured)
     _refuse_another_archive(out, configured)
     with directory.held() as lock:
+        try:
+            check_frontier(directory)
+        except CrawlDirectoryError:
+            if directory.is_new:
+                directory.marker.unlink()
+            raise
         try:
             yield directory, lock
         except (UsageError, *NOT_BEGUN):

@@ -9,8 +9,9 @@ from nephila.config import Configured, load, read_stored
 from nephila.interfaces.queries import CatalogueQueries
 from nephila.store.query import SqliteQueries
 
-from .cataloguing import crawl_name, has_catalogue, not_begun
+from .cataloguing import crawl_name, has_catalogue
 from .directory import CrawlDirectory
+from .losses import what_is_lacking
 
 
 def open_queries(crawl: Path | Configured) -> CatalogueQueries:
@@ -26,7 +27,7 @@ def open_queries(crawl: Path | Configured) -> CatalogueQueries:
         directory.check()
         settings = load(stored=read_stored(crawl)).settings
         if not has_catalogue(directory, settings):
-            raise not_begun(directory)
+            raise what_is_lacking(directory)
         if not settings.catalogue.url:
             return SqliteQueries(directory.catalogue)
         name = crawl_name(directory, settings)

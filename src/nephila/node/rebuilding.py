@@ -124,7 +124,7 @@ def _refuse(directory: CrawlDirectory, settings: Settings, clock: Clock) -> None
             f"the archive or the catalogue of the crawl in {directory.root} is elsewhere",
             "copy the archive's files into the folder warc of a new directory and rebuild there (docs/moving.md)",
         )
-    if (directory.frontier / "data.mdb").exists():
+    if directory.has_frontier:
         with closing(LmdbFrontierView.open(directory.frontier, clock, settings.frontier.map_bytes)) as view:
             known = view.totals().urls
         if known:

@@ -13,8 +13,9 @@ from nephila.interfaces.catalogue import WholeCatalogue
 from nephila.model.settings import Settings
 from nephila.node.addressing import identifier_of, identify_with
 from nephila.node.audit.case import case_of_directory
-from nephila.node.cataloguing import crawl_name, has_catalogue, not_begun, read_catalogue
+from nephila.node.cataloguing import crawl_name, has_catalogue, read_catalogue
 from nephila.node.directory import CrawlDirectory
+from nephila.node.losses import what_is_lacking
 from nephila.node.takedown import Takedown
 from nephila.node.takedown.record import TakedownFolder
 from nephila.node.takedown.target import Target
@@ -49,7 +50,7 @@ def source_of_directory(out: Path) -> Iterator[Source]:
     directory.check()
     settings = load(stored=read_stored(out)).settings
     if not has_catalogue(directory, settings):
-        raise not_begun(directory)
+        raise what_is_lacking(directory)
     takedowns = TakedownFolder(directory.takedowns).pending()
     with read_catalogue(directory, settings) as catalogue, case_of_directory(out) as case:
         root, disk = case.archives
