@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import signal
 import subprocess
 import time
@@ -14,6 +16,9 @@ from typing import Any
 import pytest
 from served import ServedWeb, crawl_json, nephila, plain_web, run, served
 
+from nephila.control.changes import Changes
+from nephila.control.given import ChangeGiven
+from nephila.node.clock import SystemClock
 from nephila.node.inspect import open_view
 from nephila.node.operating import CrawlOperator
 from nephila.testing.web.truth import Expect
@@ -34,6 +39,11 @@ def ask(*arguments: str | Path, code: int = 0) -> dict[str, Any]:
     """What a command answers a script."""
     answer: dict[str, Any] = json.loads(run(*arguments, "--json", code=code).stdout)
     return answer
+
+
+def changes_of(out: Path) -> list[ChangeGiven]:
+    """The log of changes, the newest first."""
+    return Changes(out / "changes.jsonl", SystemClock()).last(1000)
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,44 @@ def test_blocks_and_policies_are_kept_and_told(small: Small) -> None:
     assert ask("aliases", small.out) == {"aliases": [], "count": 0}
 
 
+def test_each_order_of_the_command_line_is_in_the_log_of_changes(small: Small) -> None:
+    """K1, C2: who, when and what, in the form of the API; seeds of a crawl that goes on, too."""
+    known = changes_of(small.out)
+    run("block", small.out, "changed.example", "--reason", "asked us to")
+    run("block", small.out, "changed.example", "--remove")
+    run("block", small.out, "changed.example", "--remove", code=1)
+    run("policy", small.out, "changed.example", "--pause")
+    run("policy", small.out, "changed.example", "--clear")
+    run("dead", small.out, "--retry-all")
+    run("dead", small.out, "--retry", "http://changed.example/", code=2)
+    run("purge", small.out, "http://changed.example/?token=x", "--reason", "they asked us")
+    seeds = ("http://changed.test/?token=x", "--seeds", "-", *small.web.flags, *UNHURRIED, *SMALL)
+    run("crawl", *seeds, "--out", small.out, input="http://more.test/\n", code=1)  # there are no such names
+    run("crawl", "--out", small.out, code=None)
+    assert CrawlOperator(small.out).unblock("http://changed.example/?token=x$")
+    found = changes_of(small.out)[: -len(known) or None][::-1]
+    assert [(one.what, one.target, one.state) for one in found] == [
+        ("block", "changed.example", "done"),
+        ("unblock", "changed.example", "done"),
+        ("policy", "changed.example", "done"),
+        ("policy", "changed.example", "done"),
+        ("retry", "all", "done"),
+        ("takedown", "", "done"),
+        ("seeds", "", "done"),
+    ]
+    assert {one.who for one in found} == {f"command line ({pwd.getpwuid(os.getuid()).pw_name})"}
+    block, unblock, paused, cleared, retried, takedown, sown = found
+    assert (block.before, block.after["reason"]) == (None, "asked us to")
+    assert unblock.before == block.after
+    assert (paused.before["paused"], paused.after["paused"], cleared.after["paused"]) == (False, True, False)
+    assert retried.after["revived"] == 0
+    assert (takedown.after["urls"], takedown.after["reason"]) == (
+        ["http://changed.example/?token=***"],
+        "they asked us",
+    )
+    assert sown.after == {"urls": ["http://changed.test/?token=***"], "count": 1, "lists": ["-"], "added": 2}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -127,12 +175,14 @@ def test_blocks_and_policies_are_kept_and_told(small: Small) -> None:
     ],
 )
 def test_what_makes_no_sense_changes_nothing(small: Small, arguments: tuple[str, ...]) -> None:
-    """C4, R4, T7: one sentence on standard error, exit code 2."""
+    """C4, R4, T7, K1: one sentence on standard error, exit code 2, nothing in the log of changes."""
+    known = changes_of(small.out)
     result = run(*(small.out if word == "DIR" else word for word in arguments), code=2)
     assert result.stdout == ""
     assert result.stderr.startswith("nephila: ")
     operator = CrawlOperator(small.out)
     assert (operator.policies(), operator.blocks()) == ({}, [])
+    assert changes_of(small.out) == known
 
 
 def test_a_pause_in_a_running_crawl_holds_until_it_is_lifted(tmp_path: Path, say: Callable[[str], None]) -> None:

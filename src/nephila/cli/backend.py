@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # start-up: `nephila --help` needs none of them
     from nephila.node.audit import Audit
     from nephila.node.exporting import Exported, ExportOrder, Looked
     from nephila.node.importance.renewing import Importance
+    from nephila.node.noting import Changing, Noting
     from nephila.node.retention import Retained
     from nephila.report import CrawlReport
     from nephila.seeds import SeedSource
@@ -59,10 +61,26 @@ def _run_crawl(
     listeners: Sequence[EventSink] = (),
     view: View | None = None,
     serve: Serve | None = None,
+    named: Mapping[str, object] | None = None,
 ) -> CrawlSummary:
+    from nephila.node.noting import GivenSeeds  # noqa: PLC0415 - start-up
     from nephila.node.run import run_crawl  # noqa: PLC0415 - start-up
 
-    return run_crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view, serve=serve)
+    given = None if named is None else GivenSeeds(_noting_in(out), named)
+    return run_crawl(
+        out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view, serve=serve, given=given
+    )
+
+
+def _noting_in(out: Path) -> Noting:
+    def noting(
+        what: str, target: str, before: object = None, wanted: object = None
+    ) -> AbstractContextManager[Changing]:
+        from nephila.control.by_command import noting_in  # noqa: PLC0415 - start-up: most commands change nothing
+
+        return noting_in(out)(what, target, before, wanted)
+
+    return noting
 
 
 def _run_flush(out: Path, configured: Configured, listeners: Sequence[EventSink] = ()) -> CrawlSummary:
@@ -74,7 +92,7 @@ def _run_flush(out: Path, configured: Configured, listeners: Sequence[EventSink]
 def _open_view(out: Path) -> Insight:
     from nephila.node.inspect import open_view  # noqa: PLC0415 - start-up
 
-    return open_view(out)
+    return open_view(out, _noting_in(out))
 
 
 def _open_fleet_view(configured: Configured) -> Insight:
@@ -97,7 +115,7 @@ def _report_on(crawl: Path | Configured) -> CrawlReport:
 def _open_operator(out: Path) -> Operator:
     from nephila.node.operating import open_operator  # noqa: PLC0415 - start-up
 
-    return open_operator(out)
+    return open_operator(out, _noting_in(out))
 
 
 def _open_fleet_operator(configured: Configured) -> Operator:
@@ -109,7 +127,7 @@ def _open_fleet_operator(configured: Configured) -> Operator:
 def _open_purge(out: Path) -> Purger:
     from nephila.node.takedown.ordering import open_purge  # noqa: PLC0415 - start-up
 
-    return open_purge(out)
+    return open_purge(out, _noting_in(out))
 
 
 def _open_fleet_purge(configured: Configured, tell: Callable[[str], None]) -> Purger:

@@ -23,7 +23,7 @@ from .cautions import cautions
 from .display import Choice, Kind, choose, is_terminal, style_allowed, watch_plainly, write_quietly
 from .flags import Section, SectionCommand, SectionOption, given_flags, setting_options
 from .needs import RunningCrawl, Serve, View
-from .order import Order, crawl_directory, reaches_public, seed_sources
+from .order import Order, crawl_directory, named_seeds, reaches_public, seed_sources
 from .output import print_json, printable, tell
 from .summary import exit_code, shortfall, summary_document, summary_lines
 
@@ -149,6 +149,7 @@ def run_order(order: Order, backend: Backend) -> int:
     sources = seed_sources(order)
     _announce(order, out, configured, going_on=stored is not None)
     watch = Watch(_choice(order, backend), title=f"nephila {out}")
+    named = named_seeds(order) if stored is not None and order.has_seeds else None
     with _served(order, backend) as serve:
         summary = backend.run_crawl(
             out,
@@ -157,6 +158,7 @@ def run_order(order: Order, backend: Backend) -> int:
             new_cycle=order.new_cycle,
             listeners=[*watch.listeners, *_log(order)],
             view=watch.view,
+            named=named,
             **({} if serve is None else {"serve": serve}),
         )
     _conclude(order, summary, watch, backend.environ)

@@ -56,8 +56,12 @@ class RunCrawl(Protocol):
         listeners: Sequence[EventSink] = (),
         view: View | None = None,
         serve: Serve | None = None,
+        named: Mapping[str, object] | None = None,
     ) -> CrawlSummary:
-        """Signals included: the first stops cleanly, the second at once."""
+        """Signals included: the first stops cleanly, the second at once.
+
+        `named` is what the log of changes says of the seeds, where they are given to a crawl that goes on.
+        """
 
 
 class WhyAnswer(Protocol):

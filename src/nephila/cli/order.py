@@ -98,6 +98,15 @@ def seed_sources(order: Order) -> list[SeedSource]:
     return sources
 
 
+def named_seeds(order: Order) -> dict[str, object]:
+    """What the log of changes says of the seeds: those of the command line, and where others stand."""
+    from nephila.node.noting import noted  # noqa: PLC0415 - as above
+    from nephila.urls import mask_secrets  # noqa: PLC0415 - as above
+
+    lists = [mask_secrets(name) for name in (*order.seed_files, *order.domain_files)]
+    return {**noted(order.seeds), "lists": lists}
+
+
 def _listed(name: str) -> SeedSource:
     """What a file, standard input or a URL lists."""
     from nephila.node.seedlists import StreamSeeds, UrlSeeds, seeds_in  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""The log of changes: who changes what, when, what held before and what holds since.
+"""The log of changes: who changes what, over HTTP or by a command, when, what held before and what holds since.
 
 JSON lines in `changes.jsonl` of the crawl directory, appended under a lock (a crawl and a separate server may both
 write). A change has two: one before it takes effect, synced, which says what is to be done, and one after it, which
@@ -21,7 +21,6 @@ from nephila.interfaces.clock import Clock
 from nephila.model.errors import StorageError, remedy
 from nephila.urls import mask_secrets
 
-from .access import Caller
 from .given import ChangeGiven
 
 STEP_BYTES = 1 << 20
@@ -55,9 +54,9 @@ class Changes:
         self._path = path
         self._clock = clock
 
-    def begin(self, caller: Caller, what: str, target: str, before: object, wanted: object) -> tuple[int, ChangeLine]:
+    def begin(self, who: str, what: str, target: str, before: object, wanted: object) -> tuple[int, ChangeLine]:
         """Say what is about to be done, durable when it returns; where the line stands, and the line."""
-        line = ChangeLine(self._clock.wall_ms(), caller.name, what, mask_secrets(target), before, wanted, state="begun")
+        line = ChangeLine(self._clock.wall_ms(), who, what, mask_secrets(target), before, wanted, state="begun")
         return self._append(line), line
 
     def end(self, begun: tuple[int, ChangeLine], after: object, *, failed: bool = False) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from nephila.node.desk import Desk
+from nephila.node.noting import Changing
 
 from .access import Caller, Role
 from .asked import Asked
@@ -16,14 +17,6 @@ from .changes import Changes
 
 Body = TypeVar("Body", bound=Asked | None)
 Query = TypeVar("Query", bound=Asked | None)
-
-
-@dataclass(slots=True)
-class Changing:
-    """A change that is under way."""
-
-    after: object
-    """What came of it: as it was wanted, unless something else is put here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +38,7 @@ class Call(Generic[Body, Query]):
 
         In a thread, because it waits for the disk. What makes no sense is to be found out before.
         """
-        begun = await asyncio.to_thread(self.changes.begin, self.caller, what, target, before, wanted)
+        begun = await asyncio.to_thread(self.changes.begin, self.caller.name, what, target, before, wanted)
         change = Changing(wanted)
         try:
             yield change

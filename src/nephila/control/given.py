@@ -359,7 +359,7 @@ class ChangeGiven(Given):
 
     at: int
     who: str
-    """The name of the token; `loopback` where there is none."""
+    """The name of the token, `loopback` where there is none; `command line (USER)` for a command."""
     what: str
     target: str
     before: Any = None

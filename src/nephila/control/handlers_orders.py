@@ -9,37 +9,26 @@ from dataclasses import replace
 
 from nephila.interfaces.frontier import UrlStory
 from nephila.model.errors import UsageError
-from nephila.model.policy import Block, DomainPolicy, Tier
+from nephila.model.policy import DomainPolicy, Tier
 from nephila.model.rendering import RenderMode
 from nephila.node import ordering
 from nephila.node.desk import stories_of
-from nephila.urls import mask_secrets
+from nephila.node.noting import OvertakenError, noted
 
 from . import asked, given
 from .access import Role
 from .endpoint import Call, Endpoint
 from .problems import ProblemError
+from .shown import HOUR_S, ORDINARY, block_given, policy_given
 
-ORDINARY = DomainPolicy()
 ATTEMPTS = 20
 """Each that fails is one at which somebody else's order came through."""
-HOUR_S = 3600
-NOTED = 20
-"""URLs of an order that are named in the log of changes; the rest is counted."""
-
-
-class OvertakenError(Exception):
-    """What a change was made from does not hold any more."""
-
-
-def _noted(urls: list[str]) -> dict[str, object]:
-    return {"urls": [mask_secrets(url) for url in urls[:NOTED]], "count": len(urls)}
 
 
 async def add_seeds(call: Call[asked.SeedsOrder, None]) -> given.SeedsAnswer:
     """Admit seeds."""
     level = ordering.level_named(call.desk, call.body.priority)
-    wanted = {**_noted(call.body.urls), "priority": call.body.priority}
+    wanted = {**noted(call.body.urls), "priority": call.body.priority}
     async with call.changing("seeds", "", wanted=wanted) as change:
         sown = await ordering.sow(call.desk, call.body.urls, level, f"api {call.caller.name}")
         change.after = {**wanted, "added": sown.added}
@@ -50,7 +39,7 @@ async def add_seeds(call: Call[asked.SeedsOrder, None]) -> given.SeedsAnswer:
 async def recrawl(call: Call[asked.RecrawlOrder, None]) -> given.RecrawlAnswer:
     """Fetch known URLs once more."""
     level = ordering.level_named(call.desk, call.body.priority)
-    wanted = _noted(call.body.urls)
+    wanted = noted(call.body.urls)
     async with call.changing("recrawl", "", wanted=wanted) as change:
         recalled = await ordering.recall(call.desk, call.body.urls, level)
         change.after = {**wanted, "queued": recalled.queued}
@@ -59,24 +48,6 @@ async def recrawl(call: Call[asked.RecrawlOrder, None]) -> given.RecrawlAnswer:
 
 
 # Policies
-
-
-def policy_given(domain: str, policy: DomainPolicy | None) -> given.PolicyGiven:
-    """A policy as it is shown; that of nobody is the ordinary one."""
-    known = policy or ORDINARY
-    return given.PolicyGiven(
-        domain=domain,
-        max_qps=1 / known.delay_s if known.delay_s and known.delay_s * asked.MOST_QPS >= 1 else None,
-        delay_s=known.delay_s,
-        crawl_depth=known.max_depth,
-        tier=str(known.tier),
-        recrawl_interval_hours=None if known.recrawl_s is None else known.recrawl_s / HOUR_S,
-        user_agent=known.user_agent,
-        hours=list(known.hours),
-        paused=known.paused,
-        quality=known.quality,
-        render=str(known.render),
-    )
 
 
 def policy_ordered(order: asked.PolicyOrder) -> DomainPolicy:
@@ -174,16 +145,12 @@ async def _set(
         with suppress(OvertakenError):
             async with call.changing(what, domain, policy_given(domain, known), shown):
                 if not await ordering.set_policy(call.desk, domain, policy, known):
-                    raise OvertakenError("somebody else changed it at the same moment; it is tried again")
+                    raise OvertakenError
             return shown
     raise ProblemError(503, f"others change the policy of {domain} all the time", "send it again")
 
 
 # Blocks
-
-
-def _block_given(block: Block) -> given.BlockGiven:
-    return given.BlockGiven(pattern=block.pattern, reason=block.reason, blocked_at=block.at)
 
 
 async def list_blocks(call: Call[None, asked.BlocksAsked]) -> given.BlocksAnswer:
@@ -192,15 +159,15 @@ async def list_blocks(call: Call[None, asked.BlocksAsked]) -> given.BlocksAnswer
     later = sorted((one for one in known if one.pattern > call.query.after), key=lambda one: one.pattern)
     page = later[: call.query.limit]
     following = page[-1].pattern if len(later) > len(page) else ""
-    return given.BlocksAnswer(blocks=[_block_given(one) for one in page], total=len(known), next=following)
+    return given.BlocksAnswer(blocks=[block_given(one) for one in page], total=len(known), next=following)
 
 
 async def add_block(call: Call[asked.BlockOrder, None]) -> given.BlockGiven:
     """Ask no more for what a pattern names."""
     block = ordering.block_of(call.desk, call.body.pattern, call.body.reason)
     before = await ordering.block_on(call.desk, block.pattern)
-    shown = _block_given(block)
-    async with call.changing("block", block.pattern, None if before is None else _block_given(before), shown):
+    shown = block_given(block)
+    async with call.changing("block", block.pattern, None if before is None else block_given(before), shown):
         await ordering.block(call.desk, block)
     return shown
 
@@ -210,7 +177,7 @@ async def remove_block(call: Call[None, asked.UnblockAsked]) -> given.BlockGiven
     before = await ordering.block_on(call.desk, call.query.pattern)
     if before is None:
         raise ProblemError(404, f"there is no block on {call.query.pattern!r}", "GET /api/v1/blocklist lists them")
-    shown = _block_given(before)
+    shown = block_given(before)
     async with call.changing("unblock", before.pattern, shown):
         await ordering.unblock(call.desk, before)
     return shown
@@ -253,7 +220,7 @@ async def retry_letters(call: Call[asked.RetryOrder, None]) -> given.RetryAnswer
         stories = await stories_of(call.desk, order.urls)
         dead = [story for story in stories.values() if story is not None and story.state == "dead_letter"]
         others = [url for url, story in stories.items() if story is None or story.state != "dead_letter"]
-    wanted = _noted(order.urls)
+    wanted = noted(order.urls)
     async with call.changing("retry", "all" if order.all else "", wanted=wanted) as change:
         revived = 0 if dead == [] else await ordering.revive(call.desk, dead)
         change.after = {**wanted, "revived": revived}

@@ -21,8 +21,8 @@ from nephila.urls import Address
 
 from . import asked, given, given_figures
 from .endpoint import Call, Endpoint
-from .handlers_orders import policy_given
 from .problems import ProblemError
+from .shown import policy_given
 
 HOUR_MS = 3_600_000
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}

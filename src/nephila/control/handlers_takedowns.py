@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from nephila.node.takedown import Takedown
-from nephila.node.takedown.ordering import checked_order, take_down
-from nephila.urls import mask_secrets
+from nephila.node.takedown.ordering import checked_order, named, take_down
 
 from . import asked, given
 from .access import Role
@@ -39,8 +38,7 @@ async def order_takedown(call: Call[asked.TakedownOrder, None]) -> given.Takedow
     """Block it at once; what was stored is taken out by the crawl that runs, by whoever serves a fleet, or `purge`."""
     order = call.body
     checked = checked_order(call.desk, order.urls, order.domains, order.reason, call.caller.name)
-    named = {"urls": [mask_secrets(url) for url in checked.urls], "domains": list(checked.domains)}
-    wanted = {**named, "reason": checked.reason}
+    wanted = named(checked)
     async with call.changing("takedown", "", wanted=wanted) as change:
         filed = await take_down(call.desk, checked)
         change.after = {**wanted, "id": filed.id}

@@ -56,6 +56,8 @@ class Crawl:
         self._has_seeds = False
         self.seed_report: SeedReport | None = None
         """What became of the seeds; None until they are all read."""
+        self.sown = asyncio.Event()
+        """Set when they are read, or cannot be."""
         self.recovered: Recovered | None = None
         self.afterwards: Callable[[], Awaitable[None]] | None = None
         """What else is to be done when nobody writes to the archive any more: a retention."""
@@ -197,6 +199,7 @@ class Crawl:
         except NephilaError as error:
             self.fail(error)
         finally:
+            self.sown.set()
             self._wake.set()
 
     async def _conduct(self, sowing: asyncio.Task[None]) -> None:

@@ -32,6 +32,7 @@ from .engines import policy_of
 from .importance.grades import DirectoryRanks
 from .logbook import read_figures
 from .losses import what_is_lacking
+from .noting import Noting, noted, unnoted
 from .plugin_books import plugin_counts
 from .reasons import REASONS
 from .redirected import RedirectTargets
@@ -53,8 +54,9 @@ class WhyAnswer:
 class CrawlView:
     """Reads a crawl directory. Every call opens what it needs and closes it again."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, noting: Noting = unnoted) -> None:
         self._directory, self._settings = begun(out)
+        self._noting = noting
         self._clock = SystemClock()
 
     def status(self) -> CrawlStatus:
@@ -168,12 +170,12 @@ class CrawlView:
         frontier = LmdbFrontier(self._directory.frontier, self._clock, policy, threaded=False)
         ranks.identity = identity_of(frontier.secret)
         try:
-            if urls is not None:
-                return await frontier.revive([self._letter(frontier, url) for url in urls])
-            count = 0
-            while letters := frontier.dead(DEAD_AT_ONCE):
-                count += await frontier.revive(letters)
-            return count
+            letters = None if urls is None else [self._letter(frontier, url) for url in urls]
+            wanted = noted(urls or ())
+            with self._noting("retry", "all" if letters is None else "", wanted=wanted) as change:
+                revived = await (_revive_all(frontier) if letters is None else frontier.revive(letters))
+                change.after = {**wanted, "revived": revived}
+            return revived
         finally:
             await frontier.close()
             ranks.close()
@@ -222,6 +224,13 @@ def begun(out: Path) -> tuple[CrawlDirectory, Settings]:
     return directory, settings
 
 
-def open_view(out: Path) -> CrawlView:
+async def _revive_all(frontier: LmdbFrontier) -> int:
+    count = 0
+    while letters := frontier.dead(DEAD_AT_ONCE):
+        count += await frontier.revive(letters)
+    return count
+
+
+def open_view(out: Path, noting: Noting = unnoted) -> CrawlView:
     """A view of a crawl directory; raises `CrawlDirectoryError` when it is none."""
-    return CrawlView(out)
+    return CrawlView(out, noting)

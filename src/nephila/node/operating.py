@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,10 +32,12 @@ from .blocked import show_blocked
 from .clock import SystemClock
 from .engines import policy_of
 from .inspect import begun
+from .noting import Noting, OvertakenError, unnoted
 from .operated import OperatedFrontier, OperatedView
 
 T = TypeVar("T")
 
+ORDINARY = DomainPolicy()
 ALL = 1_000_000
 """Traps that are looked through for one by its name."""
 SHOWN = 3
@@ -47,9 +49,10 @@ DEEPEST, MOST_QUALITY = 250, 1000
 class Operator(ABC):
     """Changes what holds in a crawl, wherever that is. Every call opens what it needs and closes it again."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, noting: Noting = unnoted) -> None:
         self._settings = settings
         self._clock = SystemClock()
+        self._noting = noting
 
     @abstractmethod
     def _read(self, look: Callable[[OperatedView], T]) -> T:
@@ -89,8 +92,13 @@ class Operator(ABC):
         """
         if policy is not None:
             check_policy(policy)
-        wanted = None if policy == DomainPolicy() else policy
-        return self._change(lambda frontier: frontier.set_policy(domain, wanted, was))
+        wanted = None if policy == ORDINARY else policy
+        held = was or self.policies().get(domain, ORDINARY)
+        with suppress(OvertakenError), self._noting("policy", domain, held, policy or ORDINARY):
+            if not self._change(lambda frontier: frontier.set_policy(domain, wanted, was)):
+                raise OvertakenError
+            return True
+        return False
 
     # Blocks
 
@@ -104,8 +112,9 @@ class Operator(ABC):
         if not told:
             raise UsageError("a block needs a reason", "whoever asks `why` later is told it")
         entry = Block(kept, told, self._clock.wall_ms())
-        self._change(lambda frontier: frontier.block(entry))
-        self._show_blocked()
+        with self._noting("block", kept, self._block_on(kept), entry):
+            self._change(lambda frontier: frontier.block(entry))
+            self._show_blocked()
         return entry
 
     def block_all(self, entries: Callable[[int], Sequence[Block]]) -> None:
@@ -120,10 +129,16 @@ class Operator(ABC):
 
     def unblock(self, pattern: str) -> bool:
         """Take a block back; False when there was none."""
-        kept = pattern if any(block.pattern == pattern for block in self.blocks()) else check_pattern(pattern)
-        removed = self._change(lambda frontier: frontier.unblock(kept))
-        self._show_blocked()
+        before = self._block_on(pattern) or self._block_on(check_pattern(pattern))
+        if before is None:
+            return False
+        with self._noting("unblock", before.pattern, before):
+            removed = self._change(lambda frontier: frontier.unblock(before.pattern))
+            self._show_blocked()
         return removed
+
+    def _block_on(self, pattern: str) -> Block | None:
+        return next((block for block in self.blocks() if block.pattern == pattern), None)
 
     # Traps
 
@@ -139,7 +154,9 @@ class Operator(ABC):
             names = ", ".join(one.pattern for one in known[:SHOWN])
             hint = f"there it is {names}" if known else "`nephila traps DIR` lists all there are"
             raise UsageError(f"{pattern!r} is no trap on {host}", hint)
-        back = self._change(lambda frontier: frontier.release_trap(host, group_of(pattern)))
+        with self._noting("release", host, wanted={"pattern": pattern}) as change:
+            back = self._change(lambda frontier: frontier.release_trap(host, group_of(pattern)))
+            change.after = {"pattern": pattern, "parked": found.parked, "back_at_once": back}
         return found.parked, back
 
     # Aliases
@@ -151,12 +168,14 @@ class Operator(ABC):
     def undo_alias(self, name: str, domain: str = "") -> AliasRule:
         """Take a rule back for good, by its id or its pattern."""
         found = self._alias(name, domain, lambda rule: rule.state is not AliasState.UNDONE)
-        return self._learned(lambda aliases: aliases.undo(found.id), found.domain) or found
+        with self._noting("undo_alias", found.domain, wanted=_named(found)):
+            return self._learned(lambda aliases: aliases.undo(found.id), found.domain) or found
 
     def redo_alias(self, name: str, domain: str = "") -> AliasRule:
         """Let a rule that was taken back be learned again."""
         found = self._alias(name, domain, lambda rule: rule.state is AliasState.UNDONE)
-        return self._learned(lambda aliases: aliases.redo(found.id), found.domain) or found
+        with self._noting("redo_alias", found.domain, wanted=_named(found)):
+            return self._learned(lambda aliases: aliases.redo(found.id), found.domain) or found
 
     def _alias(self, name: str, domain: str, fits: Callable[[AliasRule], bool]) -> AliasRule:
         """The one rule that is meant."""
@@ -176,9 +195,9 @@ class Operator(ABC):
 class CrawlOperator(Operator):
     """Changes what holds in a crawl directory."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, noting: Noting = unnoted) -> None:
         self._directory, settings = begun(out)
-        super().__init__(settings)
+        super().__init__(settings, noting)
 
     def aliases(self, domain: str = "") -> list[AliasRule]:
         """As above; nothing is written for it, so that a crawl on a medium that is read-only can be looked at."""
@@ -239,6 +258,10 @@ def check_policy(policy: DomainPolicy) -> None:
             )
 
 
-def open_operator(out: Path) -> CrawlOperator:
+def _named(rule: AliasRule) -> dict[str, str]:
+    return {"id": rule.id, "pattern": rule.pattern}
+
+
+def open_operator(out: Path, noting: Noting = unnoted) -> CrawlOperator:
     """Somebody who may change a crawl; raises `CrawlDirectoryError` when there is none."""
-    return CrawlOperator(out)
+    return CrawlOperator(out, noting)

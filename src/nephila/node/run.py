@@ -27,6 +27,7 @@ from .importance.beside import Recomputing
 from .importance.freshening import Freshening
 from .machinery import Machinery
 from .memory import check_memory_limits, threads
+from .noting import GivenSeeds
 from .opening import opened
 from .processes import process_count, supervised
 from .scopefile import check_scope
@@ -39,6 +40,8 @@ class Running(Protocol):
     """A crawl that runs, in one process or in several."""
 
     seed_report: SeedReport | None
+    sown: asyncio.Event
+    """Set when the seeds are read, or cannot be."""
 
     @property
     def is_untouched(self) -> bool:
@@ -83,8 +86,12 @@ def run_crawl(
     listeners: Sequence[EventSink] = (),
     view: View | None = None,
     serve: Serve | None = None,
+    given: GivenSeeds | None = None,
 ) -> CrawlSummary:
-    """Crawl until it ends; `view` and `serve` run beside it. The first signal stops cleanly, a second at once."""
+    """Crawl until it ends; `view` and `serve` run beside it. The first signal stops cleanly, a second at once.
+
+    `given` notes the seeds where the crawl goes on.
+    """
     raise_descriptor_limit(1)  # the loop itself needs some
     check_memory_limits(configured.settings.frontier.map_bytes)
     if not (seeds or configured.settings.plugins.enabled):
@@ -93,7 +100,16 @@ def run_crawl(
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, threads(runner.get_loop()):
             return runner.run(
-                _crawl(out, configured, seeds, new_cycle=new_cycle, listeners=listeners, view=view, serve=serve)
+                _crawl(
+                    out,
+                    configured,
+                    seeds,
+                    new_cycle=new_cycle,
+                    listeners=listeners,
+                    view=view,
+                    serve=serve,
+                    given=given,
+                )
             )
     finally:
         obey_no_more()
@@ -128,6 +144,7 @@ async def _crawl(
     listeners: Sequence[EventSink],
     view: View | None,
     serve: Serve | None,
+    given: GivenSeeds | None,
 ) -> CrawlSummary:
     if not seeds and not configured.settings.plugins.enabled and not CrawlDirectory(out).marker.exists():
         raise UsageError("there are no seeds", hint="give a URL, --seeds FILE or --domains CSV")
@@ -145,6 +162,8 @@ async def _crawl(
         beside = [asyncio.create_task(watch.run(), name="watch")]
         if serve is not None:
             beside.append(asyncio.create_task(serve(crawl, watch), name="serve"))
+        if given is not None and not crawl.is_untouched:
+            beside.append(asyncio.create_task(_note(crawl, given), name="changes"))
         for task in beside:
             task.add_done_callback(partial(_broke, crawl))
         try:
@@ -168,6 +187,14 @@ def _opened(out: Path, configured: Configured, listeners: Sequence[EventSink]) -
     if processes == 1:
         return opened(out, configured, ground, listeners=listeners)
     return supervised(out, configured, ground, processes, listeners=listeners)
+
+
+async def _note(crawl: Running, given: GivenSeeds) -> None:
+    """Have it on record that seeds are given, before any of them is read, and what became of them."""
+    with given.noting("seeds", "", wanted=given.named) as change:
+        await crawl.sown.wait()
+        report = crawl.seed_report
+        change.after = {**given.named, "unread": True} if report is None else {**given.named, "added": report.added}
 
 
 def _freshening(crawl: Running) -> Freshening:

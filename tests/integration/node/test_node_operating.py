@@ -12,6 +12,8 @@ from typing import TypeVar
 import pytest
 
 from nephila.config import write_stored
+from nephila.control.by_command import noting_in
+from nephila.control.changes import Changes
 from nephila.frontier.embedded import LmdbFrontier
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.model.errors import UsageError
@@ -350,17 +352,22 @@ def test_why_and_traps_tell_the_same_evidence(drive: Drive) -> None:
 
 
 def test_a_trap_that_is_let_go_starts_anew(drive: Drive) -> None:
-    """T2: what lay on its shelf comes back; a pattern that is none is told."""
+    """T2, K1: what lay on its shelf comes back, on record; a pattern that is none is told."""
     driven, held = trapped(drive)
-    operator = open_operator(driven.out)
+    operator = open_operator(driven.out, noting_in(driven.out))
+    changes = Changes(CrawlDirectory(driven.out).changes, SystemClock())
     with pytest.raises(UsageError, match="is no trap on") as caught:
         operator.release_trap("a.example.org", "/y/{n}")
     assert "/x/" in caught.value.hint
     with pytest.raises(UsageError, match="is no trap on"):
         operator.release_trap("b.example.org", "*")
+    assert changes.last(10) == []
     for trap in operator.traps(10, "a.example.org")[0]:
         waiting, back = operator.release_trap("a.example.org", trap.pattern)
         assert (waiting, back) == (trap.parked, trap.parked)
+        noted = changes.last(1)[0]
+        assert (noted.what, noted.target, noted.state) == ("release", "a.example.org", "done")
+        assert noted.after == {"pattern": trap.pattern, "parked": waiting, "back_at_once": back}
     assert operator.traps(10, "")[0] == []
     assert all(driven.why(url)[1]["state"] == "queued" for url in held)
     assert driven.fetch(done, pages=1)[0] in held

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -330,6 +330,7 @@ class FakeNode:
         new_cycle: bool = False,
         listeners: Sequence[Any] = (),
         view: View | None = None,
+        named: Mapping[str, object] | None = None,
     ) -> CrawlSummary:
         if self.raises is not None:
             raise self.raises

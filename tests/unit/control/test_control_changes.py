@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nephila.control.access import Caller, Role
 from nephila.control.changes import STEP_BYTES, Changes
 from nephila.testing.clock import VirtualClock
-
-ANN = Caller("ann", Role.WRITE)
 
 
 def test_a_change_that_takes_much_room_hides_none_before_it(tmp_path: Path) -> None:
@@ -16,13 +13,13 @@ def test_a_change_that_takes_much_room_hides_none_before_it(tmp_path: Path) -> N
     path = tmp_path / "changes.jsonl"
     changes = Changes(path, VirtualClock())
     for number in range(3):
-        changes.end(changes.begin(ANN, "pause", f"{number}.test", None, {"paused": True}), {"paused": True})
+        changes.end(changes.begin("ann", "pause", f"{number}.test", None, {"paused": True}), {"paused": True})
     with path.open("ab") as stream:
         stream.write(b'{"at":1,"who":"a\n')
     many = {"urls": ["https://a.test/" + "x" * 900] * 1000}
     for number in range(2):
-        changes.end(changes.begin(ANN, "takedown", "", None, many), {**many, "id": str(number)})
-    begun = changes.begin(ANN, "block", "b.test", None, None)
+        changes.end(changes.begin("ann", "takedown", "", None, many), {**many, "id": str(number)})
+    begun = changes.begin("ann", "block", "b.test", None, None)
     assert path.stat().st_size > 3 * STEP_BYTES
     found = changes.last(100)
     assert [(one.what, one.target, one.state) for one in found] == [

@@ -90,6 +90,8 @@ class Supervisor:
         self._has_seeds = False
         self.seed_report: SeedReport | None = None
         """What became of the seeds; None until they are all read."""
+        self.sown = asyncio.Event()
+        """Set when they are read, or cannot be."""
         self.recovered: Recovered | None = None
 
     def stop(self, reason: StoppedBy = StoppedBy.INTERRUPT) -> None:
@@ -193,6 +195,7 @@ class Supervisor:
         try:
             self.seed_report = await self._m.sower.sow([*seeds, *self._m.plugin_seeds], self._woken.set)
         finally:
+            self.sown.set()
             self._woken.set()
 
     async def _watch(self, sowing: asyncio.Task[None]) -> None:

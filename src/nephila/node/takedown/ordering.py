@@ -20,8 +20,9 @@ from nephila.node.cataloguing import read_catalogue
 from nephila.node.clock import SystemClock
 from nephila.node.desk import Desk, is_held
 from nephila.node.inspect import begun
+from nephila.node.noting import Noting, unnoted
 from nephila.node.operating import CrawlOperator
-from nephila.urls import Address
+from nephila.urls import Address, mask_secrets
 
 from .carrying_out import Plan, plan_of
 from .record import Order, Takedown, TakedownFolder, TakedownState
@@ -43,6 +44,12 @@ def checked_order(desk: Desk, urls: Sequence[str], domains: Sequence[str], reaso
     order = check_order(Order(tuple(urls), tuple(domains), reason, who), _identify_at(desk))
     desk.takedowns.check(order)
     return order
+
+
+def named(order: Order) -> dict[str, object]:
+    """What is to be taken down and why, as the log of changes has it."""
+    urls = [mask_secrets(url) for url in order.urls]
+    return {"urls": urls, "domains": list(order.domains), "reason": order.reason}
 
 
 async def take_down(desk: Desk, order: Order) -> Takedown:
@@ -74,8 +81,9 @@ def foreseen_of(plan: Plan) -> Foreseen:
 class Purge:
     """Takedowns by command."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, noting: Noting = unnoted) -> None:
         self._directory, self._settings = begun(out)
+        self._noting = noting
         self._folder = TakedownFolder(self._directory.takedowns)
 
     def checked(self, urls: Sequence[str], domains: Sequence[str], reason: str) -> Order:
@@ -95,9 +103,11 @@ class Purge:
 
     def file(self, order: Order) -> Takedown:
         """Put it on record and block it."""
-        filed = self._folder.add(order, SystemClock().wall_ms())
-        operator = CrawlOperator(self._directory.root)
-        operator.block_all(lambda secret: Target(order, self._identify(secret)).blocks(filed.at))
+        with self._noting("takedown", "", wanted=named(order)) as change:
+            filed = self._folder.add(order, SystemClock().wall_ms())
+            operator = CrawlOperator(self._directory.root)
+            operator.block_all(lambda secret: Target(order, self._identify(secret)).blocks(filed.at))
+            change.after = {**named(order), "id": filed.id}
         return filed
 
     def pending(self) -> list[Takedown]:
@@ -135,6 +145,6 @@ class Purge:
         return identify
 
 
-def open_purge(out: Path) -> Purge:
+def open_purge(out: Path, noting: Noting = unnoted) -> Purge:
     """Somebody who may take down; raises `CrawlDirectoryError` where there is no crawl."""
-    return Purge(out)
+    return Purge(out, noting)
