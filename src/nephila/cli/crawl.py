@@ -44,8 +44,9 @@ are below. Durations may be written as 90s, 5m, 2h, 1d; sizes as 10MB, 512KiB.
 \b
 Exit codes:
   0    done: nothing is left that can run within --max-wait
-  1    failed, also if not a single server answered, or if part of the
-       archive could not be uploaded and waits in the spool
+  1    failed, also if not a single server answered, or none was asked
+       because all that is left waits for servers that had not answered,
+       or if part of the archive could not be uploaded and waits in the spool
   2    the command line or the configuration makes no sense
   3    stopped by a limit (--max-pages, --max-time, ...)
   130  interrupted; the same command resumes it

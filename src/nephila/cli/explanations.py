@@ -113,6 +113,9 @@ WAITS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+UNANSWERED = frozenset({DeferReason.ROBOTS, DeferReason.DNS, DeferReason.RETRY, DeferReason.ERRORS})
+"""Why URLs wait whose servers did not answer, or not as they should."""
+
 PARKED: Mapping[str, str] = MappingProxyType(
     {
         DeferReason.BUDGET: "more than host or domain has earned by now",

@@ -15,7 +15,7 @@ from .backend import backend_of
 from .display import write_quietly
 from .looking import directory_argument, json_option
 from .output import print_json, printable, tell
-from .summary import exit_code
+from .summary import EXIT_CODES
 
 
 @click.command("flush", short_help="Upload the part of an archive that waits in its spool.")
@@ -44,7 +44,7 @@ def flush(
         )
     warnings = WarningSink(partial(write_quietly, partial(click.echo, err=True)))
     summary = backend.run_flush(directory, configured, [warnings])
-    code, spool = exit_code(summary), summary.spool
+    code, spool = EXIT_CODES[summary.stopped_by], summary.spool  # nothing was to be fetched
     left = spool.segments if spool is not None else 0
     if as_json:
         print_json({"archive": configured.settings.archive.url, "left": left, "exit_code": code})

@@ -6,6 +6,7 @@ them (click takes the codes out elsewhere). Its figures are those of `crawl --js
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -16,7 +17,7 @@ import click
 from nephila.model.errors import NephilaError
 from nephila.model.summary import CrawlSummary, StoppedBy
 
-from .explanations import ENDINGS, ERRORS, PARKED, REFUSALS, REMEDIES, WAITS
+from .explanations import ENDINGS, ERRORS, PARKED, REFUSALS, REMEDIES, UNANSWERED, WAITS
 from .figures import clock, count, rate, size
 from .naming import command_name
 from .next_steps import LIMITS, Place, directory_place, next_steps
@@ -41,12 +42,39 @@ def exit_code(summary: CrawlSummary) -> int:
 
 
 def shortfall(summary: CrawlSummary) -> NephilaError | None:
-    """What there is to say of a crawl to which not a single server answered; None for any other."""
-    kinds = {kind: number for kind, number in summary.errors.items() if kind in REMEDIES}
-    if summary.stopped_by is not StoppedBy.DONE or summary.responses or not kinds:
+    """What there is to say of a crawl to which not a single server answered; None for any other.
+
+    That is also one which had nobody to ask, because all that is left waits for servers that did not answer before.
+    """
+    if summary.stopped_by is not StoppedBy.DONE or summary.responses:
         return None
-    kind = max(kinds, key=lambda one: kinds[one])
-    return NephilaError(f"no server answered: {ERRORS[kind]}", f"{REMEDIES[kind]}; the same command goes on")
+    kinds = {kind: number for kind, number in summary.errors.items() if kind in REMEDIES}
+    waiting = {reason: number for reason, number in summary.remaining_by_reason.items() if reason in UNANSWERED}
+    if kinds:
+        kind = max(kinds, key=lambda one: kinds[one])
+        return NephilaError(f"no server answered: {ERRORS[kind]}", f"{REMEDIES[kind]}; {_going_on(summary)}")
+    if waiting:
+        reason = max(waiting, key=lambda one: waiting[one])
+        left = many(sum(waiting.values()), "URL")
+        return NephilaError(
+            f"nothing was fetched, {left} of servers that did not answer before: {WAITS[reason]}", _going_on(summary)
+        )
+    if summary.unanswered and not summary.remaining:
+        return NephilaError(
+            "no server has ever answered in this crawl, and nothing is left to ask for", _going_on(summary)
+        )
+    return None
+
+
+def _going_on(summary: CrawlSummary) -> str:
+    """What fetches what was not fetched, and when."""
+    place = directory_place(summary.out)
+    if summary.remaining:
+        when = "" if summary.due_in_s is None else f", the next URL in {clock(math.ceil(summary.due_in_s))}"
+        return f"the same command goes on{when}"
+    if summary.dead:
+        return f"`{command_name()} dead {place.named} --retry-all` queues again what was given up"
+    return "another --out begins anew, and --new-cycle asks once more in this one, robots.retry_s later"
 
 
 def summary_document(summary: CrawlSummary, seeds: SeedReport | None) -> dict[str, object]:

@@ -95,7 +95,7 @@ def worker(ctx: click.Context, /, *, as_json: bool, verbose: int, quiet: bool, *
 
     summary = run_worker(configured, seed_sources(order), listeners=[*watch.listeners, *_log(verbose)], view=watch.view)
     if as_json:
-        print_json(summary_document(summary, watch.seeds))
+        print_json(summary_document(summary, watch.seeds) | {"exit_code": _code(summary)})
     elif not quiet:
         place = worker_place(str(given["file"]), configured.settings)
         for line in summary_lines(summary, watch.seeds if order.has_seeds else None, 100, place):

@@ -192,3 +192,7 @@ class CrawlSummary:
     """Pages that need a browser and were judged as they came, by reason."""
     spool: SpoolStanding | None = None
     """What stays in the spool; None where the archive lies in the crawl directory."""
+    due_in_s: float | None = None
+    """How long until something can be asked for; None where nothing waits for a time."""
+    unanswered: bool = False
+    """URLs are known, and no server has ever answered, in this run or another."""

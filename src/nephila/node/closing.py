@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.errors import NephilaError, UnsentError
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 
+from .frontiers import NodeFrontier
 from .shipping import Shipper
 
 
 def summary_of(
     snapshot: CrawlSnapshot,
-    frontier: FrontierSnapshot,
+    frontier: NodeFrontier,
     *,
     stopped_by: StoppedBy,
     failure: NephilaError | None,
@@ -23,9 +23,10 @@ def summary_of(
     peak_rss_bytes: int,
 ) -> CrawlSummary:
     """The summary of a crawl that has ended."""
-    reasons = dict(frontier.delayed)
-    for reason, count in frontier.waiting_for.items():
-        if reason not in frontier.parked:  # of such a host nothing is queued: it is told among the parked
+    known = frontier.snapshot()
+    reasons = dict(known.delayed)
+    for reason, count in known.waiting_for.items():
+        if reason not in known.parked:  # of such a host nothing is queued: it is told among the parked
             reasons[reason] = reasons.get(reason, 0) + count
     remaining = snapshot.queued
     if (others := remaining - sum(reasons.values())) > 0:
@@ -47,15 +48,15 @@ def summary_of(
         stopped_by=stopped_by,
         remaining=remaining,
         remaining_by_reason=reasons,
-        dead=frontier.states["dead"],
+        dead=known.states["dead"],
         out=str(out),
-        total_pages=frontier.pages,
+        total_pages=known.pages,
         failure=told(failure),
-        parked=frontier.parked,
-        traps=frontier.traps,
-        planned=frontier.planned,
-        starving=frontier.reserved,
-        total_domains=frontier.domains,
+        parked=known.parked,
+        traps=known.traps,
+        planned=known.planned,
+        starving=known.reserved,
+        total_domains=known.domains,
         target_domains=target_domains,
         near_duplicates=snapshot.near_duplicates,
         lists=snapshot.lists,
@@ -67,6 +68,8 @@ def summary_of(
         render_resources=snapshot.render_resources,
         render_missed=snapshot.render_missed,
         spool=snapshot.spool,
+        due_in_s=None if known.next_in_ms is None else known.next_in_ms / 1000,
+        unanswered=bool(known.urls) and not (snapshot.responses or known.pages or frontier.view.marks()),
     )
 
 

@@ -168,7 +168,7 @@ class Crawl:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return summary_of(
             self.snapshot(),
-            machinery.frontier.snapshot(),
+            machinery.frontier,
             stopped_by=ended_by(self._stopped_by, self._m.shipper),
             failure=self._failure,
             out=machinery.out,

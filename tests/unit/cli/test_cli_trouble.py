@@ -36,6 +36,38 @@ def test_a_crawl_that_nobody_answered_has_failed_and_says_what_to_do(invoke: Inv
     assert "the same command goes on" in result.stderr
 
 
+def test_a_crawl_that_waits_for_servers_that_did_not_answer_has_failed_too(invoke: Invoke, node: FakeNode) -> None:
+    """C4, F2: the same command given again at once asks nobody; a script must not take that for success."""
+    waiting = {"robots_unavailable": 6, "queued": 1}
+    node.summary = replace(SILENT, errors={}, remaining_by_reason=waiting, due_in_s=271.2)
+    result = invoke("crawl", "a.org", "--json", "-q", "--user-agent", "B (+https://b.org)")
+    assert result.exit_code == json.loads(result.stdout)["exit_code"] == 1
+    assert "nothing was fetched, 6 URLs of servers that did not answer before: robots.txt cannot be" in result.stderr
+    assert "the same command goes on, the next URL in 4:32" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("errors", "dead", "told", "advice"),
+    [
+        ({"address": 1}, 0, "no server answered: the address is not public", "--new-cycle asks once more"),
+        ({}, 0, "no server has ever answered", "--new-cycle asks once more"),
+        ({}, 2, "no server has ever answered", "dead d --retry-all` queues again"),
+    ],
+)
+def test_what_was_given_up_is_not_said_to_go_on(
+    invoke: Invoke, node: FakeNode, errors: dict[str, int], dead: int, told: str, advice: str
+) -> None:
+    """C4: of a crawl in which nothing was ever fetched and nothing waits."""
+    left = replace(SILENT, errors=errors, remaining=0, remaining_by_reason={}, dead=dead, unanswered=True)
+    node.summary = left
+    result = invoke("crawl", "a.org", "-q", "--out", "d", "--user-agent", "B (+https://b.org)")
+    assert result.exit_code == 1
+    assert told in result.stderr
+    assert advice in " ".join(result.stderr.split())
+    assert "the same command" not in result.stderr
+    assert exit_code(replace(left, errors={}, unanswered=False)) == 0
+
+
 @pytest.mark.parametrize(
     ("summary", "code", "told"),
     [
@@ -59,8 +91,9 @@ def test_a_demonstration_that_failed_says_so(
     "summary",
     [
         replace(SILENT, responses=1),
-        replace(SILENT, errors={}),
-        replace(SILENT, errors={"http_5xx": 2}),
+        replace(SILENT, errors={}, remaining_by_reason={}),
+        replace(SILENT, errors={}, remaining_by_reason={"paused": 7}),
+        replace(SILENT, errors={"http_5xx": 2}, remaining_by_reason={}),
         replace(SILENT, stopped_by=StoppedBy.INTERRUPT),
         replace(SILENT, stopped_by=StoppedBy.MAX_TIME),
     ],

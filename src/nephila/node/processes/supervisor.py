@@ -367,7 +367,7 @@ class Supervisor:
         usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         return summary_of(
             self.snapshot(),
-            self._m.frontier.snapshot(),
+            self._m.frontier,
             stopped_by=ended_by(self._stopped_by, self._m.shipper),
             failure=self._failure,
             out=self._m.out,
