@@ -16,7 +16,7 @@ from fleet_engines import Engines, Fleet, Worker, portless
 from gate import gate
 from postgres import Postgres
 from seaweed import Seaweed
-from served import ServedWeb, served_articles
+from served import ServedWeb, run, served_articles
 from valkey_servers import ValkeyCluster, ValkeySingle
 from waiting import wait_until
 
@@ -108,11 +108,17 @@ def test_a_fleet_that_has_lost_its_engine_is_rebuilt_onto_a_new_one(
     lost.server.ask("FUNCTION", "FLUSH")
     fleet.say("fleet", "status", code=1)
     assert fleet.say("block") == "", "whoever comes by finds an empty crawl"
+    told = run("seed", *web.seeds, "--config", fleet.settings, env=fleet.environ, code=2).stderr
+    assert "which the engine has lost: the archive s3://" in told
+    assert "frontier rebuild" in told
+    elsewhere = {"AWS_EC2_METADATA_DISABLED": "true"}  # from a machine that reaches the engine alone
+    run("seed", *web.seeds, "--config", fleet.settings, env=elsewhere)
     first.begin()
     assert first.process.wait(60) == 1
     assert "frontier rebuild" in first.told()
     rebuilt = json.loads(fleet.say("frontier", "rebuild", "--work", tmp_path / "work", "--json"))
     assert rebuilt["pages"] >= len(before)
+    assert f"{len(web.seeds)} URLs that the crawl was given since it was lost" in rebuilt["lost"].pop()
     lost.server.ask("FLUSHALL")  # as if it had been cut off: it is begun again as it is
     assert json.loads(fleet.say("frontier", "rebuild", "--work", tmp_path / "work", "--json")) == rebuilt
     assert fleet.stored() == before, "the catalogue is there again"

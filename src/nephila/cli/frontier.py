@@ -109,7 +109,8 @@ def import_(
 ) -> None:
     """Load FILE into a crawl that does not know any URL yet.
 
-    That is the crawl in DIR, or the one that the settings of a fleet name. It is all or nothing: the frontier cannot be
+    That is the crawl in DIR, or the one that the settings of a fleet name; seeds that this one was given, and that
+    nobody has asked for yet, give way. It is all or nothing: the frontier cannot be
     opened until the last row is there, and an interrupted import starts again from nothing. Afterwards every host rests
     one full delay.
     """
@@ -126,9 +127,12 @@ def import_(
         moved = import_directory(file, directory or Path(), SystemClock(), trusted=trusted)
         place = str(directory)
     if as_json:
-        print_json({"into": place, "rows": moved.rows})
-    else:
-        click.echo(printable(f"{moved.sentence} are in {place}."))
+        print_json({"into": place, "rows": moved.rows, "dropped": moved.dropped})
+        return
+    click.echo(printable(f"{moved.sentence} are in {place}."))
+    if moved.dropped:
+        gave_way = "URLs that it was given before, and had not asked for, are dropped: give them again."
+        click.echo(f"{moved.dropped:,} {gave_way}")
 
 
 def _fleet(

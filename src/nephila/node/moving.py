@@ -85,6 +85,8 @@ class Moved:
     rows: dict[str, int]
     unnamed: int = 0
     """Refusals that were left out."""
+    dropped: int = 0
+    """URLs that a crawl of that name had been given, which had asked for nothing yet and gave way."""
 
     @property
     def sentence(self) -> str:

@@ -23,11 +23,13 @@ from nephila.frontier.redis import RedisFrontier, importing
 from nephila.frontier.redis.opening import Opening
 from nephila.frontier.redis.presence import Presence
 from nephila.model.errors import FrontierError
+from nephila.model.task import Candidate
 from nephila.node.clock import SystemClock
 from nephila.node.directory import CrawlDirectory
 from nephila.node.engines import policy_of
 from nephila.node.fleet.moving import import_fleet
 from nephila.testing.web import SimulatedWeb, WebSpec
+from nephila.urls import Address, Identifier, NormalRules, UrlLimits
 
 SOME = replace(
     PATIENT, limits=replace(PATIENT.limits, max_pages=12), scope=replace(PATIENT.scope, mode="domain"),
@@ -223,6 +225,35 @@ def test_a_crawl_that_knows_no_url_gives_way_to_an_import_unless_somebody_works_
     back = tmp_path / "back.gz"
     assert run(["frontier", "export", "--config", str(config), "--to", str(back)]) == 0
     assert check_stream(back)[1].rows == check_stream(exported)[1].rows
+
+
+def test_seeds_that_nobody_has_asked_for_give_way_and_what_was_asked_for_does_not(
+    exported: Path, valkey: ValkeySingle, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N8, N2: they came after the engine was lost; the import says how many it drops, and drops nothing else."""
+    config = fleet(tmp_path, valkey, "sown")
+    load_it = ["frontier", "import", str(exported), "--config", str(config)]
+    assert run(["seed", "one.test", "two.test", "--config", str(config)]) == 0
+    capsys.readouterr()
+    assert run(load_it) == 0
+    assert "2 URLs that it was given before, and had not asked for, are dropped" in capsys.readouterr().out
+    back = tmp_path / "back.gz"
+    assert run(["frontier", "export", "--config", str(config), "--to", str(back)]) == 0
+    assert check_stream(back)[1].rows == check_stream(exported)[1].rows
+    assert valkey.server.ask("KEYS", "nephila:{sown}:fleet:twins") == [], "nor is tried over http what was dropped"
+
+    async def claim() -> None:
+        frontier = await opened(valkey, "asked", config)
+        address = Identifier(frontier.secret, NormalRules(), UrlLimits()).identify("https://one.test/")
+        assert isinstance(address, Address)
+        await frontier.admit([Candidate(address, 0)])
+        assert len(await frontier.claim(1, 60)) == 1
+        await frontier.close()
+
+    config = fleet(tmp_path, valkey, "asked")
+    asyncio.run(claim())
+    assert run(load_it) == 1
+    assert "there is a crawl called asked on the engine already" in capsys.readouterr().err
 
 
 def test_the_scope_is_that_of_the_import_that_came_to_its_end(

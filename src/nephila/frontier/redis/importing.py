@@ -46,6 +46,7 @@ from nephila.urls import is_possible
 from .asking import tail_of
 from .calling import Caller
 from .clocks import EngineTimeline, RemoteTimeline, VirtualTimeline
+from .fresh import fresh_urls
 from .library import library
 from .opening import FORMAT, IMPORTING, ORDINARILY, Opening
 from .presence import ALIVE_S
@@ -66,13 +67,16 @@ async def import_into(
     policy: Policy,
     clock: Clock,
     options: Opening = ORDINARILY,
-) -> None:
-    """Write a whole frontier under a name that no crawl has which knows a URL; `rows` may begin with `crawl`."""
+) -> int:
+    """Write a whole frontier under a name that no crawl has, but for one that has asked for nothing yet.
+
+    `rows` may begin with `crawl`. Answers how many URLs that one had been given: they are dropped.
+    """
     check_name(name)
     valkey = Valkey(servers, library().text)
     try:
         await valkey.start(options.patience_s)
-        await _begin(valkey, name, crawl, options)
+        dropped = await _begin(valkey, name, crawl, options)
         shards = Shards(name, options.shards)
         timeline: EngineTimeline = RemoteTimeline(clock)
         if options.virtual:
@@ -86,6 +90,7 @@ async def import_into(
         await arrival.run(rows)
         key = crawl_key(name, "crawl")
         await valkey.do(key, "HSET", key, "format", FORMAT)
+        return dropped
     finally:
         await valkey.close()
 
@@ -100,18 +105,18 @@ async def check_free(servers: ValkeyServers, name: str, options: Opening = ORDIN
         await valkey.close()
 
 
-async def _refuse_a_crawl(valkey: Valkey, name: str) -> None:
-    """Nothing is overwritten: a crawl that knows a URL is refused, and so is one that somebody works on.
+async def _refuse_a_crawl(valkey: Valkey, name: str) -> int:
+    """Nothing is overwritten: a crawl that has asked for anything is refused, and so is one that somebody works on.
 
-    One that knows none was made by whoever came by after the engine had lost it, or before an import; what an import
-    has left unfinished is nobody's.
+    One that has not was made by whoever came by, or brought seeds, after the engine had lost it, or before an import;
+    what an import has left unfinished is nobody's. Answers how many URLs it was given.
     """
     key = crawl_key(name, "crawl")
     found, shards = await valkey.do(key, "HMGET", key, "format", "shards")
     if found in (None, IMPORTING):
-        return
-    keys = Shards(name, int(shards or 0)).keys
-    if found != FORMAT or any(await asyncio.gather(*(valkey.do(one, "EXISTS", f"{one}:hosts") for one in keys))):
+        return 0
+    given = await fresh_urls(valkey.do, Shards(name, int(shards or 0))) if found == FORMAT else None
+    if given is None:
         raise FrontierError(
             f"there is a crawl called {name} on the engine already",
             "choose another fleet.crawl: nothing is overwritten",
@@ -122,12 +127,13 @@ async def _refuse_a_crawl(valkey: Valkey, name: str) -> None:
         raise FrontierError(
             f"{len(alive)} workers are at work on the crawl {name}", f"stop them, and wait for {ALIVE_S} s"
         )
+    return given
 
 
-async def _begin(valkey: Valkey, name: str, crawl: CrawlRow, options: Opening) -> None:
-    """Mark the crawl; what another import has left unfinished is removed."""
+async def _begin(valkey: Valkey, name: str, crawl: CrawlRow, options: Opening) -> int:
+    """Mark the crawl; what another import has left unfinished is removed, and so is what gives way."""
     key = crawl_key(name, "crawl")
-    await _refuse_a_crawl(valkey, name)
+    given = await _refuse_a_crawl(valkey, name)
     made = {
         "format": IMPORTING,
         "shards": options.shards,
@@ -139,6 +145,7 @@ async def _begin(valkey: Valkey, name: str, crawl: CrawlRow, options: Opening) -
     }
     await valkey.do(key, "HSET", key, *(word for pair in made.items() for word in pair))
     await _remove_shards(valkey, name)
+    return given
 
 
 async def _remove_shards(valkey: Valkey, name: str) -> None:

@@ -39,6 +39,7 @@ from .agreeing import agree
 from .broadcasting import Broadcast, StreamTail
 from .identity import WorkerDirectory
 from .operated import OperatedFleetFrontier
+from .outlived import check_not_outlived
 from .purging import check_region
 from .regions import regional
 from .registry import Registry
@@ -72,6 +73,7 @@ async def desk_of_fleet(
     async with AsyncExitStack() as stack:
         state, inner = await open_frontier(settings, clock, "desk", stack, visiting=True, waiting=tell)
         registry = Registry(state, check_fleet(settings))
+        await check_not_outlived(settings, inner, clock)
         await agree(registry, settings)
         await asyncio.to_thread(_make_tables, settings, identity_of(inner.secret))
         objects = object_store(settings, clock, uploads=1)

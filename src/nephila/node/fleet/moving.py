@@ -65,12 +65,15 @@ async def _scope_of(settings: Settings) -> bytes:
 def import_fleet(
     file: Path, settings: Settings, clock: Clock, wanted: Callable[[Iterator[Row]], Iterator[Row]] = with_rules_due
 ) -> Moved:
-    """Put a frontier onto the engine, under a name that no crawl has there; `wanted` may change or leave out rows."""
+    """Put a frontier onto the engine, under a name that no crawl has there, but for one that has asked for nothing.
+
+    `wanted` may change or leave out rows.
+    """
     head, end = check_file(file)
     crawl, servers = check_fleet(settings), valkey_servers(settings, os.environ)
     check_normal_form(head, settings, f"the crawl {crawl}")
 
-    async def put() -> None:
+    async def put() -> int:
         await check_free(servers, crawl)
         # The scope first: whoever claims a URL must find what let it in. What is there is left of an import.
         state = await ValkeyState.open(servers, refused_s=PROMPT_S)
@@ -83,10 +86,10 @@ def import_fleet(
         finally:
             await state.close()
         options = Opening(shards=settings.fleet.shards, compact=settings.fleet.compact)
-        await import_into(servers, crawl, head, wanted(read_stream(file)), fleet_policy(settings), clock, options)
+        rows = wanted(read_stream(file))
+        return await import_into(servers, crawl, head, rows, fleet_policy(settings), clock, options)
 
-    asyncio.run(put())
-    return Moved(end.rows)
+    return Moved(end.rows, dropped=asyncio.run(put()))
 
 
 def _scope_in(file: Path) -> Iterator[bytes]:

@@ -80,7 +80,10 @@ def rebuild_fleet(settings: Settings, file: Path, folder: Path, clock: Clock) ->
             there.record(list(here.whole_captures(segment)), [])
     asyncio.run(_forget_owner(object_store(settings, clock), place))
     home = AtHome(Regions(whole.fleet.regions), settings.fleet.group)
-    import_fleet(stream, settings, clock, home.rows)
+    moved = import_fleet(stream, settings, clock, home.rows)
+    if moved.dropped:
+        told = f"{moved.dropped:,} URLs that the crawl was given since it was lost (give them again)"
+        rebuilt = replace(rebuilt, lost=(*rebuilt.lost, told))
     if home.left_out:
         told = f"{home.left_out:,} URLs of other regions, where they are not known there"
         return replace(rebuilt, queued=rebuilt.queued - home.left_out, lost=(*rebuilt.lost, told))
@@ -125,7 +128,10 @@ async def _bring(store: ObjectStore, place: ArchivePlace, folder: Path) -> list[
         found.append(SegmentId(name))
         await asyncio.to_thread(_copy, store, key, folder / name)
     if not found:
-        raise FrontierError(f"there is no archive under {place}", "see archive.url")
+        raise FrontierError(
+            f"there is no archive under {place}",
+            "see archive.url; where nothing was stored, begin another crawl (fleet.crawl, archive.url)",
+        )
     return found
 
 

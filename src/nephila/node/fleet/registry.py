@@ -387,7 +387,7 @@ class Registry:
 
     async def clear_scope(self) -> None:
         """Nothing is let in: there is no crawl yet."""
-        await self._state.call("DEL", self._scope)
+        await self._state.call("DEL", self._scope, self._twins)
 
     async def scope(self, start: int, count: int) -> list[bytes]:
         """What was let in, from that entry on."""

@@ -35,6 +35,7 @@ from .agreeing import agree
 from .crawl import FleetCrawl
 from .frontier import FleetFrontier
 from .opening import joined
+from .outlived import check_not_outlived
 from .regions import regional
 from .registry import Registry, Roll, Standing
 from .repute import score_as_visitor
@@ -93,6 +94,7 @@ async def _sow(settings: Settings, seeds: Sequence[SeedSource]) -> SeedReport:
     async with AsyncExitStack() as stack:
         state, inner = await open_frontier(settings, clock, "seeds", stack, visiting=True)
         registry = Registry(state, crawl)
+        await check_not_outlived(settings, inner, clock)
         await agree(registry, settings)
         scope = scope_of(settings, b"")
         await score_as_visitor(settings, inner, stack)
