@@ -10,9 +10,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .valkey_servers import ServerAddress, ValkeyServers
+from .valkey_servers import ACCESS, ServerAddress, ValkeyServers
 from .valkey_wire import (
-    ACCESS,
     REACH,
     SECURED,
     UNSECURED,

@@ -1,8 +1,8 @@
 """Where Valkey (or Redis) is, and how it is entered: addresses, credentials, TLS.
 
 A server is named ``valkey://HOST:PORT``, ``valkeys://HOST:PORT`` for TLS (``redis://`` and ``rediss://`` mean the
-same), or plainly ``HOST:PORT``. User and password come from the environment or from a file, never from the address, so
-that no address in a log or a message can hold one; what holds them here shows nothing of them.
+same), or plainly ``HOST:PORT``. User and password come from the settings and the environment, never from the address,
+so that no address in a log or a message can hold one; what holds them here shows nothing of them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import os
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 from nephila.model.errors import UsageError
 
 DEFAULT_PORT = 6379
-USER_VARIABLE = "NEPHILA_VALKEY_USER"
-PASSWORD_VARIABLE = "NEPHILA_VALKEY_PASSWORD"  # noqa: S105 - the name of a variable
-PASSWORD_FILE_VARIABLE = "NEPHILA_VALKEY_PASSWORD_FILE"  # noqa: S105 - the name of a variable
+PASSWORD_VARIABLE = "REDISCLI_AUTH"  # noqa: S105 - the name of a variable
+ACCESS = (
+    "set user and password: fleet.username (NEPHILA_FLEET_USERNAME), fleet.password_file (NEPHILA_FLEET_PASSWORD_FILE)"
+    f" or {PASSWORD_VARIABLE}"
+)
 
 _PLAIN = ("valkey://", "redis://")
 _SECURED = ("valkeys://", "rediss://")
@@ -58,7 +59,7 @@ class ValkeyServers:
 def servers_of(
     names: Sequence[str], environment: Mapping[str, str] | None = None, authorities: str = "", timeout_s: float = 10.0
 ) -> ValkeyServers:
-    """Servers by their names, with what the environment says of user and password. Raises `UsageError`."""
+    """Servers by their names, with the password that the environment has. Raises `UsageError`."""
     known = os.environ if environment is None else environment
     found, secured = [], set[bool]()
     for name in names:
@@ -70,7 +71,7 @@ def servers_of(
     if len(secured) > 1:
         raise UsageError("some of the Valkey servers are named with TLS and some without", hint="name all alike")
     context = ssl.create_default_context(cafile=authorities or None) if secured.pop() else None
-    return ValkeyServers(tuple(found), known.get(USER_VARIABLE, ""), _password(known), context, timeout_s)
+    return ValkeyServers(tuple(found), "", known.get(PASSWORD_VARIABLE, ""), context, timeout_s)
 
 
 def _read(name: str) -> tuple[ServerAddress, bool]:
@@ -80,23 +81,10 @@ def _read(name: str) -> tuple[ServerAddress, bool]:
             rest, tls = name[len(prefix) :], prefix in _SECURED
     rest = rest.rstrip("/")
     if "@" in rest:
-        raise UsageError(
-            "a Valkey address must not hold user or password",
-            hint=f"set {USER_VARIABLE} and {PASSWORD_VARIABLE} or {PASSWORD_FILE_VARIABLE} instead",
-        )
+        raise UsageError("a Valkey address must not hold user or password", hint=ACCESS)
     host, colon, port = rest.rpartition(":") if not rest.endswith("]") else (rest, "", "")
     if not colon:
         host, port = rest, str(DEFAULT_PORT)
     if not host or not port.isdigit() or not 0 < int(port) < 65536 or "/" in host:
         raise UsageError(f"{name!r} is no address of a Valkey server", hint="give valkey://HOST:PORT")
     return ServerAddress(host.strip("[]"), int(port)), tls
-
-
-def _password(known: Mapping[str, str]) -> str:
-    path = known.get(PASSWORD_FILE_VARIABLE)
-    if not path:
-        return known.get(PASSWORD_VARIABLE, "")
-    try:
-        return Path(path).read_text().rstrip("\r\n")
-    except OSError as error:
-        raise UsageError(f"the password of Valkey cannot be read from {path}: {error.strerror}") from error

@@ -16,7 +16,7 @@ import hiredis
 
 from nephila.model.errors import EngineAwayError, NephilaError
 
-from .valkey_servers import ServerAddress, ValkeyServers
+from .valkey_servers import ACCESS, ServerAddress, ValkeyServers
 
 Reply = Any
 """What a server answers: bytes, int, None, or lists of them."""
@@ -24,7 +24,6 @@ Word = Any
 """A part of a command: text, bytes or a number."""
 
 
-ACCESS = "set user and password: fleet.username, fleet.password_file or REDISCLI_AUTH"
 REACH = "see that it runs and can be reached"
 UNSECURED = "see that it runs and can be reached, and that this is its port for TLS: redis:// where it has none"
 SECURED = "see that it runs and can be reached; rediss:// where this is its port for TLS"

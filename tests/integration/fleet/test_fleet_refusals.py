@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from stream_servers import free_port
@@ -37,8 +38,7 @@ def server() -> Iterator[ValkeySingle]:
 def spider(server: ValkeySingle, *changes: str) -> ValkeyServers:
     """A user with the rights that docs/fleet.md names, but for these."""
     server.server.ask("ACL", "SETUSER", "spider", "reset", "on", ">silk", *DOCUMENTED.split(), *changes)
-    known = {"NEPHILA_VALKEY_USER": "spider", "NEPHILA_VALKEY_PASSWORD": "silk"}
-    return servers_of(server.names, known)
+    return replace(servers_of(server.names, {"REDISCLI_AUTH": "silk"}), user="spider")
 
 
 def fill(server: ValkeySingle) -> None:

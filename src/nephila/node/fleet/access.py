@@ -7,13 +7,11 @@ from dataclasses import replace
 
 from nephila.engines.secrets import find_secret
 from nephila.engines.tls import client_context
-from nephila.engines.valkey_servers import PASSWORD_VARIABLE, USER_VARIABLE, ValkeyServers, servers_of
+from nephila.engines.valkey_servers import PASSWORD_VARIABLE, ValkeyServers, servers_of
 from nephila.model.errors import UsageError
 from nephila.model.settings import Settings
 
 from .registry import check_crawl_name
-
-PASSWORD_VARIABLES = (PASSWORD_VARIABLE, "REDISCLI_AUTH")
 
 
 def check_fleet(settings: Settings) -> str:
@@ -38,7 +36,5 @@ def valkey_servers(settings: Settings, environ: Mapping[str, str]) -> ValkeyServ
     fleet = settings.fleet
     named = servers_of(fleet.servers, {})
     context = client_context(fleet.authorities, verify=fleet.tls == "verified") if named.tls is not None else None
-    password = find_secret(fleet.password_file, environ, PASSWORD_VARIABLES, "fleet.password_file")
-    return replace(
-        named, user=fleet.username or environ.get(USER_VARIABLE, ""), password=password.reveal(), tls=context
-    )
+    password = find_secret(fleet.password_file, environ, (PASSWORD_VARIABLE,), "fleet.password_file")
+    return replace(named, user=fleet.username, password=password.reveal(), tls=context)
