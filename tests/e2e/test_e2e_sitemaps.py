@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from served import QUICK, ServedWeb, crawl_json, run, served, stored_pages
@@ -54,3 +56,80 @@ def test_a_list_may_be_given_as_seeds(web: ServedWeb, tmp_path: Path) -> None:
     assert hosts == {"guess", "feed"}
     assert len(stories(out)) == 50
     assert summary["seeds"]["added"] == 2
+
+
+class ListServer(BaseHTTPRequestHandler):
+    """Lists of seeds as people put them on servers, good ones and others."""
+
+    def do_GET(self) -> None:
+        here = f"{self.headers['Host']}"
+        answers = {
+            "/good": ("text/plain", f"# ours\nhttp://{here}/one\nhttp://[bad\n{here}/two # bare\n\nmailto:a@b.test\n"),
+            "/html": ("text/html", f"<p>See <a href='http://{here}/three'>three</a>"),
+            "/binary": ("application/octet-stream", "\0\1\2" * 100),
+            "/empty": ("text/plain", "# nothing yet\n"),
+            "/prose": ("text/plain", "There is nothing to be seen here.\nGo on.\n"),
+            "/one": ("text/html", "<p>The first page of all"),
+            "/two": ("text/html", "<p>Another page, which is not like it"),
+        }
+        kind, text = answers.get(self.path, ("text/plain", "not found"))
+        self.send_response(302 if self.path == "/moved" else 200 if self.path in answers else 404)
+        if self.path == "/moved":
+            self.send_header("Location", "/good")
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def listing() -> Iterator[str]:
+    """The address of such a server."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), ListServer) as server:
+        serving = Thread(target=server.serve_forever)
+        serving.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        serving.join()
+
+
+OPEN = (
+    "--allow-address",
+    "127.0.0.0/8",
+    "--delay",
+    "0",
+    "--no-guess-sitemap",
+    "--max-wait",
+    "2",
+    "--user-agent",
+    "B (+https://b.test)",
+)
+
+
+def test_a_list_behind_a_url_is_read_as_a_file_is(listing: str, tmp_path: Path) -> None:
+    """S1: bare domains and comments are understood, and a line that is no seed is told and costs no other."""
+    out = tmp_path / "crawl"
+    result = run("crawl", "--seeds", f"http://{listing}/good", "--out", out, *OPEN)
+    assert set(stored_pages(out)) == {f"http://{listing}/{name}" for name in ("good", "one", "two")}
+    assert f"2 lines of the list of seeds http://{listing}/good cannot be crawled: 3 (http://[bad)" in result.stderr
+    assert "6 (mailto:a@b.test)" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("gone", "HTTP 404"),
+        ("html", "what came is no list of URLs or domains (text/html)"),
+        ("binary", "what came is no list of URLs or domains (application/octet-stream)"),
+        ("empty", "what came is no list of URLs or domains (text/plain)"),
+        ("prose", "what came is no list of URLs or domains (text/plain)"),
+        ("moved", "it redirects to"),
+    ],
+)
+def test_a_list_that_gives_no_seed_is_warned_of(listing: str, tmp_path: Path, name: str, why: str) -> None:
+    """S1, C4: with the reason; without it a crawl that does nothing looks like one that is done."""
+    result = run("crawl", "--seeds", f"http://{listing}/{name}", "--out", tmp_path / "crawl", *OPEN)
+    assert f"Warning: the list of seeds http://{listing}/{name} gave none: {why}" in result.stderr

@@ -34,6 +34,8 @@ class Listed(NamedTuple):
     """UTC seconds, of news and of items of feeds."""
     is_list: bool = False
     """It leads to another document of this kind, not to a page."""
+    bare: bool = False
+    """A seed without a scheme: http is tried when https cannot be reached."""
 
 
 @dataclass(frozen=True, slots=True)

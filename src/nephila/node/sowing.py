@@ -185,15 +185,18 @@ class Sower:
         return candidates
 
     def _remember_twin(self, seed: SeedAccepted) -> None:
-        """Remember a bare seed as the hash of its origin and its path: there may be millions."""
         if seed.bare:
-            origin = origin_of(seed.address.url)
-            path = seed.address.url[len(origin) :]
-            if self._keep_twin is not None:
-                self._keep_twin(origin, path)
-                return
-            known = self._bare.get(hash(origin))
-            self._bare[hash(origin)] = path if known is None else f"{known} {path}"
+            self.remember_bare(seed.address)
+
+    def remember_bare(self, address: Address) -> None:
+        """Remember a bare seed as the hash of its origin and its path: there may be millions."""
+        origin = origin_of(address.url)
+        path = address.url[len(origin) :]
+        if self._keep_twin is not None:
+            self._keep_twin(origin, path)
+            return
+        known = self._bare.get(hash(origin))
+        self._bare[hash(origin)] = path if known is None else f"{known} {path}"
 
     async def _admit(self, batch: Sequence[Candidate], tally: SeedTally) -> None:
         """The scope is saved before the seeds are admitted: a crash must not leave a seed outside of it.

@@ -75,6 +75,7 @@ from .reading import list_kind_of, list_reader, page_reader, wanted_types
 from .recovery import Recovery
 from .rendering import Screens, rendering_of, visited_by
 from .scopefile import FollowingSieve, ScopeFollower
+from .seedlists import UselessLists, has_seeds, read_seeds
 from .sowing import Sower, refusal_event
 from .takedown import roll_when_asked
 from .takedown.fitting import roll_files, takedowns_of
@@ -198,18 +199,14 @@ def assemble(
     missing = MissingPages(absences, frontier.secret, identifier.address_of, clock.wall_ms, sign_of) if probes else None
     near_pages = NearPages(near, settings.dedup)
     types = fetched_types(settings, extensions)
-    formats = Formats(list_kind_of, list_reader(settings))
-    lists = Lists(settings.sitemaps, listings, politeness, sieve, formats, identifier.address_of, types)
-    clause = ListClause(lists, frontier, frontier, events, clock, settings.priority, threaded=ground.threaded)
-    judge = Judge(
-        page_reader(settings, read_by(extensions)),
-        sieve,
+    lists = Lists(
+        settings.sitemaps,
+        listings,
         politeness,
-        duplicates,
-        settings.fetch.max_hops,
-        near_pages,
-        missing,
-        lists if settings.sitemaps.follow else None,
+        sieve,
+        Formats(list_kind_of, list_reader(settings), has_seeds, read_seeds),
+        identifier.address_of,
+        types,
     )
     sower = Sower(
         frontier,
@@ -220,6 +217,27 @@ def assemble(
         threaded=ground.threaded,
         keep_twin=seat.keep_twin,
         tell_refused=lambda refused: events.emit(refusal_event(refused, clock.wall_ms())),
+    )
+    events.add(UselessLists(listings, identifier.address_of, events))
+    clause = ListClause(
+        lists,
+        frontier,
+        frontier,
+        events,
+        clock,
+        settings.priority,
+        threaded=ground.threaded,
+        remember_bare=sower.remember_bare,
+    )
+    judge = Judge(
+        page_reader(settings, read_by(extensions)),
+        sieve,
+        politeness,
+        duplicates,
+        settings.fetch.max_hops,
+        near_pages,
+        missing,
+        lists if settings.sitemaps.follow else None,
     )
     allowance = PageAllowance(replace(settings.limits, max_pages=0) if joining else settings.limits)
     expiries: dict[Token, int] = {}

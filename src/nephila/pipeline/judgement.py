@@ -269,7 +269,7 @@ class Judge:
             if isinstance(ending, Retry):
                 return Judgement(as_given(ending), error=cut_kind(fetched))
             # The last try brought no more: what there is, is kept and followed.
-        kind = self._lists.kind_of(fetched) if self._lists is not None else None
+        kind = self._lists.kind_of(task, fetched) if self._lists is not None else None
         if kind is not None:
             digest = b"" if cut is not None else digest or content_digest(fetched)
             return self.listed(task, fetched, kind, digest, self._duplicates.find(digest) if digest else None)

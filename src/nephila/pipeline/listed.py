@@ -27,7 +27,7 @@ from nephila.model.listing import Listed, ListedNote, ListKind, ListNote, ListTo
 from nephila.model.outcome import OriginRules
 from nephila.model.settings import PrioritySettings
 from nephila.model.task import Candidate, Lease, PageTask, Refusal
-from nephila.urls import Address, Fingerprint, host_of, origin_of, registrable_domain
+from nephila.urls import Address, Fingerprint, host_of, mask_secrets, origin_of, registrable_domain
 
 from .frequency import EVERY_S, Priorities, finding_of, is_frequency_believed, weigh_frequency
 from .lists import DEPTH, Lists
@@ -61,7 +61,10 @@ class ListClause:
         priority: PrioritySettings,
         *,
         threaded: bool = True,
+        remember_bare: Callable[[Address], None] = lambda _: None,
     ) -> None:
+        """`remember_bare` is told of seeds that were listed without a scheme."""
+        self._remember_bare = remember_bare
         self.lists = lists
         self._frontier = frontier
         self._view = view
@@ -103,11 +106,13 @@ class ListClause:
             await asyncio.get_running_loop().run_in_executor(None, listings.flush)
         beliefs = _Beliefs(self.lists, self._view, task, address.host, kind)
         reading = _Reading(kind, Counter(), before.seeds)
-        async for entries in self._batches(answer, reading.other):
+        async for entries in self._batches(answer, reading):
             if stopped() and reading.counts["entries"] >= READ_OUT:
                 return False
             await self._admit(task, address, entries, beliefs, reading, now_s)
         beliefs.keep_priorities()
+        if reading.broken:
+            self._tell_broken(task, reading)
         counts = reading.counts
         note = ListNote(kind, now_s, counts["entries"], before.added + counts["added"], before.seeds)
         listings.keep(task.fingerprint, note)
@@ -119,10 +124,22 @@ class ListClause:
         self._events.emit(replace(event, reason=kind, via=task.via, counts=told))
         return True
 
-    async def _batches(self, answer: Fetched, other: Counter[str]) -> AsyncIterator[Sequence[Listed]]:
+    def _tell_broken(self, task: PageTask, reading: _Reading) -> None:
+        """Lines of a list of seeds that are none: whoever gave it looks for them."""
+        lines = "line" if reading.other["malformed"] == 1 else "lines"
+        detail = (
+            f"{reading.other['malformed']:,} {lines} of the list of seeds {mask_secrets(task.url)} cannot be crawled: "
+            + "; ".join(reading.broken)
+        )
+        self._events.emit(Event(EventKind.WARNING, self._clock.wall_ms(), reason="seeds", detail=detail))
+
+    async def _batches(self, answer: Fetched, reading: _Reading) -> AsyncIterator[Sequence[Listed]]:
         """The entries in batches; a large document is read in a thread, a batch at a time."""
-        size = self.lists.settings.batch
-        entries = _in_batches(self.lists.read(answer, other), size)
+        size, formats = self.lists.settings.batch, self.lists.formats
+        if reading.seeds and reading.kind is ListKind.TEXT and formats.has_seeds(answer):
+            entries = _in_batches(formats.read_seeds(answer, reading.other, reading.broken), size)
+        else:
+            entries = _in_batches(formats.read(answer, reading.other), size)
         if not self._threaded or len(answer.body) <= INLINE_BYTES:
             for batch in entries:
                 yield batch
@@ -212,7 +229,11 @@ class ListClause:
     ) -> Iterator[tuple[Sifted, Sequence[Listed], bool]]:
         """The pages through the sieve: its own, those that the list may speak for, and the others as links."""
         if reading.seeds:
-            yield self.lists.sieve.sift_listed([entry.url for entry in pages], 0, seeds=True), pages, False
+            sown = self.lists.sieve.sift_listed([entry.url for entry in pages], 0, seeds=True)
+            for candidate, place in zip(sown.candidates, sown.places, strict=True):
+                if pages[place].bare:
+                    self._remember_bare(candidate.address)
+            yield sown, pages, False
             return
         if own:
             yield self.lists.sieve.sift_listed([entry.url for entry in own], DEPTH), own, True
@@ -316,6 +337,8 @@ class _Reading:
         self.other = other
         self.seeds = seeds
         self.counts: Counter[str] = Counter()
+        self.broken: list[str] = []
+        """The first few lines that are no seeds, and why."""
 
 
 class _Beliefs:

@@ -59,6 +59,10 @@ class Formats(NamedTuple):
     """What an answer lists, by its content; None for what is no list."""
     read: Callable[[Fetched, Counter[str]], Iterator[list[Listed]]]
     """The entries of an answer, some at a time; what else is in it is counted."""
+    has_seeds: Callable[[Fetched], bool] = lambda _: False
+    """Whether an answer is a text with a URL or domain a line, as a file of seeds is."""
+    read_seeds: Callable[[Fetched, Counter[str], list[str]], Iterator[list[Listed]]] = lambda *_: iter(())
+    """The entries of such a text; lines that are no seeds are counted, and the first few told."""
 
 
 class Lists:
@@ -77,7 +81,7 @@ class Lists:
         """`types` are the media types that the crawl wants as pages; None for all."""
         self.settings = settings
         self.listings = listings
-        self.kind_of, self.read = formats
+        self.formats = formats
         self.identify = identify
         self._politeness = politeness
         self.sieve = sieve
@@ -141,11 +145,23 @@ class Lists:
 
     # After the answer
 
-    def sorted_out(self, fetched: Fetched, wanted: Callable[[Fetched], bool]) -> Fetched:
+    def kind_of(self, task: PageTask, fetched: Fetched) -> ListKind | None:
+        """What an answer lists; where somebody gave it as a list of seeds, as a file of them is read."""
+        kind = self.formats.kind_of(fetched)
+        if kind is None and not task.depth and self.is_of_seeds(task) and self.formats.has_seeds(fetched):
+            return ListKind.TEXT
+        return kind
+
+    def is_of_seeds(self, task: PageTask) -> bool:
+        """Whether somebody gave it as a list of seeds."""
+        note = self.listings.list_of(task.fingerprint)
+        return note is not None and note.seeds
+
+    def sorted_out(self, task: PageTask, fetched: Fetched, wanted: Callable[[Fetched], bool]) -> Fetched:
         """An answer that was read because it might be a list, and is none, as if it had not been read (H7)."""
         if self._types is None or not 200 <= fetched.status < 300 or fetched.unwanted or not fetched.body:
             return fetched
-        if wanted(fetched) or self.kind_of(fetched) is not None:
+        if wanted(fetched) or self.kind_of(task, fetched) is not None:
             return fetched
         return replace(fetched, body=b"", payload=b"", truncated=Truncation.UNSPECIFIED, unwanted=True)
 

@@ -137,7 +137,7 @@ class Showing:
     ) -> Found | Waiting:
         """Judge an answer, as a browser shows it where its scripts make it."""
         if self._to.lists is not None:
-            answer = self._to.lists.lists.sorted_out(answer, self._conduct.wanted)
+            answer = self._to.lists.lists.sorted_out(task, answer, self._conduct.wanted)
         if self._judges_alone and len(answer.body) < LARGE_BYTES:
             judged = self._to.judge.judge(task, answer)
         else:
