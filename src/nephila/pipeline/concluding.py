@@ -6,20 +6,19 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import replace
 
-from nephila.interfaces.frontier import Settled
 from nephila.model.errors import leaves_all_as_it_is
 from nephila.model.exchange import Answer, Fetched, FetchFailed
 from nephila.model.likeness import Likeness
 from nephila.model.listing import ListKind
 from nephila.model.outcome import Deferred, Done, OriginRules, Outcome, Release, Retry, Settlement
-from nephila.model.record import Original, SegmentId, StoredCapture
+from nephila.model.record import Original, StoredCapture
 from nephila.model.task import Lease, PageTask
 from nephila.urls import origin_of
 
 from .capturing import Found, capture_of
 from .extending import hand_on
 from .judgement import Judgement
-from .listing import Beside, capture_row, sizes_of
+from .listing import Beside, capture_row, planned, sizes_of
 from .notfound import PROBE, SOFT_404
 from .parts import CrawledPage
 from .showing import LARGE_BYTES, Showing
@@ -114,15 +113,16 @@ class Concluding(Showing):
                 expected_s = self._to.lists.expected_s(lease.host, task.fingerprint)
                 outcome = replace(outcome, expected_s=expected_s) if expected_s else outcome
             settlement = Settlement(task, outcome, judged.sifted.candidates, judged.sifted.refused)
-            settled = await self._settled(lease, [settlement], release)
-            beside = self._beside(lease, ref.segment, rules, settled)
+            # Made before: what the frontier has accepted is listed, whatever breaks.
+            beside = Beside(self._conduct.worker_of(ref.segment), self.signals(lease, rules), self._wall_offset())
             row = capture_row(lease, task, answer, judged, stored, beside, sizes)
+            settled = await self._settled(lease, [settlement], release)
         except Exception as error:
             if not leaves_all_as_it_is(error):  # it is nobody's: it must hold nothing up, and nothing may refer to it
                 ledger.settled(ref.segment, ref.offset, None)
                 self._refer_no_more(task, judged, stored, remembered)
             raise
-        ledger.settled(ref.segment, ref.offset, row if settled.accepted else None)
+        ledger.settled(ref.segment, ref.offset, planned(row, settled.outlook) if settled.accepted else None)
         if not settled.accepted:
             self._refer_no_more(task, judged, stored, remembered)
         if settled.accepted and judged.sifted.refused:
@@ -146,14 +146,6 @@ class Concluding(Showing):
         if judged.digest:
             self._to.duplicates.forget(judged.digest, stored.record_id)
         self._to.near.forget(remembered, task.url)
-
-    def _beside(self, lease: Lease, segment: SegmentId, rules: OriginRules | None, settled: Settled) -> Beside:
-        return Beside(
-            self._conduct.worker_of(segment),
-            self.signals(lease, rules),
-            self._wall_offset(),
-            settled.outlook,
-        )
 
     def _learn(self, lease: Lease, task: PageTask, answer: Fetched, judged: Judgement, outcome: Outcome) -> None:
         """What an answer that counts says of its site."""

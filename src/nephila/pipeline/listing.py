@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nephila.interfaces.catalogue import CaptureRow
 from nephila.interfaces.recrawl import Outlook
 from nephila.model.exchange import Fetched, Truncation
@@ -82,6 +84,11 @@ def capture_row(
         next_crawl_at=None if outlook is None else outlook.next_at,
         change_rate=None if outlook is None else outlook.change_rate,
     )
+
+
+def planned(row: CaptureRow, outlook: Outlook | None) -> CaptureRow:
+    """A line with the next visit, which is known when the page is settled."""
+    return row if outlook is None else replace(row, next_crawl_at=outlook.next_at, change_rate=outlook.change_rate)
 
 
 def sizes_of(answer: Fetched) -> tuple[int, int]:

@@ -90,8 +90,7 @@ class RobotsClause:
         try:
             if lists is not None and learned is not None:
                 links = lists.lists.announced(learned, lease.user_agent)
-            settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
-            row = robots_row(
+            row = robots_row(  # made before: what the frontier has accepted is listed, whatever breaks
                 lease,
                 task,
                 answer,
@@ -101,6 +100,7 @@ class RobotsClause:
                 text=learned.body if learned else b"",
                 wall_offset=self._to.clock.wall_ms() - self._conduct.now(),
             )
+            settled = await self._to.frontier.settle(lease.token, [Settlement(task, outcome, links)], release)
         except Exception as error:
             if not leaves_all_as_it_is(error):
                 self._to.ledger.settled(ref.segment, ref.offset, None)  # else it would hold up what comes after it

@@ -551,8 +551,8 @@ def test_a_bug_while_a_list_is_read_or_robots_txt_is_settled_holds_up_nothing(
     assert worker.failures == []
 
 
-def test_a_bug_while_a_row_is_made_disowns_the_capture(obedient: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """F3, W3: a page that cannot be listed keeps no other from being confirmed, nor the crawl from going on."""
+def test_a_bug_while_a_row_is_made_settles_nothing(obedient: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F3, N3, W3: what cannot be listed does not count as done. It keeps no other from being confirmed either."""
     obedient.script(answer(HOME, 200, linking()))
 
     def broken(*_: object, **__: object) -> None:
@@ -560,16 +560,19 @@ def test_a_bug_while_a_row_is_made_disowns_the_capture(obedient: Worker, monkeyp
 
     async def main() -> None:
         await obedient.admit(HOME)
-        for row, wait_s in (("robots.robots_row", 301), ("concluding.capture_row", 2)):
+        for row, wait_s in (("robots.robots_row", 301), ("", 2), ("concluding.capture_row", 2)):
             with monkeypatch.context() as patch:
-                patch.setattr(f"nephila.pipeline.{row}", broken)
+                if row:
+                    patch.setattr(f"nephila.pipeline.{row}", broken)
                 await obedient.work(*await obedient.claim())
             await asyncio.sleep(wait_s)
+        assert obedient.story(HOME).state == "dead_letter"
 
     obedient.run(main)
-    assert [capture.fetched.url for capture in obedient.archive.captures] == [ROBOTS, HOME]
+    assert [capture.fetched.url for capture in obedient.archive.captures] == [ROBOTS, ROBOTS, HOME]
     assert obedient.ledger.outstanding == set()
-    assert obedient.ledger.disowned == [100, 200]
+    assert obedient.ledger.disowned == [100, 300]
+    assert [row.url for row in obedient.ledger.rows] == [ROBOTS]
     assert obedient.failures == []
 
 
