@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
@@ -17,6 +19,7 @@ from simulation import PATIENT, Recorder
 from three_books import check_books, check_whole, contents
 
 from nephila.engines.disk import LocalDisk
+from nephila.interfaces.objects import ObjectBody
 from nephila.model.errors import StoreAwayError, StoreRefusedError
 from nephila.model.events import EventKind
 from nephila.model.settings import Settings
@@ -31,6 +34,7 @@ from nephila.testing.clock import VirtualClock
 from nephila.testing.loop import run_virtual
 from nephila.testing.objects import STORMY, SimulatedObjectStore, Weather
 from nephila.testing.web import Auditor, SimulatedNetwork, SimulatedWeb, WebSpec
+from nephila.testing.web.spec import PageMix
 
 SMALL = replace(WebSpec.standard(5), hosts=8, pages=60, page_bytes=1500, links_per_page=10)
 SPOOLED = replace(
@@ -326,8 +330,111 @@ def test_half_made_uploads_of_the_dead_are_aborted(tmp_path: Path) -> None:
     assert objects.half_made == ["spiders-too/nephila-1-w0.warc.gz"]
 
 
-def test_a_slow_store_is_given_several_uploads_and_no_more(tmp_path: Path) -> None:
-    """W2: a few at once, oldest first."""
+class SomeAreSlow(SimulatedObjectStore):
+    """Every second segment takes a minute more to arrive. Remembers what was sent and what arrived, in order."""
+
+    def __init__(self) -> None:
+        super().__init__(5)
+        self.under_way_too: set[str] = set()
+        self.most_segments = 0
+        self.dangling: list[str] = []
+        """Revisits that lay in the store without their original after some segment had arrived."""
+        self.is_closed = False
+
+    async def create(self, key: str, body: ObjectBody) -> None:
+        if not key.endswith(".warc.gz"):
+            await super().create(key, body)
+            return
+        if self.is_closed:
+            raise StoreAwayError("closed")
+        self.under_way_too.add(key)
+        self.most_segments = max(self.most_segments, len(self.under_way_too))
+        if serial_of(key) % 2 == 0:
+            await asyncio.sleep(60)
+        try:
+            await super().create(key, body)
+        finally:
+            self.under_way_too.discard(key)
+        self.dangling += revisits_of_nothing(self)
+
+    def arrived(self) -> list[int]:
+        """The numbers of segments, in the order in which they arrived."""
+        return [serial_of(key) for key in self.objects if key.endswith(".warc.gz")]
+
+
+def serial_of(key: str) -> int:
+    [found] = re.findall(r"-\d{14}-(\d{5})-w", key)
+    return int(found)
+
+
+def revisits_of_nothing(store: SimulatedObjectStore) -> list[str]:
+    text = b"".join(gzip.decompress(data) for key, (data, _) in store.objects.items() if key.endswith(".warc.gz"))
+    there = set(re.findall(rb"WARC-Record-ID: (\S+)", text))
+    return [one.decode() for one in re.findall(rb"WARC-Refers-To: (\S+)", text) if one not in there]
+
+
+COPIES = replace(
+    WebSpec.standard(7), hosts=6, pages=150, page_bytes=1500, links_per_page=10, page_mix=PageMix(duplicate=0.5)
+)
+BY_HOUR = replace(SPOOLED, archive=replace(SPOOLED.archive, layout="domain-hour"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "at_once"), [(SPOOLED, 1), (BY_HOUR, SPOOLED.s3.uploads)], ids=["rolling", "hour"]
+)
+def test_no_revisit_arrives_before_its_original(settings: Settings, at_once: int, tmp_path: Path) -> None:
+    """D2, W2: whatever else of the spool is lost. By the order of segments, or by what may be referred to."""
+    objects = SomeAreSlow()
+    world = World(SimulatedWeb(COPIES), tmp_path, settings, objects=objects)
+    summary = world.crawl()
+    assert summary is not None
+    assert summary.failure == ""
+    assert objects.dangling == []
+    assert objects.most_segments == at_once
+    if settings is SPOOLED:
+        assert objects.arrived() == sorted(objects.arrived())
+        assert summary.duplicates > 50
+    assert spool_of(world.out) == []
+
+
+@pytest.mark.parametrize("settings", [SPOOLED, BY_HOUR], ids=["rolling", "hour"])
+def test_what_an_earlier_run_left_arrives_first_and_in_order(settings: Settings, tmp_path: Path) -> None:
+    """D2, W2: what is stored now may refer to it, in whatever layout."""
+    objects = SomeAreSlow()
+    world = World(SimulatedWeb(COPIES), tmp_path, SPOOLED, objects=objects)
+    objects.is_closed = True
+    assert world.crawl(400) is None
+    left = [serial_of(name) for name in spool_of(world.out) if name.endswith(".warc.gz")]
+    assert len(left) > 3
+    objects.is_closed = False
+    world.settings = settings
+    assert world.crawl() is not None
+    assert objects.dangling == []
+    assert objects.arrived()[: len(left)] == left
+
+
+def test_nothing_overtakes_a_segment_that_cannot_be_brought(tmp_path: Path) -> None:
+    """D2, W2: its crawl ends with a sentence, and does not wait; indexes and segments before it have arrived."""
+
+    class Occupied(SimulatedObjectStore):
+        async def create(self, key: str, body: ObjectBody) -> None:
+            if key.endswith(".warc.gz") and serial_of(key) == 3:
+                self.objects[key] = (b"of somebody else", "")
+            await super().create(key, body)
+
+    objects = Occupied()
+    world = World(SimulatedWeb(COPIES), tmp_path, SPOOLED, objects=objects)
+    summary = world.crawl()
+    assert summary is not None
+    assert "holds something else than what was to be stored there" in summary.failure
+    assert [serial_of(key) for key in objects.objects if key.endswith(".warc.gz")] == [0, 1, 2, 3]
+    assert [serial_of(key) for key in objects.objects if key.endswith(".cdxj")] == [0, 1, 2]
+    assert summary.spool is not None
+    assert summary.spool.segments > 1
+
+
+def test_a_slow_store_is_given_indexes_beside_a_segment(tmp_path: Path) -> None:
+    """W2: no more than a few uploads at once."""
     objects = SimulatedObjectStore(weather=Weather(latency_s=15.0))
     summary, _ = crawl(tmp_path / "crawl", SimulatedWeb(SMALL), objects)
     assert summary.failure == ""

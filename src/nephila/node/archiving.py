@@ -129,9 +129,9 @@ def _outbound(directory: CrawlDirectory, settings: Settings, medium: Medium, wri
     draw = Random(f"{settings.random_seed}/{writer.number}")  # noqa: S311 - jitter
     uploads = settings.s3.uploads
     shipper = Shipper(archive, objects, place, settings.spool, uploads, medium.clock, writer.events, draw)
-    shipper.fail = writer.fail
+    shipper.fail, shipper.in_order = writer.fail, rolls
     journal = RowJournal(directory.spool, medium.disk)
-    return Outbound(archive, journal, shipper, settings.limits.max_wait_s, tells=not writer.shares)
+    return Outbound(archive, journal, shipper, settings.limits.max_wait_s, tells=not writer.shares, in_order=rolls)
 
 
 def local_archive(directory: Path, settings: Settings, medium: Medium, secret: int, writer: int = 0) -> LocalArchive:

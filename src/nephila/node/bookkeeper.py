@@ -146,16 +146,23 @@ class Bookkeeper:
             await self._frontier.disown(segment, offset)
             if segment in self._outstanding:  # else it is of an earlier run, and handed over
                 self._outstanding[segment].discard(offset)
-        written = [place for place in self._originals if place[1] not in self._outstanding.get(place[0], ())]
+        written = self._written()
         for segment, end in await self._durable():
             self._synced[segment] = end
-        for place in written:
-            if (known := self._originals.pop(place, None)) is not None:
-                self._duplicates.remember(*known)
+        self._may_be_referred_to(written)
         marks = {segment: min((end, *self._outstanding.get(segment, ()))) for segment, end in self._synced.items()}
         ahead = {segment: mark for segment, mark in marks.items() if mark > self._confirmed.get(segment, 0)}
         await asyncio.gather(*(self._frontier.confirm(segment, mark) for segment, mark in ahead.items()))
         self._confirmed |= ahead
+
+    def _written(self) -> list[tuple[SegmentId, int]]:
+        """Captures that are settled, and that others may refer to when they are durable."""
+        return [place for place in self._originals if place[1] not in self._outstanding.get(place[0], ())]
+
+    def _may_be_referred_to(self, durable: Sequence[tuple[SegmentId, int]]) -> None:
+        for place in durable:
+            if (known := self._originals.pop(place, None)) is not None:
+                self._duplicates.remember(*known)
 
     async def _durable(self) -> list[tuple[SegmentId, int]]:
         """What has become durable, by doing what makes it so."""

@@ -1,8 +1,13 @@
 """The shipper: carries closed segments and their indexes from the spool to the store of objects (W2).
 
-A few uploads at once, oldest first. One that fails is tried again for ever, with doubling, jittered pauses; while the
-store is away only one is tried at a time. Whether an upload whose answer was lost had arrived is found out by
-looking: same key, same size, same digest. Nothing is ever overwritten.
+Segments go one after the other, in the order in which they were closed: a capture refers to what was stored before it,
+and must not lie in the store while that lies in the spool alone (D2). The client sends the parts of one at once. Where
+several files are open at once no order would do: there captures refer to what has arrived and nothing else (see
+`spooled_books`), and a few files are sent at once, when those that an earlier run left have arrived. Indexes go beside.
+
+One that fails is tried again for ever, with doubling, jittered pauses; while the store is away only one is tried at a
+time. Whether an upload whose answer was lost had arrived is found out by looking: same key, same size, same digest.
+Nothing is ever overwritten.
 
 It also watches how much waits. When the spool is full, `is_full` holds whoever claims back until there is room again.
 
@@ -16,7 +21,8 @@ import random
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 
 from nephila.interfaces.clock import Clock
@@ -63,6 +69,16 @@ class Parcel:
         return self.name != self.segment
 
 
+@dataclass(slots=True)
+class Line:
+    """Parcels of one kind, taken in their order."""
+
+    parcels: deque[Parcel] = field(default_factory=deque)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    is_broken: bool = False
+    """One of them cannot be brought; what must not overtake it stays in the spool."""
+
+
 class Shipper:
     """One for each process that has an archive in a store. Its tasks are its own, and end with `close`."""
 
@@ -85,8 +101,9 @@ class Shipper:
         self._clock = clock
         self._events = events
         self._draw = draw
-        self._queue: deque[Parcel] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._segments, self._indexes = Line(), Line()
+        self._left: set[SegmentId] = set()
+        """Segments of an earlier run that have not arrived: those of this one may refer to them."""
         self._watching: asyncio.Task[None] | None = None
         self._failures = 0
         self._told = False
@@ -100,6 +117,8 @@ class Shipper:
         self._asks_first = False
         self.fail: Callable[[NephilaError], None] = _raise
         """Told of what cannot be mended by waiting."""
+        self.in_order = True
+        """Whether no segment may be in the store before those that were closed before it."""
         self.standing = SpoolStanding(str(place))
         """As of the last measurement."""
         self.is_hurried = False
@@ -114,7 +133,7 @@ class Shipper:
     @property
     def is_busy(self) -> bool:
         """Whether something is on its way, or waits to be."""
-        return bool(self._queue or self._tasks)
+        return any(line.parcels or line.tasks for line in (self._segments, self._indexes))
 
     @property
     def was_cut_short(self) -> bool:
@@ -207,32 +226,46 @@ class Shipper:
 
     def ship(self, segment: SegmentId, *, again: bool = False) -> None:
         """Upload a closed segment, and acknowledge it to the archive then."""
+        if again:
+            self._left.add(segment)
         self._add(Parcel(segment, segment, again))
 
     def ship_index(self, segment: SegmentId) -> None:
         """Upload the index of a segment that is there, and remove both from the spool then."""
         self._add(Parcel(segment, index_name(segment), again=True))
 
+    @property
+    def _keeps_order(self) -> bool:
+        """Whether segments must not overtake each other now."""
+        return self.in_order or bool(self._left)
+
     def _add(self, parcel: Parcel) -> None:
-        self._queue.append(parcel)
-        self._begin_work()
+        line = self._indexes if parcel.is_index else self._segments
+        if not line.is_broken:
+            line.parcels.append(parcel)
+            self._begin_work(line)
 
-    def _begin_work(self) -> None:
-        if self._queue and len(self._tasks) < self._uploads:
-            task = asyncio.create_task(self._work(), name=f"ship-{self._queue[0].segment}")
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+    def _begin_work(self, line: Line) -> None:
+        at_once = 1 if line is self._segments and self._keeps_order else self._uploads
+        if line.parcels and len(line.tasks) < at_once:
+            task = asyncio.create_task(self._work(line), name=f"ship-{line.parcels[0].segment}")
+            line.tasks.add(task)
+            task.add_done_callback(partial(self._ended, line))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+    def _ended(self, line: Line, task: asyncio.Task[None]) -> None:
+        line.tasks.discard(task)
         self._progress.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             self.fail(failure_of(error, "an upload"))
-            self._begin_work()  # the others shall arrive all the same
+            if line is self._segments and self._keeps_order:
+                line.is_broken = True
+                line.parcels.clear()
+        self._begin_work(line)  # the others shall arrive all the same
 
-    async def _work(self) -> None:
-        while self._queue:
-            await self._deliver(self._queue.popleft())
+    async def _work(self, line: Line) -> None:
+        while line.parcels:
+            await self._deliver(line.parcels.popleft())
+            self._begin_work(line)
 
     async def _deliver(self, parcel: Parcel) -> None:
         loop = asyncio.get_running_loop()
@@ -244,6 +277,7 @@ class Shipper:
             if self.is_full:
                 await self.measure(at_once=True)
         else:
+            self._left.discard(parcel.segment)
             self._archive.acknowledge(parcel.segment, body.size)
             for listener in self._acknowledged:
                 listener()
@@ -350,8 +384,10 @@ class Shipper:
 
     async def close(self) -> None:
         """Break off what is under way: it stays in the spool."""
-        tasks = [*self._tasks, *([self._watching] if self._watching is not None else [])]
-        self._queue.clear()
+        tasks = [*self._segments.tasks, *self._indexes.tasks]
+        tasks += [self._watching] if self._watching is not None else []
+        for line in (self._segments, self._indexes):
+            line.parcels.clear()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

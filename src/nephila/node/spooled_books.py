@@ -5,6 +5,10 @@ their segment each second, so that neither memory nor the work after a kill grow
 closed segment is handed to the shipper. When its upload is acknowledged it is confirmed; then its rows go from the
 journal into the catalogue, its index is written and handed over likewise, and when that has arrived, too, nothing of
 the segment stays behind.
+
+Segments arrive in the order in which they were closed, so that a capture may refer to whatever was synced before it.
+Where several files are open at once, one that refers to another may be closed before it: there a capture may be
+referred to when its segment has arrived, and not before (D2).
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from nephila.interfaces.catalogue import CaptureRow, Catalogue
 from nephila.interfaces.duplicates import DigestIndex
 from nephila.interfaces.near_duplicates import NearIndex
 from nephila.model.errors import UnsentError
-from nephila.model.record import SegmentId
+from nephila.model.record import Original, SegmentId
 from nephila.store import RowJournal, SpooledArchive
 
 from .bookkeeper import Bookkeeper, Disowner, Flushed
@@ -29,6 +33,8 @@ ROWS_AT_ONCE = 5_000
 NEWS_S = 0.01
 BEAT_S = 1.0
 """The spool is looked at so often though nothing happens: files grow old."""
+MOST_HELD = 20_000
+"""Captures that may wait until others may refer to them, of half a kilobyte each; the oldest are let go then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,8 @@ class Outbound:
     """How long the end of a crawl waits for the uploads."""
     tells: bool = True
     """Whether this process says what is left at the end: one of several does."""
+    in_order: bool = True
+    """Whether segments arrive in the order in which they were closed, one file being open at a time."""
 
 
 class SpooledBookkeeper(Bookkeeper):
@@ -63,6 +71,9 @@ class SpooledBookkeeper(Bookkeeper):
         """Up to where each segment is synced in the spool."""
         self._journaled: dict[SegmentId, int] = {}
         """The mark that its journal has."""
+        self._held: dict[SegmentId, list[tuple[bytes, Original]]] = {}
+        """What others may refer to when the segment that it is in has arrived."""
+        self._held_count = 0
         outbound.shipper.on_acknowledged(self.nudge)
 
     async def wait_for_work(self) -> None:
@@ -83,6 +94,23 @@ class SpooledBookkeeper(Bookkeeper):
             self._out.shipper.ship(segment)
         await self._out.shipper.measure()
         return self._out.archive.take_acknowledged()
+
+    def _may_be_referred_to(self, durable: Sequence[tuple[SegmentId, int]]) -> None:
+        """As ever; where segments do not arrive in order, it is held until they have."""
+        if self._out.in_order:
+            super()._may_be_referred_to(durable)
+            return
+        for place in durable:
+            if (known := self._originals.pop(place, None)) is not None:
+                self._held.setdefault(place[0], []).append(known)
+                self._held_count += 1
+        while self._held_count > MOST_HELD:
+            self._let_go(next(iter(self._held)))
+
+    def _let_go(self, segment: SegmentId) -> list[tuple[bytes, Original]]:
+        held = self._held.pop(segment, [])
+        self._held_count -= len(held)
+        return held
 
     async def record(self) -> None:
         """Journal what is settled; then as ever."""
@@ -126,6 +154,9 @@ class SpooledBookkeeper(Bookkeeper):
         """When it has arrived: list its captures, write its index, and send that after it."""
         if segment not in self._arrived():
             return
+        self._may_be_referred_to([place for place in self._written() if place[0] == segment])
+        for digest, original in self._let_go(segment):
+            self._duplicates.remember(digest, original)
         loop = asyncio.get_running_loop()
         rows = (await loop.run_in_executor(None, self._out.journal.read, segment)).rows
         for start in range(0, len(rows), ROWS_AT_ONCE):

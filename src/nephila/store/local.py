@@ -109,8 +109,8 @@ class LocalArchive:
             except UnsyncedError as error:  # of another file, that had to give way
                 self._broken = error
                 raise
-        if rolled:
-            self._tell(rolled)
+            if rolled:
+                self._tell(rolled)
         return encoded.stored_at(segment.name, offset)
 
     def sync(self) -> list[tuple[SegmentId, int]]:
@@ -162,7 +162,7 @@ class LocalArchive:
             ]
             for segment in aged:
                 self._retire(segment)
-        self._tell([segment.name for segment in aged])
+            self._tell([segment.name for segment in aged])
 
     def roll(self) -> None:
         """Close every file that holds anything: what comes next goes to new ones. May be run in a thread."""
@@ -170,10 +170,13 @@ class LocalArchive:
             full = [segment for segment in self._open.values() if segment.end]
             for segment in full:
                 self._retire(segment)
-        self._tell([segment.name for segment in full])
+            self._tell([segment.name for segment in full])
 
     def on_roll(self, listener: Callable[[SegmentId], None]) -> None:
-        """As the interface. Called in the thread that appends or closes; the last bytes are durable after `sync`."""
+        """As the interface. Called in the thread that appends or closes, in the order in which files are closed.
+
+        Nothing is appended meanwhile; the last bytes are durable after `sync`.
+        """
         self._listeners.append(listener)
 
     def close(self) -> None:

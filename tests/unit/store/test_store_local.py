@@ -59,6 +59,21 @@ def test_files_are_rolled_by_age(world: ArchiveWorld) -> None:
     assert world.closed == [first.ref.segment]
 
 
+def test_nothing_is_appended_while_listeners_hear_what_was_closed(world: ArchiveWorld) -> None:
+    """D2, W2: they hear of files in the order in which those were closed, though threads close them."""
+    archive = world.open(ArchiveSettings(max_bytes=10_000, max_age_s=60))
+    was_held: list[bool] = []
+    archive.on_roll(lambda _: was_held.append(archive._lock.locked()))
+    for number in range(4):
+        archive.append(_random_page(number))
+    world.clock.advance(60)
+    archive.roll_aged()
+    archive.append(_random_page(5))
+    archive.roll()
+    assert was_held == [True] * len(world.closed)
+    assert len(world.closed) == 3
+
+
 def test_one_file_per_domain_and_hour(world: ArchiveWorld) -> None:
     """W1: captures of a domain and hour lie together; the next hour closes them all."""
     archive = world.open(DOMAIN_HOUR)

@@ -11,14 +11,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import trustme
 
+from nephila.interfaces.objects import ObjectBody
 from nephila.model.errors import ObjectExistsError, StoreAwayError, StoreRefusedError, UsageError
 from nephila.model.settings import S3Settings
 from nephila.store import ArchivePlace
-from nephila.store.s3 import S3ObjectStore
+from nephila.store.s3 import S3ObjectStore, wire
 from nephila.store.s3.answers import Answer, refusal_of
 from nephila.store.s3.credentials import CredentialChain, Credentials
 from nephila.store.s3.signing import S3Request, signed_headers
@@ -312,6 +315,102 @@ def test_half_an_object_is_never_taken_for_the_whole(whole_from: int) -> None:
         finally:
             asyncio.run(store.close())
     assert len(asked) == 2
+
+
+@contextmanager
+def taking_parts(at_once: int, refused: int = 0) -> Iterator[tuple[str, list[str], dict[int, int]]]:
+    """A store that answers parts when so many have come, and one of them with an error."""
+    asked: list[str] = []
+    sizes: dict[int, int] = {}
+    together = threading.Barrier(at_once)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_HEAD(self) -> None:
+            self.answer(404)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.answer(200, b"<Begun><UploadId>u</UploadId></Begun>" if self.path.endswith("?uploads=") else b"")
+
+        def do_PUT(self) -> None:
+            number = int(parse_qs(urlsplit(self.path).query)["partNumber"][0])
+            sizes[number] = len(self.rfile.read(int(self.headers["content-length"])))
+            together.wait(10)
+            self.answer(500 if number == refused else 200)
+
+        def do_DELETE(self) -> None:
+            self.answer(204)
+
+        def answer(self, status: int, body: bytes = b"") -> None:
+            asked.append(f"{self.command} {urlsplit(self.path).query}")
+            self.send_response(status)
+            self.send_header("ETag", f'"{len(asked)}"')
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", asked, sizes
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+PART_BYTES = 5 * 1024 * 1024
+
+
+def bring(endpoint: str, uploads: int, size: int) -> None:
+    chain = CredentialChain({"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"}, lambda: NOW)
+
+    async def run() -> None:
+        settings = S3Settings(endpoint=endpoint, uploads=uploads, part_bytes=PART_BYTES)
+        store = S3ObjectStore("crawls", settings, chain, lambda: NOW)
+        try:
+            await store.create("large", ObjectBody(size, "0" * 64, lambda _offset, count: bytes(count)))
+        finally:
+            await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("uploads", [1, 3])
+def test_parts_of_an_object_are_sent_as_many_at_once_as_uploads_may_be(uploads: int) -> None:
+    """W2: a segment at a time has the whole line; with one thread, too, it arrives."""
+    with taking_parts(uploads) as (url, asked, sizes):
+        bring(url, uploads, 2 * PART_BYTES + 7)
+    assert sizes == {1: PART_BYTES, 2: PART_BYTES, 3: 7}
+    assert sorted(asked[2:5]) == [f"PUT partNumber={number}&uploadId=u" for number in (1, 2, 3)]
+    assert asked[5:] == ["POST uploadId=u"]
+
+
+def test_after_a_part_that_fails_no_other_is_begun() -> None:
+    """W2: those under way end, and all of them are given up."""
+    with taking_parts(2, refused=1) as (url, asked, sizes), pytest.raises(StoreAwayError, match="busy"):
+        bring(url, 2, 20 * PART_BYTES)
+    assert len(sizes) <= 4, "the other thread may have gone on before the answer was there"
+    assert asked[-1] == "DELETE uploadId=u"
+
+
+def test_what_is_allowed_a_second_is_shared_by_whoever_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """W2: one alone has all of it, several have it together."""
+    now = [100.0]
+    waited: list[float] = []
+    monkeypatch.setattr(wire, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=None))
+    line = Wire(S3Settings(uploads=4, max_bytes_per_s=1000), "https://store.test", waited.append)
+    for _ in range(3):
+        line._wait_for(500)
+    assert waited == [0.5, 1.0]
+    now[0] = 110.0
+    line._wait_for(500)
+    assert waited == [0.5, 1.0], "what was sent slowly is not waited for"
 
 
 @pytest.mark.parametrize(

@@ -58,10 +58,13 @@ class S3Settings:
     authorities: str = setting("", "PEM file of certificate authorities to trust beside the usual ones")
     connect_timeout_s: float = setting(10.0, "seconds to connect", low=0.1)
     timeout_s: float = setting(60.0, "seconds without a sign of life after which a request is given up", low=0.1)
-    uploads: int = setting(4, "uploads at once, in each process", low=1, high=64)
+    uploads: int = setting(4, "requests at once that upload something, in each process", low=1, high=64)
     max_bytes_per_s: int = setting(0, "bytes a second that are uploaded, in each process; 0 is no limit", low=0)
     part_bytes: int = setting(
-        64 * 1024 * 1024, "larger objects are uploaded in parts of this size", low=5 * 1024 * 1024, high=5 * 1024**3
+        8 * 1024 * 1024,
+        "larger objects are uploaded in parts of this size, several at once",
+        low=5 * 1024 * 1024,
+        high=5 * 1024**3,
     )
 
 

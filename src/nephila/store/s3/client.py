@@ -2,8 +2,11 @@
 
 An object is written with `If-None-Match: *`, so that the store refuses to overwrite. Its SHA-256 is part of the
 signature, which the store checks against what arrived, and is kept with the object as metadata: an upload whose answer
-was lost is recognised by it. Objects over `part_bytes` go in parts, the last step under the same condition. A takedown
-alone replaces objects, with `If-Match`: one that somebody else has changed meanwhile is left alone.
+was lost is recognised by it. Objects over `part_bytes` go in parts, several at once, the last step under the same
+condition. A takedown alone replaces objects, with `If-Match`: one that somebody else has changed meanwhile is left
+alone.
+
+Threads do single requests, and none waits for another: an object in parts is put together on the loop.
 """
 
 from __future__ import annotations
@@ -12,8 +15,10 @@ import asyncio
 import base64
 import errno
 import os
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from types import MappingProxyType
 from typing import TypeVar
@@ -59,11 +64,16 @@ class S3ObjectStore:
 
     async def create(self, key: str, body: ObjectBody) -> None:
         """As the interface."""
-        await self._in_thread(lambda: self._create(key, body))
+        await self._create(key, body)
 
     async def replace(self, key: str, was: str, body: ObjectBody) -> None:
         """As `interfaces.objects.RewritingStore`: under the condition that it is still the one that was looked at."""
-        await self._in_thread(lambda: self._replace(key, was, body))
+        if (etag := await self._in_thread(lambda: self._tag_of(key, was, body))) is None:
+            return
+        try:
+            await self._create(key, body, {"if-match": etag})
+        except ObjectExistsError as error:
+            raise ObjectChangedError(f"s3://{self._bucket}/{key} was changed while it was to be replaced") from error
 
     async def look(self, key: str) -> ObjectInfo | None:
         """As the interface."""
@@ -102,58 +112,85 @@ class S3ObjectStore:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
+    # On the loop
+
+    async def _create(self, key: str, body: ObjectBody, condition: Mapping[str, str] = NEW) -> None:
+        if body.size > self._settings.part_bytes:
+            await self._create_in_parts(key, body, condition)
+        else:
+            await self._in_thread(lambda: self._put(key, body, condition))
+
+    async def _create_in_parts(self, key: str, body: ObjectBody, condition: Mapping[str, str]) -> None:
+        # The condition is asked for at the end only: much would be sent for nothing.
+        if condition is NEW and await self.look(key) is not None:
+            raise ObjectExistsError("there is an object under this key already")
+        upload = await self._in_thread(lambda: self._begin_parts(key, body))
+        try:
+            tags = await self._send_parts(key, upload, body)
+            await self._in_thread(lambda: self._complete(key, upload, tags, condition))
+        except Exception:  # what is broken off from outside is given up by the next start
+            with suppress(ObjectStoreError):  # as is this
+                await self._in_thread(lambda: self._ask("DELETE", key, [("uploadId", upload)]))
+            raise
+
+    async def _send_parts(self, key: str, upload: str, body: ObjectBody) -> list[str]:
+        """As many at once as there are threads. After one that fails no other is begun, and those under way end."""
+        size = max(self._settings.part_bytes, -(-body.size // MAX_PARTS))
+        left = deque(range(0, body.size, size))
+        tags = [""] * len(left)
+
+        async def send() -> None:
+            try:
+                while left:
+                    start = left.popleft()
+                    number = start // size + 1
+                    length = min(size, body.size - start)
+                    tags[number - 1] = await self._in_thread(
+                        partial(self._put_part, key, upload, number, body, start, length)
+                    )
+            except BaseException:
+                left.clear()
+                raise
+
+        ended = await asyncio.gather(*(send() for _ in range(self._settings.uploads)), return_exceptions=True)
+        for failure in filter(None, ended):
+            raise failure
+        return tags
+
     # In a thread
 
-    def _create(self, key: str, body: ObjectBody, condition: Mapping[str, str] = NEW) -> None:
-        if body.size > self._settings.part_bytes:
-            self._create_in_parts(key, body, condition)
-            return
+    def _put(self, key: str, body: ObjectBody, condition: Mapping[str, str]) -> None:
         headers = {**condition, **_kept_with(body)}
         answer = self._ask("PUT", key, headers=headers | _checksum(body), body=body)
         if answer.status != 200:
             raise refusal_of(answer, self._bucket, "written")
 
-    def _replace(self, key: str, was: str, body: ObjectBody) -> None:
+    def _tag_of(self, key: str, was: str, body: ObjectBody) -> str | None:
+        """What the store calls the object that is to be replaced; None where that was done."""
         answer = self._ask("HEAD", key)
         if answer.status not in {200, 404}:
             raise refusal_of(answer, self._bucket, "read")
         digest = answer.headers.get(DIGEST_FIELD, "") if answer.status == 200 else ""
         if digest == body.digest:
-            return
+            return None
         if digest != was:
             raise ObjectChangedError(f"s3://{self._bucket}/{key} is not the object any more that was to be replaced")
-        try:
-            self._create(key, body, {"if-match": answer.headers.get("etag", "*")})
-        except ObjectExistsError as error:
-            raise ObjectChangedError(f"s3://{self._bucket}/{key} was changed while it was to be replaced") from error
+        return answer.headers.get("etag", "*")
 
-    def _create_in_parts(self, key: str, body: ObjectBody, condition: Mapping[str, str]) -> None:
-        # The condition is asked for at the end only: much would be sent for nothing.
-        if condition is NEW and self._look(key) is not None:
-            raise ObjectExistsError("there is an object under this key already")
+    def _begin_parts(self, key: str, body: ObjectBody) -> str:
         begun = self._ask("POST", key, [("uploads", "")], _kept_with(body))
         upload = begun.field("UploadId")
         if begun.status != 200 or not upload:
             raise refusal_of(begun, self._bucket, "written")
-        try:
-            tags = self._send_parts(key, upload, body)
-            self._complete(key, upload, tags, condition)
-        except BaseException:
-            with suppress(ObjectStoreError):  # else the next start gives it up
-                self._ask("DELETE", key, [("uploadId", upload)])
-            raise
+        return upload
 
-    def _send_parts(self, key: str, upload: str, body: ObjectBody) -> list[str]:
-        size = max(self._settings.part_bytes, -(-body.size // MAX_PARTS))
-        tags: list[str] = []
-        for start in range(0, body.size, size):
-            part = _part(body, start, min(size, body.size - start))
-            query = [("partNumber", str(len(tags) + 1)), ("uploadId", upload)]
-            answer = self._ask("PUT", key, query, _checksum(part), part)
-            if answer.status != 200 or not (tag := answer.headers.get("etag", "")):
-                raise refusal_of(answer, self._bucket, "written")
-            tags.append(tag)
-        return tags
+    def _put_part(self, key: str, upload: str, number: int, body: ObjectBody, start: int, size: int) -> str:
+        part = _part(body, start, size)
+        query = [("partNumber", str(number)), ("uploadId", upload)]
+        answer = self._ask("PUT", key, query, _checksum(part), part)
+        if answer.status != 200 or not (tag := answer.headers.get("etag", "")):
+            raise refusal_of(answer, self._bucket, "written")
+        return tag
 
     def _complete(self, key: str, upload: str, tags: Sequence[str], condition: Mapping[str, str]) -> None:
         parts = (

@@ -50,6 +50,8 @@ class Wire:
         self._idle: list[http.client.HTTPConnection] = []
         self._busy: set[http.client.HTTPConnection] = set()
         self._aborted = False
+        self._free_at = 0.0
+        """When more may be sent, by what is allowed."""
 
     def host(self, name: str = "") -> str:
         """The Host header for this endpoint, or for a name below it."""
@@ -128,17 +130,26 @@ class Wire:
         return Answer(response.status, got, data)
 
     def _send(self, connection: http.client.HTTPConnection, body: ObjectBody) -> None:
-        allowed = self._settings.max_bytes_per_s / self._settings.uploads
-        began = time.monotonic()
         sent = 0
         while sent < body.size:
             piece = body.read_at(sent, min(PIECE_BYTES, body.size - sent))
             if not piece:
                 raise StoreRefusedError("a file of the spool is shorter than it was", hint="check the disk")
+            self._wait_for(len(piece))
             connection.send(piece)
             sent += len(piece)
-            if allowed and (ahead_s := sent / allowed - (time.monotonic() - began)) > 0:
-                self._sleep(ahead_s)
+
+    def _wait_for(self, size: int) -> None:
+        """Wait until so much more may be sent: what is allowed is shared by whoever sends."""
+        allowed = self._settings.max_bytes_per_s
+        if not allowed:
+            return
+        with self._lock:
+            now = time.monotonic()
+            begins_at = max(now, self._free_at)
+            self._free_at = begins_at + size / allowed
+        if begins_at > now:
+            self._sleep(begins_at - now)
 
     # Connections
 
