@@ -189,6 +189,26 @@ def test_a_directory_that_is_removed_ends_the_crawl_at_once(tmp_path: Path, proc
     assert asked < PAGES  # it would have gone on to the end
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_directory_that_is_moved_ends_the_crawl_and_is_no_tampering(tmp_path: Path, processes: str) -> None:
+    """F10, K1, C4: nothing is made in its place; where it is now, the crawl goes on."""
+    out, moved = tmp_path / "crawl", tmp_path / "moved"
+
+    def move(_: subprocess.Popen[str], out: Path) -> None:
+        out.rename(moved)
+
+    with small_web(tmp_path, 200) as web:
+        ended = crawled(web, out, "--delay", "0.2", "--processes", processes, blow=move)
+        check_sentence(ended, "was moved")
+        assert "make room" not in ended.err
+        assert json.loads(ended.out)["stopped_by"] == "gone"
+        assert not out.exists()
+        run("audit", moved)
+        run("crawl", "--out", moved, *web.flags, "--max-wait", "1")
+        run("audit", moved)
+        assert len(stored_pages(moved)) == PAGES
+
+
 @pytest.mark.parametrize("inodes", [24, *(pytest.param(count, marks=pytest.mark.long) for count in (8, 16, 30))])
 def test_a_disk_without_inodes_stops_the_crawl_and_costs_nothing(tmp_path: Path, inodes: int) -> None:
     """W2, F10, C4: as a full disk does; room for bytes is of no use where no file can be made."""

@@ -23,6 +23,7 @@ ENDINGS: Mapping[StoppedBy, str] = MappingProxyType(
         StoppedBy.INTERRUPT: "Interrupted: what was fetched is stored, the rest stays queued.",
         StoppedBy.UNSENT: "Ended with part of the archive not uploaded: it waits in the spool, nothing is lost.",
         StoppedBy.STORAGE: "Stopped by a failure: what was settled is safe; mend its cause, and go on.",
+        StoppedBy.GONE: "Stopped because its directory was moved or removed: leave it in place while a crawl runs.",
     }
 )
 

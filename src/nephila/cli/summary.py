@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from nephila.seeds import SeedReport
 
 EXIT_CODES: Mapping[StoppedBy, int] = MappingProxyType(
-    {StoppedBy.DONE: 0, StoppedBy.DRAINED: 0, StoppedBy.INTERRUPT: 130, StoppedBy.STORAGE: 1, StoppedBy.UNSENT: 1}
+    {
+        StoppedBy.DONE: 0,
+        StoppedBy.DRAINED: 0,
+        StoppedBy.INTERRUPT: 130,
+        StoppedBy.STORAGE: 1,
+        StoppedBy.GONE: 1,
+        StoppedBy.UNSENT: 1,
+    }
     | dict.fromkeys(LIMITS, 3)
 )
 """As documented in `nephila crawl --help`."""
@@ -92,7 +99,8 @@ def summary_lines(
     width, place = max(NARROWEST, width), place or directory_place(summary.out)
     for line in textwrap.wrap(ENDINGS[summary.stopped_by], width, break_on_hyphens=False):
         yield click.style(line, bold=True)
-    for label, text in (*_facts(summary, seeds), (place.label, summary.out)):
+    is_gone = summary.stopped_by is StoppedBy.GONE
+    for label, text in (*_facts(summary, seeds), ("was in" if is_gone else place.label, summary.out)):
         yield from row(label, text, width)
         match label:
             case "seeds" if seeds is not None:
@@ -105,8 +113,9 @@ def summary_lines(
                 yield from reasons(summary.remaining_by_reason, WAITS, width)
             case "parked":
                 yield from reasons(summary.parked, PARKED, width)
-    yield ""
-    yield from next_steps(summary, place)
+    if not is_gone:  # where it is now nobody knows
+        yield ""
+        yield from next_steps(summary, place)
 
 
 def _facts(summary: CrawlSummary, seeds: SeedReport | None) -> Iterator[tuple[str, str]]:

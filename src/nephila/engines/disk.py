@@ -64,13 +64,16 @@ class Disk(Protocol):
         """An existing file, for reading, appending and cutting."""
 
     def names(self, directory: Path) -> list[str]:
-        """File names in order; the directory is made when it is missing.
+        """File names in order; the directory is made when it is missing, and nothing above it.
 
         A file in a folder below it is called by its path from here, with slashes; folders themselves are not named.
         """
 
-    def make_folder(self, directory: Path) -> list[Path]:
-        """Make a folder, and those above it that are missing: which were made. No error when it is there."""
+    def make_folder(self, directory: Path, within: Path | None = None) -> list[Path]:
+        """Make a folder, and those above it that are missing: which were made. No error when it is there.
+
+        `within` is not made, nor what is above it: where that is gone nothing is to come into its place.
+        """
 
     def remove_folders(self, directory: Path, within: Path) -> None:
         """Remove a folder if it is empty, then the one above it, and so on below `within`. Never raises."""
@@ -85,7 +88,7 @@ class Disk(Protocol):
         """Make names that were created, renamed or removed durable."""
 
     def sizes(self, directory: Path) -> dict[str, int]:
-        """The bytes of each file, by name as in `names`; the directory is made when it is missing."""
+        """The bytes of each file, by name as in `names`; the directory is made as there."""
 
     def free(self, directory: Path) -> int:
         """Bytes that may still be written there, as far as is known."""
@@ -157,10 +160,10 @@ class LocalDisk:
 
     def names(self, directory: Path) -> list[str]:
         """As the protocol."""
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(exist_ok=True)
         return sorted(name for name, _ in _files_below(directory))
 
-    def make_folder(self, directory: Path) -> list[Path]:
+    def make_folder(self, directory: Path, within: Path | None = None) -> list[Path]:
         """As the protocol."""
         made: list[Path] = []
         try:
@@ -170,7 +173,9 @@ class LocalDisk:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory)) from None
             return made
         except FileNotFoundError:
-            made = self.make_folder(directory.parent)
+            if directory.parent == within:
+                raise
+            made = self.make_folder(directory.parent, within)
             directory.mkdir(exist_ok=True)
         return [*made, directory]
 
@@ -201,7 +206,7 @@ class LocalDisk:
 
     def sizes(self, directory: Path) -> dict[str, int]:
         """As the protocol. A file that goes while they are counted has no bytes."""
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(exist_ok=True)
         found: dict[str, int] = {}
         for name, entry in _files_below(directory):
             try:

@@ -34,6 +34,10 @@ class StorageError(NephilaError):
     """The disk or the archive refused: full, read-only, broken."""
 
 
+class DirectoryGoneError(StorageError):
+    """The crawl directory was taken away while a crawl ran in it."""
+
+
 _REMEDIES = {
     errno.ENOSPC: "make room",
     errno.EDQUOT: "make room",

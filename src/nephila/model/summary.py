@@ -26,6 +26,8 @@ class StoppedBy(StrEnum):
     """Part of the archive could not be uploaded: it waits in the spool, and the same command brings it."""
     STORAGE = "storage"
     """The disk is full or refused: what was settled is safe, the same command goes on when there is room."""
+    GONE = "gone"
+    """The crawl directory was moved or removed: nothing more could be kept in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from nephila.model.errors import NephilaError, UnsentError
+from nephila.model.errors import DirectoryGoneError, NephilaError, UnsentError
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 
 from .frontiers import NodeFrontier
@@ -75,14 +76,29 @@ def summary_of(
 
 def ended_by(stopped: StoppedBy | None, shipper: Shipper | None) -> StoppedBy:
     """What ended a crawl that did not fail: one that was done, and interrupted in its last uploads, is interrupted."""
-    if shipper is not None and shipper.was_cut_short and stopped not in {StoppedBy.STORAGE, StoppedBy.UNSENT}:
+    if (
+        shipper is not None
+        and shipper.was_cut_short
+        and stopped not in {StoppedBy.STORAGE, StoppedBy.GONE, StoppedBy.UNSENT}
+    ):
         return StoppedBy.INTERRUPT
     return stopped or StoppedBy.DONE
 
 
 def stopped_by(error: NephilaError) -> StoppedBy:
     """What ended a crawl that failed with this."""
+    if isinstance(error, DirectoryGoneError):
+        return StoppedBy.GONE
     return StoppedBy.UNSENT if isinstance(error, UnsentError) else StoppedBy.STORAGE
+
+
+def cause_of(error: NephilaError, look_at_directory: Callable[[], None]) -> NephilaError:
+    """What made it fail: where the crawl directory is gone, that, whatever noticed it first."""
+    try:
+        look_at_directory()
+    except DirectoryGoneError as gone:
+        return gone
+    return error
 
 
 def told(error: NephilaError | None) -> str:

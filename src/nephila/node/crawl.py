@@ -27,7 +27,7 @@ from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.observe.limit import Used, with_limit
 from nephila.seeds import SeedReport, SeedSource
 
-from .closing import ended_by, stopped_by, summary_of
+from .closing import cause_of, ended_by, stopped_by, summary_of
 from .crew import Crew
 from .engines import look_ahead_ms
 from .machinery import Machinery, begin_shipping
@@ -83,7 +83,7 @@ class Crawl:
         It counts before any other reason: a crawl whose books could not be closed is not done.
         """
         if self._failure is None:
-            self._failure = error
+            self._failure = cause_of(error, self._m.look_at_directory)
         self.stop(StoppedBy.STORAGE)
         self._stopped_by = stopped_by(self._failure)
 

@@ -36,7 +36,7 @@ from pathlib import Path
 
 from nephila.config import CONFIG_NAME
 from nephila.engines.disk import LOCAL_DISK
-from nephila.model.errors import CrawlDirectoryError, NephilaError, StorageError, remedy
+from nephila.model.errors import CrawlDirectoryError, DirectoryGoneError, NephilaError, StorageError, remedy
 from nephila.native import AVAILABLE, native
 
 FORMAT = "nephila crawl directory, format 1\n"
@@ -150,9 +150,9 @@ class CrawlDirectory:
             except OSError:
                 gone = True
             if gone:
-                raise StorageError(
-                    f"the crawl directory {self.root} was removed or replaced while the crawl ran",
-                    hint="nothing more could be kept in it; leave the directory in place while a crawl runs",
+                raise DirectoryGoneError(
+                    f"the crawl directory {self.root} was moved, or was removed or replaced, while the crawl ran",
+                    hint="nothing more could be kept in it; one that was moved can be gone on with where it is now",
                 )
 
         return look

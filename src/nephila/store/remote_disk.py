@@ -122,8 +122,9 @@ class RemoteDisk:
         """Nothing is made."""
         raise _refused(path)
 
-    def make_folder(self, directory: Path) -> list[Path]:
+    def make_folder(self, directory: Path, within: Path | None = None) -> list[Path]:
         """Nothing is made."""
+        del within
         raise _refused(directory)
 
     def remove_folders(self, directory: Path, within: Path) -> None:

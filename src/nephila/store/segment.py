@@ -77,12 +77,12 @@ class SegmentFiles:
         if path.parent == self._directory:
             return self._disk.create(path)
         for _ in range(_TRIES - 1):
-            self._disk.make_folder(path.parent)
+            self._disk.make_folder(path.parent, self._directory)
             try:
                 return self._disk.create(path)
             except FileNotFoundError:
                 continue
-        self._disk.make_folder(path.parent)
+        self._disk.make_folder(path.parent, self._directory)
         return self._disk.create(path)
 
     def take_unsynced_names(self) -> list[Path]:

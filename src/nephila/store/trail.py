@@ -6,7 +6,8 @@ crash the files hold at least what the chain says, and what they hold beyond is 
 next run, seals what it keeps.
 
 The first process of a crawl (number 0: the only one, or the one that supervises) also seals what others left behind,
-notes the heads of their chains, and says when a run ended well. From then on nothing may be unsealed.
+notes the heads of their chains, and says when a run ended well. From then on nothing may be unsealed. A run did not end
+well that missed something which was to be sealed: all of the directory may have been moved.
 
 The hashing runs where the archive is synced, beside the event loop, over bytes that are still in the page cache.
 
@@ -76,6 +77,8 @@ class Trail:
         self._arrived: list[str] = []
         self._due_at = 0
         self._broken = False
+        self._lacks = False
+        """Whether something that grew could not be sealed, because it was not there any more."""
         self.event_marks: Callable[[], list[tuple[str, int]]] = list
         """Asked for event files that have grown, right before a line is written."""
         try:
@@ -247,7 +250,8 @@ class Trail:
         try:
             return (file, start, end, self._digest(file, start, end), int(closed))
         except FileNotFoundError:
-            return None  # somebody has taken it away: the crawl goes on, and whoever checks the trail misses it
+            self._lacks = True  # somebody has taken it away: the crawl goes on, and whoever checks the trail misses it
+            return None
 
     def _digest(self, file: str, start: int, end: int) -> str:
         is_event = file.startswith(EVENTS)
@@ -277,7 +281,8 @@ class Trail:
             self._look_at_others()
             self._seal_left()
             self._note_heads()
-            self._append(end=True)
+            if not self._lacks:
+                self._append(end=True)
         except OSError as error:
             raise _refused(error) from error
 

@@ -197,12 +197,12 @@ class ForgetfulDisk:
         """As the protocol."""
         return list(self.sizes(directory))
 
-    def make_folder(self, directory: Path) -> list[Path]:
+    def make_folder(self, directory: Path, within: Path | None = None) -> list[Path]:
         """As the protocol. Folders that were listed, or that something lies in, are taken for older than the disk."""
         self._check()
         if str(directory) in self._folders or directory.parent == directory:
             return []
-        made = self.make_folder(directory.parent)
+        made = [] if directory.parent == within else self.make_folder(directory.parent, within)
         self._folders[str(directory)] = {}
         self._fleeting.add(str(directory))
         return [*made, directory]

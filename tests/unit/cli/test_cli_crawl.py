@@ -233,6 +233,7 @@ def test_json_is_the_only_thing_on_standard_output(invoke: Invoke, node: FakeNod
         (StoppedBy.MAX_TIME, 3),
         (StoppedBy.INTERRUPT, 130),
         (StoppedBy.STORAGE, 1),
+        (StoppedBy.GONE, 1),
     ],
 )
 def test_the_exit_code_tells_what_ended_the_crawl(

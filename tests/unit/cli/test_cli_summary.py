@@ -178,3 +178,12 @@ def test_a_worker_says_how_the_crawl_of_its_fleet_is_asked() -> None:
     spool = SpoolStanding("s3://crawls/web", 1, 10)
     assert f"upload what waits      {again}" in said(replace(SUMMARY, stopped_by=StoppedBy.UNSENT, spool=spool))
     assert "--new-cycle" not in said(replace(SUMMARY, stopped_by=StoppedBy.DONE, remaining=0))
+
+
+def test_of_a_directory_that_is_gone_no_command_is_told() -> None:
+    """C4, F10: no room is to be made, and nothing goes on where it was."""
+    said = click.unstyle("\n".join(summary_lines(replace(SUMMARY, stopped_by=StoppedBy.GONE), None, 100)))
+    assert said.startswith("Stopped because its directory was moved or removed")
+    assert "was in " in said
+    assert "nephila " not in said
+    assert "make room" not in said

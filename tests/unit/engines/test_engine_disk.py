@@ -45,6 +45,12 @@ def test_a_file_is_not_made_in_a_folder_that_is_not_there(tmp_path: Path) -> Non
     """W2: a crawl directory that was taken away is missed, and not made anew."""
     with pytest.raises(FileNotFoundError):
         LocalDisk().create(tmp_path / "gone" / "file")
+    for look in (LocalDisk().names, LocalDisk().sizes):
+        with pytest.raises(FileNotFoundError):
+            look(tmp_path / "gone" / "warc")
+    with pytest.raises(FileNotFoundError):
+        LocalDisk().make_folder(tmp_path / "gone" / "warc" / "2026" / "a.test", tmp_path / "gone" / "warc")
+    assert not (tmp_path / "gone").exists()
 
 
 def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:

@@ -123,8 +123,8 @@ def test_a_folder_that_is_removed_meanwhile_is_made_again(world: ArchiveWorld) -
     taken = []
 
     class Emptied(ForgetfulDisk):
-        def make_folder(self, directory: Path) -> list[Path]:
-            made = super().make_folder(directory)
+        def make_folder(self, directory: Path, within: Path | None = None) -> list[Path]:
+            made = super().make_folder(directory, within)
             if len(taken) < 3:
                 taken.append(directory)
                 self.remove_folders(directory, DIRECTORY)

@@ -251,6 +251,22 @@ def test_a_file_that_somebody_takes_away_stops_nobody(ground: Ground) -> None:
     assert [(breach.file, breach.what) for breach in ground.check().breaches] == [(SEGMENT, "the file is missing")]
 
 
+def test_a_run_from_which_files_were_moved_away_did_not_end_well(ground: Ground) -> None:
+    """K1: what they hold beyond their seals is not sealed, and nobody's tampering, when they are back."""
+    trail = ground.trail()
+    trail.grown(SEGMENT, ground.grow(SEGMENT, b"bytes"))
+    trail.seal(now=True)
+    trail.grown(SEGMENT, ground.grow(SEGMENT, b"more"))
+    kept = ground.disk.contents(ROOT / SEGMENT)
+    ground.disk.remove(ROOT / SEGMENT)
+    trail.seal(now=True)
+    trail.close()
+    ground.disk.overwrite(ROOT / SEGMENT, kept)
+    found = ground.check()
+    assert not found.breaches
+    assert not found.ended
+
+
 EVENTS = "events/events-000001.jsonl"
 
 

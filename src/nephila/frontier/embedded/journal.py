@@ -108,8 +108,8 @@ class Journal:
             self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Forget what it holds. Only for the process that writes to it."""
-        if self.exists():
+        """Forget what it holds. Only for the process that writes to it; its folder may have been moved meanwhile."""
+        if self._file is not None or self.exists():
             self._opened().truncate(0)
             self._end = 0
 

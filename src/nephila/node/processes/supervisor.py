@@ -29,7 +29,7 @@ from nephila.model.errors import NephilaError, StorageError
 from nephila.model.events import Event, EventKind
 from nephila.model.summary import CrawlSnapshot, CrawlSummary, StoppedBy
 from nephila.model.task import Candidate
-from nephila.node.closing import ended_by, stopped_by, summary_of
+from nephila.node.closing import cause_of, ended_by, stopped_by, summary_of
 from nephila.node.crawl import READERS_EVERY, REAP_S
 from nephila.node.crew import keep_books
 from nephila.node.frontiers import embedded_of
@@ -109,7 +109,7 @@ class Supervisor:
     def fail(self, error: NephilaError) -> None:
         """End cleanly because of our own failure; `run` raises it in the end unless it is the disk's."""
         if self._failure is None:
-            self._failure = error
+            self._failure = cause_of(error, self._m.look_at_directory)
         self.stop(StoppedBy.STORAGE)
         self._stopped_by = stopped_by(self._failure)
 

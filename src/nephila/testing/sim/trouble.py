@@ -157,9 +157,9 @@ class TroubledDisk:
         """As the protocol."""
         return self.disk.names(directory)
 
-    def make_folder(self, directory: Path) -> list[Path]:
+    def make_folder(self, directory: Path, within: Path | None = None) -> list[Path]:
         """As the protocol."""
-        return list(self.trouble.around(lambda: self.disk.make_folder(directory)))
+        return list(self.trouble.around(lambda: self.disk.make_folder(directory, within)))
 
     def remove_folders(self, directory: Path, within: Path) -> None:
         """As the protocol."""
