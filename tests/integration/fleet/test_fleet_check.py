@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,11 @@ from postgres import Postgres
 from seaweed import BUCKET, READER, READER_SECRET, Seaweed
 from valkey_servers import ValkeySingle
 
+from nephila.engines.valkey_servers import servers_of
+from nephila.engines.valkey_state import ValkeyState
 from nephila.model.errors import UsageError
 from nephila.model.settings import ArchiveSettings, FleetSettings, S3Settings, Settings
+from nephila.node.fleet.agreeing import agree
 from nephila.node.fleet.checking import check_engines
 from nephila.node.fleet.findings import Finding, Verdict
 
@@ -152,5 +156,41 @@ def test_a_crawl_that_was_made_otherwise_is_told_also_of_a_region(
     (told,) = found(replace(here, fleet=replace(here.fleet, compact=True)))
     assert told.endswith("was made with fleet.compact = false, and the settings say true")
     valkey.server.ask("HSET", "nephila:{made}:fleet:places", "archive", "http://elsewhere:8333")
+    valkey.server.ask("HSET", "nephila:{made:0}:meta", "tokens", "1")
     (told,) = found(here)
     assert "the archive of the crawl made is kept at http://elsewhere:8333, and these settings say http://" in told
+
+
+def test_settings_that_every_worker_would_be_refused_for_are_told_by_name(
+    settings: Settings, database: Postgres, object_server: Seaweed, valkey: ValkeySingle
+) -> None:
+    """N2, N8, U3: what the crawl was begun with, and the file has otherwise; that may change until it has asked."""
+    begun = replace(settings, fleet=replace(settings.fleet, crawl="fixed", shards=2))
+    valkey.server.ask("HSET", "nephila:{fixed}:crawl", "format", "3", "shards", "2", "compact", "0")
+
+    async def begin() -> None:
+        state = await ValkeyState.open(servers_of(valkey.names, {}))
+        await agree(state, begun, "seeds")
+        await state.close()
+
+    asyncio.run(begin())
+    given = environ(database, object_server)
+    store = replace(begun, archive=replace(begun.archive, url=f"s3://{BUCKET}/slip"))
+    form = replace(begun, urls=replace(begun.urls, max_length=99))
+
+    def found(settings: Settings) -> Finding:
+        (one,) = (one for one in check_engines(settings, given, read_only=True) if one.subject == "crawl fixed")
+        return one
+
+    assert found(begun).verdict is Verdict.OK
+    assert (found(store).verdict, found(form).verdict) == (Verdict.WARNING, Verdict.WARNING)
+    assert "asked for nothing yet" in found(store).advice
+    valkey.server.ask("HSET", "nephila:{fixed:1}:meta", "tokens", "1")
+    for other, words in (
+        (store, f"archive.url = s3://{BUCKET}/checked, and these settings say s3://{BUCKET}/slip"),
+        (form, "urls.max_length = 2048, and these settings say 99"),
+    ):
+        told = found(other)
+        assert (told.verdict, told.text) == (Verdict.FAILED, f"the crawl fixed was begun with {words}")
+        assert "fleet.crawl" in told.advice
+    assert found(begun).verdict is Verdict.OK, "whoever looks changes nothing"

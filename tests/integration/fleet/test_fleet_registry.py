@@ -23,6 +23,7 @@ from nephila.model.errors import EngineAwayError, EngineRefusedError, UsageError
 from nephila.model.settings import ArchiveSettings, CatalogueSettings, FleetSettings, S3Settings, Settings
 from nephila.node.clock import SystemClock
 from nephila.node.fleet.agreeing import agree, move_places
+from nephila.node.fleet.agreement import Agreed, Agreement
 from nephila.node.fleet.opening import introduce
 from nephila.node.fleet.registry import Figures, Member, Orders, Registry, check_crawl_name, draw_writer
 from nephila.node.fleet.servers import open_servers
@@ -233,9 +234,10 @@ def test_all_workers_have_one_scope_and_the_same_terms(valkey: ValkeySingle) -> 
         assert await registry.scope(0, 9) == [b"domain example.org\n", b"domain example.net\n"]
         assert await registry.scope(1, 9) == [b"domain example.net\n"]
         assert await other.scope(0, 9) == [], "N7: another crawl knows nothing of it"
-        assert await registry.same_terms("one") is True
-        assert await registry.same_terms("two") is False
-        assert await other.same_terms("two") is True
+        one, two = (Agreed(digest, {"urls.max_length": digest}) for digest in ("one", "two"))
+        assert await Agreement(state, "terms").take(one) == one
+        assert await Agreement(state, "terms").take(two) == one
+        assert await Agreement(state, "other").take(two) == two
 
     with_state(valkey, act)
 
@@ -401,11 +403,11 @@ def test_who_keeps_things_elsewhere_than_the_crawl_is_refused_until_it_has_moved
 
     async def act(state: ValkeyState) -> None:
         registry = Registry(state, "elsewhere")
-        assert await registry.places() == {}
+        assert (await Agreement(state, "elsewhere").read()).places == {}
         with pytest.raises(UsageError, match="nobody has worked on the crawl elsewhere"):
             await asyncio.to_thread(move_places, database)
-        await agree(registry, first)
-        await agree(registry, same)
+        await agree(state, first)
+        await agree(state, same)
         at = r"crawl elsewhere is kept at crawls at db:5432 \(crawl_elsewhere\), and these settings say "
         for other, words in (
             (database, at + r"crawls at other:5432 \(crawl_elsewhere\)"),
@@ -416,9 +418,9 @@ def test_who_keeps_things_elsewhere_than_the_crawl_is_refused_until_it_has_moved
             ),
         ):
             with pytest.raises(UsageError, match=words) as told:
-                await agree(registry, other)
+                await agree(state, other)
             assert "fleet moved" in told.value.hint
-        assert "me" not in str(await registry.places()).replace("elsewhere", "")
+        assert "me" not in str((await Agreement(state, "elsewhere").read()).places).replace("elsewhere", "")
         await registry.beat(ONE, Figures(), [11])
         with pytest.raises(UsageError, match="orb-1 of the crawl elsewhere would go on"):
             await asyncio.to_thread(move_places, database)
@@ -426,9 +428,9 @@ def test_who_keeps_things_elsewhere_than_the_crawl_is_refused_until_it_has_moved
         (changed,) = await asyncio.to_thread(move_places, database)
         assert changed[:2] == ("elsewhere", "catalogue")
         assert await asyncio.to_thread(move_places, database) == []
-        await agree(registry, database)
+        await agree(state, database)
         with pytest.raises(UsageError, match="is kept at crawls at other"):
-            await agree(registry, first)
+            await agree(state, first)
 
     with_state(valkey, act)
 

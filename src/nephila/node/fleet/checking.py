@@ -35,13 +35,14 @@ from nephila.store.postgres.migrating import known_migrations, schema_of
 from nephila.store.s3 import CredentialChain, S3ObjectStore
 
 from .access import check_fleet, valkey_servers
-from .agreeing import elsewhere, places_of
+from .agreeing import agreed_by, disagreement
+from .agreement import Agreement
 from .findings import DatabaseFacts, Finding, bad, doubtful, good, judge_database, judge_nodes
 from .regions import Regions, regional
-from .registry import Registry
 
 PATIENCE_S = 5.0
 LEAST_FREE_BYTES = 1_000_000_000
+NOT_YET = "it has asked for nothing yet: the next worker, if no other is at work, has it as the settings say"
 PROBE = b"written by nephila check, and not needed any more\n"
 ASKED_OF_POSTGRES = (
     "SELECT current_setting('server_version'), has_database_privilege(current_database(), 'CREATE'),"
@@ -111,10 +112,13 @@ async def _made(settings: Settings, access: ValkeyServers) -> AsyncIterator[Find
                 shards, compact = await state.call("HMGET", crawl_key(crawl, "crawl"), "shards", "compact")
                 if shards is None:
                     continue
-                places = await Registry(state, crawl).places()
-                other = other_making(crawl, shards, compact or b"0", wanted)
-                other = other or elsewhere(crawl, places_of(regional(settings, group)), places)
-                if other is not None:
+                own, agreement = agreed_by(regional(settings, group)), Agreement(state, crawl)
+                known = await agreement.read()
+                made = other_making(crawl, shards, compact or b"0", wanted)
+                other = made or disagreement(crawl, own, known)
+                if other is not None and made is None and await agreement.may_change(own, known):
+                    yield doubtful("frontier", f"crawl {crawl}", str(other), NOT_YET)
+                elif other is not None:
                     yield bad("frontier", f"crawl {crawl}", str(other), other.hint)
                 else:
                     yield good("frontier", f"crawl {crawl}", f"is there, with {int(shards)} shards")

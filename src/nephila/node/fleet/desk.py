@@ -74,7 +74,7 @@ async def desk_of_fleet(
         state, inner = await open_frontier(settings, clock, "desk", stack, visiting=True, waiting=tell)
         registry = Registry(state, check_fleet(settings))
         await check_not_outlived(settings, inner, clock)
-        await agree(registry, settings)
+        await agree(state, settings)
         await asyncio.to_thread(_make_tables, settings, identity_of(inner.secret))
         objects = object_store(settings, clock, uploads=1)
         stack.push_async_callback(objects.close)

@@ -79,7 +79,7 @@ def import_fleet(
         state = await ValkeyState.open(servers, refused_s=PROMPT_S)
         try:
             registry = Registry(state, crawl)
-            await agree(registry, settings)
+            await agree(state, settings, "import")
             await registry.clear_scope()
             for lines in _scope_in(file):
                 await registry.add_to_scope(lines)

@@ -27,7 +27,6 @@ from .access import check_fleet
 from .agreeing import agree
 from .operated import OperatedFleetFrontier
 from .regions import Regions, regional
-from .registry import Registry
 from .servers import open_frontier
 from .takedowns import AGAIN_S, FleetTakedowns, Premise
 from .untold import Untold
@@ -138,7 +137,7 @@ class FleetPurge:
         settings, clock = self._settings, SystemClock()
         async with AsyncExitStack() as stack:
             state, inner = await open_frontier(settings, clock, "takedown", stack, looking=True)
-            await agree(Registry(state, check_fleet(settings)), settings)
+            await agree(state, settings)
             visits = Visits(self._whole, clock, stack)
             untold = Untold(visits.registries(state))
             frontier = OperatedFleetFrontier(inner, untold.tell, visits, settings.fleet.group)

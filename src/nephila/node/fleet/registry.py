@@ -171,13 +171,6 @@ if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HDEL', KEYS[
 return 1
 """
 
-_SAME = "redis.call('SETNX', KEYS[1], ARGV[1]); return redis.call('GET', KEYS[1])"
-
-_PLACES = """
-for i = 1, #ARGV, 2 do redis.call('HSETNX', KEYS[1], ARGV[i], ARGV[i + 1]) end
-return redis.call('HGETALL', KEYS[1])
-"""
-
 
 class Member(msgspec.Struct, frozen=True):
     """What a worker says of itself."""
@@ -265,9 +258,7 @@ class Registry:
         tag = f"nephila:{{{check_crawl_name(crawl)}}}:fleet"
         self._keys = [f"{tag}:{part}" for part in _PARTS]
         self._scope = f"{tag}:scope"
-        self._terms = f"{tag}:terms"
         self._twins = f"{tag}:twins"
-        self._places = f"{tag}:places"
 
     async def beat(
         self, member: Member, figures: Figures, writers: Iterable[int], silent_s: float = 30.0, quiet: int = 0
@@ -331,11 +322,11 @@ class Registry:
     async def roll(self) -> Roll:
         """Everybody."""
         members, beats, figures, drains, writers, given, now, quiet = await self._state.run(_LIST, self._keys)
-        said = _pairs(figures)
+        said = pairs_in(figures)
         owned: dict[bytes, list[int]] = {}
-        for number, owner in _pairs(writers).items():
+        for number, owner in pairs_in(writers).items():
             owned.setdefault(owner, []).append(int(number))
-        known, calm = _pairs(members), _pairs(quiet)
+        known, calm = pairs_in(members), pairs_in(quiet)
         found = [
             Standing(
                 _member(known.get(name), name),
@@ -345,26 +336,12 @@ class Registry:
                 tuple(sorted(owned.get(name, ()))),
                 int(calm.get(name, b"0")),
             )
-            for name, at in _pairs(beats).items()
+            for name, at in pairs_in(beats).items()
         ]
-        lost = tuple(sorted(int(number) for number, state in _pairs(given).items() if state == b"lost"))
+        lost = tuple(sorted(int(number) for number, state in pairs_in(given).items() if state == b"lost"))
         return Roll(tuple(sorted(found, key=lambda one: one.member.name)), lost)
 
     # What holds for all workers
-
-    async def same_terms(self, terms: str) -> bool:
-        """Whether these are the terms that the crawl was begun with; the first who asks decides."""
-        return bool(await self._state.run(_SAME, [self._terms], [terms]) == terms.encode())
-
-    async def places(self, own: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Where things are kept, by what they are. `own`: what is not known yet is there."""
-        given = [part for pair in (own or {}).items() for part in pair]
-        found = _pairs(await self._state.run(_PLACES, [self._places], given))
-        return {what.decode(): place.decode() for what, place in found.items()}
-
-    async def move(self, places: Mapping[str, str]) -> None:
-        """From now on they are kept there."""
-        await self._state.call("HSET", self._places, *(part for pair in places.items() for part in pair))
 
     async def keep_twins(self, twins: Mapping[str, str]) -> None:
         """Seeds that named no scheme: by their https origin the paths to try over http, should it not answer (S1).
@@ -394,7 +371,8 @@ class Registry:
         return list(await self._state.call("LRANGE", self._scope, start, start + count - 1))
 
 
-def _pairs(flat: Sequence[Any] | Mapping[Any, Any]) -> dict[bytes, bytes]:
+def pairs_in(flat: Sequence[Any] | Mapping[Any, Any]) -> dict[bytes, bytes]:
+    """A hash, as one version of the protocol or the other answers it."""
     if isinstance(flat, Mapping):
         return dict(flat)
     return dict(zip(flat[::2], flat[1::2], strict=True))

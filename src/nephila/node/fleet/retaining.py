@@ -94,7 +94,7 @@ async def _retain(settings: Settings, elsewhere: str, tell: Tell, say: Say) -> R
         clock = SystemClock()
         state, frontier = await open_frontier(settings, clock, "retention", stack, looking=True)
         registry = Registry(state, check_fleet(settings))
-        await agree(registry, settings)
+        await agree(state, settings)
         await _check_alone(registry)
         lock = lock_of(settings)
         if not await lock.acquire():

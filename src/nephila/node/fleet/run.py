@@ -90,12 +90,11 @@ def run_seed(configured: Configured, seeds: Sequence[SeedSource]) -> SeedReport:
 
 
 async def _sow(settings: Settings, seeds: Sequence[SeedSource]) -> SeedReport:
-    crawl, clock = check_fleet(settings), SystemClock()
+    clock = SystemClock()
     async with AsyncExitStack() as stack:
         state, inner = await open_frontier(settings, clock, "seeds", stack, visiting=True)
-        registry = Registry(state, crawl)
         await check_not_outlived(settings, inner, clock)
-        await agree(registry, settings)
+        await agree(state, settings, "seeds")
         scope = scope_of(settings, b"")
         await score_as_visitor(settings, inner, stack)
         visits = Visits(settings, clock, stack, score_as_visitor)

@@ -25,7 +25,6 @@ from nephila.store.postgres import PostgresCatalogue, PostgresChunks
 
 from .access import check_fleet, valkey_servers
 from .agreeing import agree
-from .registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ async def open_servers(settings: Settings, clock: Clock, worker: str, stack: Asy
     """
     crawl = check_fleet(settings)
     state, frontier = await open_frontier(settings, clock, worker, stack, waiting=partial(tell, "frontier_away"))
-    await agree(Registry(state, crawl), settings)
+    await agree(state, settings, worker)
     catalogue = await asyncio.to_thread(_catalogue, settings, crawl, identity_of(frontier.secret), tell)
     stack.callback(catalogue.close)
     return Servers(state, frontier, catalogue)
