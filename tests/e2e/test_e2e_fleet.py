@@ -118,7 +118,7 @@ def test_a_worker_joins_is_seen_and_drained(tmp_path: Path, engines: Engines, ho
     assert json.loads(fleet.say("dead", "--json"))["count"] == 0
     assert "no worker is called 'nobody'" in refused(fleet, "fleet", "drain", "nobody")
     other = ("--dir", str(tmp_path / "other"), "--set", "urls.sort_query=false")
-    assert "urls.* or archive.url differ" in refused(fleet, "worker", *other)
+    assert "was begun with urls.sort_query = true, and these settings say false" in refused(fleet, "worker", *other)
     assert fleet.start("late").end()["responses"] == 0, "nothing is fetched again"
     files = b"".join(path.read_bytes() for path in fleet.folder.rglob("*") if path.is_file())
     for secret in (SECRET, PASSWORD):
@@ -279,6 +279,28 @@ def test_a_worker_that_is_lost_with_its_disk_costs_its_pages_a_second_fetch(
     assert list((folder / "spool").iterdir()) == []
     assert any((folder / "given-up").iterdir())
     assert fleet.stored() == stored, "never stored twice"
+
+
+def test_a_worker_that_the_store_refuses_is_not_waited_for(tmp_path: Path, engines: Engines, hold: ExitStack) -> None:
+    """N3, K2, W5: it leaves the register; one that was killed before it had fetched anything is taken off by hand."""
+    web = web_of(hold, tmp_path, 20, 0.15, seed=68, hosts=2)
+    fleet = hold.enter_context(Fleet(tmp_path / "fleet", engines, web, 0.15, "silent_s = 2"))
+    fleet.seed()
+    wrong = {**fleet.environ, "AWS_SECRET_ACCESS_KEY": "wrong"}
+    for _ in range(2):
+        run("worker", "--config", fleet.settings, "--dir", fleet.folder / "refused", code=1, env=wrong)
+        assert fleet.workers() == []
+    engines.door.hold()
+    ghost = fleet.start("ghost")
+    wait_until(lambda: len(fleet.workers()) == 1, "it does not come")
+    ghost.kill()
+    engines.door.let_go()
+    wait_until(lambda: fleet.workers()[0].silent_ms > 2000, "it is heard")
+    assert "ghost is off the register" in fleet.say("fleet", "forget", "ghost")
+    assert fleet.workers() == []
+    fleet.say("retain", "--captures", "1")
+    fleet.start("other").end()
+    assert set(fleet.stored()) == wanted(web)
 
 
 def test_a_worker_that_goes_on_after_it_was_given_up_loses_no_page(

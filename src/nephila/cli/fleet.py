@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from nephila.interfaces.frontier import FrontierSnapshot
     from nephila.node.fleet.cycles import CycleBegun
-    from nephila.node.fleet.registry import Roll, Standing
+    from nephila.node.fleet.registry import Left, Roll, Standing
 
 group_option = click.option("--group", metavar="GROUP", help="The group, if it has a region of its own.")
 
@@ -80,8 +80,8 @@ def forget(ctx: click.Context, *, name: str, file: Path, group: str | None) -> N
     """Stop waiting for WORKER, whose machine is lost; what lay in its spool is fetched again."""
     from nephila.node.fleet.run import forget_worker  # noqa: PLC0415 - start-up
 
-    found = forget_worker(_configured(ctx, file, group), name)
-    click.echo(printable(f"{found.member.name} counts as lost; other workers fetch again what it had not uploaded."))
+    for line in forget_lines(*forget_worker(_configured(ctx, file, group), name)):
+        click.echo(printable(line))
 
 
 @fleet.command("cycle", short_help="Begin a new cycle: fetch everything once more.")
@@ -145,6 +145,18 @@ def drain_lines(found: Standing, silent_ms: float) -> Iterator[str]:
     yield f"If it will not come back: nephila fleet forget {name}"
 
 
+def forget_lines(found: Standing, left: Left) -> Iterator[str]:
+    """What `fleet forget` says."""
+    name = found.member.name
+    if left == "spooled":
+        yield f"{name} counts as lost; other workers fetch again what it had not uploaded."
+        yield "It is on the register until one of them has put that in order."
+        return
+    yield f"{name} is off the register: no page waits for what it had fetched."
+    if left == "uploaded":
+        yield "Another worker looks whether all that it had uploaded is listed."
+
+
 def cycle_lines(done: CycleBegun) -> Iterator[str]:
     """What `fleet cycle` says."""
     known = done.known
@@ -195,7 +207,9 @@ def fleet_lines(crawl: str, roll: Roll, known: FrontierSnapshot, silent_ms: floa
 
 def _said(one: Standing, silent_ms: float) -> Iterator[str]:
     figures, silent = one.figures, one.silent_ms >= silent_ms
-    if silent:
+    if one.is_given_up:
+        yield f"given up, last heard of {clock(one.silent_ms / 1000)} ago"
+    elif silent:
         yield f"silent for {clock(one.silent_ms / 1000)}"
     elif one.draining:
         yield "leaving"
@@ -219,6 +233,7 @@ def _document(one: Standing, silent_ms: float) -> dict[str, object]:
         "version": one.member.version,
         "silent_s": round(one.silent_ms / 1000, 1),
         "away": one.silent_ms >= silent_ms,
+        "given_up": one.is_given_up,
         "draining": one.draining,
         **figures,
     }

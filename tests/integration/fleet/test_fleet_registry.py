@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from valkey_servers import ValkeySingle
 
@@ -25,10 +26,14 @@ from nephila.node.clock import SystemClock
 from nephila.node.fleet.agreeing import agree, move_places
 from nephila.node.fleet.agreement import Agreed, Agreement
 from nephila.node.fleet.opening import introduce
-from nephila.node.fleet.registry import Figures, Member, Orders, Registry, check_crawl_name, draw_writer
+from nephila.node.fleet.registry import Figures, Left, Member, Orders, Registry, Roll, check_crawl_name, draw_writer
 from nephila.node.fleet.servers import open_servers
 
 ONE, TWO = Member("a" * 8, "orb-1"), Member("b" * 8, "orb-2", "eu")
+
+
+def replace_name(member: Member, name: str) -> Member:
+    return msgspec.structs.replace(member, name=name)
 
 
 def with_state(server: ValkeySingle, act: Callable[[ValkeyState], Awaitable[None]]) -> None:
@@ -110,6 +115,71 @@ def test_a_worker_that_was_given_up_may_not_upload_any_more(valkey: ValkeySingle
         assert await registry.may_upload(TWO.id, 22) is True
 
     with_state(valkey, act)
+
+
+def test_who_is_forgotten_is_off_the_register_at_once_where_no_page_waits_for_it(valkey: ValkeySingle) -> None:
+    """N3, K2: no worker need run for that; what was uploaded is still looked through, and nothing counts twice."""
+
+    async def act(state: ValkeyState) -> None:
+        registry = Registry(state, "ghost")
+        await registry.beat(ONE, Figures(), [91, 92])
+        assert await registry.forget(ONE.id, [91, 92]) is Left.NOTHING
+        assert await registry.roll() == Roll((), ())
+        assert (await registry.beat(TWO, Figures(), [93])).forgotten is False
+        assert await registry.may_upload(ONE.id, 91) is False, "should it come back after all"
+        assert await registry.give_up(3600, [92]) == [92], "what waits for it all the same is put in order"
+        await registry.in_order(92)
+        assert await registry.may_upload(TWO.id, 93) is True
+        assert await registry.forget(TWO.id, [93]) is Left.UPLOADED
+        assert await registry.roll() == Roll((), (93,))
+        assert await registry.give_up(3600, []) == [93]
+        assert await registry.forget(TWO.id, [93]) is Left.NOTHING, "an answer may be lost, and the call repeated"
+
+    with_state(valkey, act)
+
+
+def test_whoever_is_given_up_with_pages_in_its_spool_keeps_its_silence_and_is_told_as_given_up(
+    valkey: ValkeySingle,
+) -> None:
+    """N3, C4: others are told, and put in order what it left; until then it is seen, with the time it was heard of."""
+
+    async def act(state: ValkeyState) -> None:
+        registry, tag = Registry(state, "spooled"), "nephila:{spooled}:fleet:"
+        await registry.beat(ONE, Figures(), [94, 95])
+        await state.call("ZINCRBY", tag + "beats", -60_000, ONE.id)
+        for _ in range(2):
+            assert await registry.forget(ONE.id, [95]) is Left.SPOOLED
+            (seen,) = (await registry.roll()).workers
+            assert seen.is_given_up
+            assert 60_000 <= seen.silent_ms < 90_000
+            assert seen.writers == (94, 95)
+        assert (await registry.beat(TWO, Figures(), [96])).forgotten
+        assert await registry.give_up(86_400, [94]) == [94, 95]
+        assert [one.member for one in (await registry.roll()).workers] == [TWO]
+
+    with_state(valkey, act)
+
+
+def test_of_workers_of_one_name_the_ids_are_told(
+    valkey: ValkeySingle, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """N3, C4: an id names one surely."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(
+        f'[fleet]\ncrawl = "same"\nservers = ["{valkey.names[0]}"]\n[archive]\nurl = "s3://b/x"\n'
+        '[catalogue]\nurl = "postgresql://n@127.0.0.1:1/x"\n'
+    )
+
+    async def act(state: ValkeyState) -> None:
+        for number, member in enumerate((ONE, replace_name(TWO, ONE.name)), 97):
+            await Registry(state, "same").beat(member, Figures(), [number])
+
+    with_state(valkey, act)
+    assert run(["fleet", "drain", ONE.name, "--config", str(file)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "2 workers are called 'orb-1' in the crawl same" in told
+    assert f"name one by its id: {ONE.id} (heard of 0 s ago), {TWO.id} (heard of 0 s ago)" in told
+    assert run(["fleet", "drain", TWO.id, "--config", str(file)]) == 0
 
 
 def test_who_comes_back_first_does_not_give_up_those_who_come_back_next(valkey: ValkeySingle) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nephila.cli.fleet import cycle_lines, drain_lines, fleet_lines
+from nephila.cli.fleet import cycle_lines, drain_lines, fleet_lines, forget_lines
 from nephila.cli.looking import labelled
 from nephila.interfaces.frontier import FrontierSnapshot
 from nephila.model.settings import LimitSettings
 from nephila.node.fleet.cycles import CycleBegun, is_over
-from nephila.node.fleet.registry import Figures, Member, Roll, Standing
+from nephila.node.fleet.registry import Figures, Left, Member, Roll, Standing
 
 KNOWN = FrontierSnapshot(
     now=0,
@@ -72,6 +72,18 @@ def test_fleet_drain_tells_of_a_worker_that_is_not_there_to_hear_it() -> None:
     silent, hint = drain_lines(standing("two", 7_384_000), 30_000)
     assert silent == "two was last heard of 2:03:04 ago: it leaves when it is back."
     assert hint.endswith("nephila fleet forget two")
+
+
+def test_fleet_forget_tells_what_is_left_of_a_worker_and_status_that_it_is_given_up() -> None:
+    """N3, C4: whether it is off the register, and that somebody must run where something is left."""
+    gone = standing("two", 7_384_000)
+    assert list(forget_lines(gone, Left.NOTHING)) == ["two is off the register: no page waits for what it had fetched."]
+    assert list(forget_lines(gone, Left.UPLOADED))[1:] == [
+        "Another worker looks whether all that it had uploaded is listed."
+    ]
+    assert "It is on the register until" in " ".join(forget_lines(gone, Left.SPOOLED))
+    said = dict(fleet_lines("web", Roll((replace(gone, is_given_up=True),), ()), KNOWN, 30_000))
+    assert said["  two"].startswith("given up, last heard of 2:03:04 ago, ")
 
 
 def test_fleet_cycle_tells_whether_it_was_begun_and_who_does_it() -> None:

@@ -92,7 +92,11 @@ class Waiting(FleetCrawl):
         parts: dict[str, Any] = {
             "_lost": SimpleNamespace(every_s=0.01, look=look),
             "_post": SimpleNamespace(
-                draw=random.Random(1), pending=pending, refresh=nothing, fallback=SimpleNamespace(settled=nothing)
+                draw=random.Random(1),
+                pending=pending,
+                refresh=nothing,
+                fallback=SimpleNamespace(settled=nothing),
+                directory=SimpleNamespace(note_asking=lambda: None),
             ),
             "_m": SimpleNamespace(
                 settings=SimpleNamespace(limits=limits), frontier=SimpleNamespace(snapshot=lambda: idle)

@@ -298,14 +298,15 @@ class FleetCrawl(Crawl):
             waits_for=spool.holds_up() if spool is not None else "",
         )
 
-    async def leave(self) -> None:
-        """Off the register, unless something stays behind: the last of all, when events and chain were carried.
+    @property
+    def writers(self) -> set[int]:
+        """Its own, and those whose segments lay in its spool."""
+        return self._writers | {self._post.writer}
 
-        Whoever is not on the register has nothing that could still come (K2). Raises `EngineAwayError`.
-        """
-        spooled = await asyncio.to_thread(self._post.directory.spooled_writers)
-        if self._has_worked and not spooled and not await asyncio.to_thread(self._post.trail.left):
-            await self._post.registry.leave(self._post.member.id, sorted(self._writers))
+    @property
+    def has_worked(self) -> bool:
+        """Whether it came to its end, and told what it had learned."""
+        return self._has_worked
 
     def _hold(self) -> Hold:
         """What it holds of what a takedown takes out."""
@@ -365,6 +366,7 @@ class FleetCrawl(Crawl):
         async with self._looking:
             found = await self._lost.look(await self._post.pending())
         if found.arrived or found.queued:
+            self._post.directory.note_asking()
             self.warn(
                 "worker_lost",
                 f"a worker is lost: {found.arrived} file(s) of its archive had arrived, "

@@ -23,6 +23,7 @@ from nephila.store import index_name, writer_of
 from nephila.store.journal import JOURNAL_SUFFIX
 from nephila.store.rotation import WARC_SUFFIXES
 
+from .trail_shipping import events_left
 from .untold import Untold
 
 
@@ -42,6 +43,10 @@ class WorkerDirectory(CrawlDirectory):
         self.alive = root / "alive"
         self.given_up = root / "given-up"
         """Segments that came back too late: their pages were fetched again."""
+        self._unasked = root / "unasked"
+        """There as long as the events that wait here are of runs that have asked for nothing."""
+        self.has_asked = True
+        """Whether what lies here may say something of a page, as far as is known."""
         self.untold: Untold | None = None
         """Where what is let into the scope here is kept for the others."""
 
@@ -120,6 +125,21 @@ class WorkerDirectory(CrawlDirectory):
                     (self.given_up / name).parent.mkdir(parents=True, exist_ok=True)
                     (self.spool / name).replace(self.given_up / name)
             LookingDisk().remove_folders((self.spool / segment).parent, self.spool)
+
+    def look_back(self) -> None:
+        """A run begins: whether what lies here may say something of a page."""
+        self.has_asked = bool(self.spooled_writers()) or bool(events_left(self) and not self._unasked.exists())
+
+    def note_unasked(self) -> None:
+        """It has ended and has asked for nothing, and neither had those whose events wait here."""
+        self._unasked.touch()
+
+    def note_asking(self) -> None:
+        """From now on there may be pages."""
+        self.has_asked = True
+        if self._unasked.exists():
+            self._unasked.unlink()
+            LOCAL_DISK.sync_directory(self.root)
 
     # The scope
 

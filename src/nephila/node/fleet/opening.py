@@ -59,7 +59,7 @@ from .repute import Follower, RegionalRanks
 from .scoping import SharedScope
 from .servers import OpenServers, Servers, Tell
 from .takedown_records import TakedownObjects
-from .trail_shipping import TrailShipper
+from .trail_shipping import TrailShipper, events_left
 from .untold import Untold
 from .visiting import Visits
 from .watching import Watched, WorkerEar, WorkerWatch
@@ -105,7 +105,7 @@ async def joined(
             writer = draw_writer()
             common = RemoteTimeline(ground.clock)
             common.heard(await _register(registry, member, writer, directory, objects, settings))
-            parting = Parting()
+            parting = Parting(registry, member, writer, directory)
             stack.push_async_callback(parting.take_leave, heard, ground.clock)
             visits = Visits(whole, ground.clock, stack, RegionalRanks(directory.rank, objects, ground.clock, tell))
             untold = directory.untold = Untold(visits.registries(servers.state))
@@ -175,7 +175,7 @@ async def joined(
                 Follower(directory.rank, objects, _place(settings), ground.clock, tell).serve(servers.frontier, stack),
                 partial(_hurry, servers, visits),
             )
-            looking = replace(machinery, before_work=partial(_look_around, scope, learned))
+            looking = replace(machinery, before_work=partial(parting.look_around, scope, learned))
             worker = parting.worker = FleetCrawl(looking, post)
             if warning:
                 worker.warn("descriptors", warning)
@@ -183,12 +183,25 @@ async def joined(
 
 
 class Parting:
-    """The end of a worker: what it leaves as evidence is carried to the store, and then it is off the register."""
+    """The end of a worker: what it leaves as evidence is carried to the store, and then it is off the register.
 
-    def __init__(self) -> None:
+    Whoever is not on the register has nothing that could still come (K2). So it stays there where something is left
+    behind, unless that can say nothing of any page: events of a run that was given no lease.
+    """
+
+    def __init__(self, registry: Registry, member: Member, writer: int, directory: WorkerDirectory) -> None:
+        """Made when it has registered, before it does anything."""
+        self._registry, self._member, self._writer, self._directory = registry, member, writer, directory
+        directory.look_back()
         self.trail: TrailShipper | None = None
         self.worker: FleetCrawl | None = None
         """Both None where the worker could not be assembled."""
+
+    async def look_around(self, scope: SharedScope, learned: SharedLearning, leases: Sequence[Lease]) -> None:
+        """As `_look_around`; from now on there may be pages."""
+        if not self._directory.has_asked:
+            self._directory.note_asking()
+        await _look_around(scope, learned, leases)
 
     async def carry_events(self) -> None:
         """The event files are closed, the chain is not."""
@@ -200,11 +213,21 @@ class Parting:
         if self.trail is not None:
             await self.trail.finish()
         try:
-            if self.worker is not None:
-                await self.worker.leave()
+            if await asyncio.to_thread(self._leaves_nothing):
+                writers = {self._writer} if self.worker is None else self.worker.writers
+                await self._registry.leave(self._member.id, sorted(writers))
         except EngineAwayError as error:
             detail = f"this worker could not take its leave: {error}"
             heard.emit(Event(EventKind.WARNING, clock.wall_ms(), reason="engine_away", detail=detail))
+
+    def _leaves_nothing(self) -> bool:
+        """Blocks."""
+        if self._directory.spooled_writers():
+            return False
+        if not self._directory.has_asked:
+            self._directory.note_unasked()
+            return True
+        return self.worker is not None and self.worker.has_worked and not events_left(self._directory)
 
 
 def _carrier(

@@ -22,6 +22,7 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -34,7 +35,7 @@ NAME = re.compile(r"[a-z][a-z0-9_-]{0,54}")
 WRITERS = 10**12
 """Writers' numbers are drawn below this: two of a fleet that draws one each second for a year meet once in 10^4 years
 of such fleets, and the store of objects would refuse the second of two segments of one name."""
-_PARTS = ("workers", "beats", "writers", "given", "drains", "figures", "quiet", "call", "heard")
+_PARTS = ("workers", "beats", "writers", "given", "drains", "figures", "quiet", "call", "heard", "brought")
 
 _NOW = "local t = redis.call('TIME'); local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
 
@@ -70,22 +71,34 @@ for i = 6, #ARGV do
   if redis.call('HEXISTS', KEYS[4], ARGV[i]) == 1 then given_up[#given_up + 1] = ARGV[i] end
 end
 return {redis.call('SISMEMBER', KEYS[5], id), redis.call('ZCOUNT', KEYS[2], now - tonumber(ARGV[4]), '+inf'),
-        redis.call('ZCOUNT', KEYS[2], 0, 0), now, redis.call('GET', KEYS[8]) or '0', given_up}
+        redis.call('ZCOUNT', KEYS[2], '-inf', 0), now, redis.call('GET', KEYS[8]) or '0', given_up}
 """
 )
 
 _MAY_UPLOAD = (
     _NOW
     + """
-redis.call('ZADD', KEYS[2], now, ARGV[1])
 if redis.call('HEXISTS', KEYS[4], ARGV[2]) == 1 then return 0 end
+redis.call('ZADD', KEYS[2], now, ARGV[1])
 redis.call('HSET', KEYS[3], ARGV[2], ARGV[1])
+redis.call('SADD', KEYS[10], ARGV[2])
 return 1
 """
 )
 
+_STRIKE = """
+local function strike(id)
+  redis.call('ZREM', KEYS[2], id)
+  redis.call('HDEL', KEYS[1], id)
+  redis.call('HDEL', KEYS[6], id)
+  redis.call('HDEL', KEYS[7], id)
+  redis.call('SREM', KEYS[5], id)
+end
+"""
+
 _GIVE_UP = (
     _HEAR
+    + _STRIKE
     + """
 hear(tonumber(ARGV[2]))
 for i = 3, #ARGV do
@@ -104,15 +117,10 @@ for i = 1, #writers, 2 do
   if lost[writers[i + 1]] then
     redis.call('HSET', KEYS[4], writers[i], 'lost')
     redis.call('HDEL', KEYS[3], writers[i])
+    redis.call('SREM', KEYS[10], writers[i])
   end
 end
-for id, _ in pairs(lost) do
-  redis.call('ZREM', KEYS[2], id)
-  redis.call('HDEL', KEYS[1], id)
-  redis.call('HDEL', KEYS[6], id)
-  redis.call('HDEL', KEYS[7], id)
-  redis.call('SREM', KEYS[5], id)
-end
+for id, _ in pairs(lost) do strike(id) end
 local open = {}
 local given = redis.call('HGETALL', KEYS[4])
 for i = 1, #given, 2 do
@@ -122,15 +130,48 @@ return open
 """
 )
 
-_LEAVE = """
-for i = 2, #ARGV do redis.call('HDEL', KEYS[3], ARGV[i]) end
-redis.call('ZREM', KEYS[2], ARGV[1])
-redis.call('HDEL', KEYS[1], ARGV[1])
-redis.call('HDEL', KEYS[6], ARGV[1])
-redis.call('HDEL', KEYS[7], ARGV[1])
-redis.call('SREM', KEYS[5], ARGV[1])
+_LEAVE = (
+    _STRIKE
+    + """
+for i = 2, #ARGV do
+  redis.call('HDEL', KEYS[3], ARGV[i])
+  redis.call('SREM', KEYS[10], ARGV[i])
+end
+strike(ARGV[1])
 return 1
 """
+)
+
+_FORGET = (
+    _STRIKE
+    + """
+local id, idle, own, waits = ARGV[1], {}, {}, false
+local heard = redis.call('ZSCORE', KEYS[2], id)
+if not heard then return 'nothing' end
+for i = 2, #ARGV do idle[ARGV[i]] = true end
+local writers = redis.call('HGETALL', KEYS[3])
+for i = 1, #writers, 2 do
+  if writers[i + 1] == id then
+    own[#own + 1] = writers[i]
+    waits = waits or not idle[writers[i]]
+  end
+end
+if waits then
+  redis.call('ZADD', KEYS[2], string.format('%.0f', -math.abs(heard)), id)
+  return 'spooled'
+end
+local left = 'nothing'
+for _, writer in ipairs(own) do
+  local brought = redis.call('SREM', KEYS[10], writer) == 1
+  if brought then left = 'uploaded' end
+  redis.call('HSET', KEYS[4], writer, brought and 'lost' or 'done')
+  redis.call('HDEL', KEYS[3], writer)
+end
+strike(id)
+return left
+"""
+)
+"""Whoever is forgotten keeps the moment when it was heard of, below zero: so it is silent for longer than anybody."""
 
 _LIST = (
     _NOW
@@ -225,6 +266,18 @@ class Standing:
     writers: tuple[int, ...] = ()
     quiet: int = 0
     """The last call for quiet that it has answered."""
+    is_given_up: bool = False
+    """A person has said that it will not come back: what it left waits for a worker to put it in order."""
+
+
+class Left(StrEnum):
+    """What somebody who was forgotten has left, as far as the engine knows."""
+
+    NOTHING = "nothing"
+    UPLOADED = "uploaded"
+    """Files in the store: whether all of them are listed is still to be looked at."""
+    SPOOLED = "spooled"
+    """Pages wait for a file that was not uploaded: it is on the register until they are queued again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,9 +368,13 @@ class Registry:
         """Have a worker end its work and leave."""
         await self._state.call("SADD", self._keys[4], member_id)
 
-    async def forget(self, member_id: str) -> None:
-        """Its machine will not come back: it counts as silent since ever."""
-        await self._state.call("ZADD", self._keys[1], "XX", 0, member_id)
+    async def forget(self, member_id: str, idle: Iterable[int] = ()) -> Left:
+        """Its machine will not come back: it is given up, and what it left is to be put in order.
+
+        It is off the register at once where no page waits for a segment of its writers, which are all among `idle`;
+        they are given up, should its spool turn up all the same.
+        """
+        return Left((await self._state.run(_FORGET, self._keys, [member_id, *map(str, idle)])).decode())
 
     async def roll(self) -> Roll:
         """Everybody."""
@@ -330,11 +387,12 @@ class Registry:
         found = [
             Standing(
                 _member(known.get(name), name),
-                max(0, int(now) - int(float(at))),
+                max(0, int(now) - abs(int(float(at)))),
                 msgspec.json.decode(said[name], type=Figures) if name in said else Figures(),
                 name in drains,
                 tuple(sorted(owned.get(name, ()))),
                 int(calm.get(name, b"0")),
+                float(at) <= 0,
             )
             for name, at in pairs_in(beats).items()
         ]

@@ -175,17 +175,18 @@ class _SharedContents:
 async def _check_alone(registry: Registry) -> None:
     """Raise `UsageError` where a worker is there, or was lost with what lies in its spool."""
     roll = await registry.roll()
-    if roll.workers:
-        names = ", ".join(one.member.name for one in roll.workers[:_NAMED])
-        more = f" and {len(roll.workers) - _NAMED} more" if len(roll.workers) > _NAMED else ""
+    here = [one for one in roll.workers if not one.is_given_up]
+    if here:
+        names = ", ".join(one.member.name for one in here[:_NAMED])
+        more = f" and {len(here) - _NAMED} more" if len(here) > _NAMED else ""
         raise UsageError(
             f"workers are on the register ({names}{more}), and what they know of contents could refer to what goes",
             "let them end (nephila fleet drain NAME), or give up those that are gone (nephila fleet forget NAME); "
             "they may come back as soon as this says so",
         )
-    if roll.lost:
+    if gone := len(roll.workers) + len(roll.lost):
         raise UsageError(
-            f"what {len(roll.lost)} lost workers left is not put in order yet",
+            f"what {gone} lost workers left is not put in order yet",
             "start a worker, which does so, and let it end",
         )
 

@@ -29,6 +29,7 @@ from nephila.node.memory import threads
 from nephila.node.sowing import Sower
 from nephila.node.stopping import obey_signals
 from nephila.seeds import SeedReport, SeedSource
+from nephila.store import writer_of
 
 from .access import check_fleet, valkey_servers
 from .agreeing import agree
@@ -37,13 +38,14 @@ from .frontier import FleetFrontier
 from .opening import joined
 from .outlived import check_not_outlived
 from .regions import regional
-from .registry import Registry, Roll, Standing
+from .registry import Left, Registry, Roll, Standing
 from .repute import score_as_visitor
 from .servers import open_frontier, open_servers
 from .untold import Untold
 from .visiting import Visits
 
 T = TypeVar("T")
+MOST_NAMED = 8
 View = Callable[[FleetCrawl], Coroutine[Any, Any, None]]
 
 
@@ -124,37 +126,51 @@ def fleet_standing(configured: Configured) -> tuple[Roll, FrontierSnapshot]:
 
 def drain_worker(configured: Configured, name: str) -> Standing:
     """Have a worker leave, by its name or id."""
-    return _with_one(configured, name, lambda registry, found: registry.drain(found.member.id))
+    return _with_one(configured, name, lambda registry, found: registry.drain(found.member.id))[0]
 
 
-def forget_worker(configured: Configured, name: str) -> Standing:
-    """A worker's machine will not come back: its pages are fetched again without waiting for `fleet.lost_s`."""
+def forget_worker(configured: Configured, name: str) -> tuple[Standing, Left]:
+    """A worker's machine will not come back: its pages are fetched again without waiting for `fleet.lost_s`.
 
-    async def forget(registry: Registry, found: Standing) -> None:
-        if found.silent_ms < configured.settings.fleet.silent_s * 1000:
+    Who it was, and what it has left.
+    """
+    settings = regional(configured.settings)
+
+    async def forget(registry: Registry, found: Standing) -> Left:
+        if found.silent_ms < settings.fleet.silent_s * 1000:
             raise UsageError(
                 f"{found.member.name} is alive: it was heard of {found.silent_ms / 1000:.0f} s ago",
                 "`nephila fleet drain` has it leave",
             )
-        await registry.forget(found.member.id)
+        async with AsyncExitStack() as stack:
+            _, frontier = await open_frontier(settings, SystemClock(), "operator", stack, looking=True)
+            waited_for = {writer_of(segment) for segment in await frontier.pending_segments()}
+        return await registry.forget(found.member.id, set(found.writers) - waited_for)
 
     return _with_one(configured, name, forget)
 
 
-def _with_one(configured: Configured, name: str, act: Callable[[Registry, Standing], Awaitable[None]]) -> Standing:
-    async def run() -> Standing:
+Act = Callable[[Registry, Standing], Awaitable[T]]
+
+
+def _with_one(configured: Configured, name: str, act: Act[T]) -> tuple[Standing, T]:
+    async def run() -> tuple[Standing, T]:
         crawl = check_fleet(regional(configured.settings))
         state = await ValkeyState.open(valkey_servers(configured.settings, os.environ), refused_s=PROMPT_S)
         try:
             registry = Registry(state, crawl)
             roll = await registry.roll()
             found = [one for one in roll.workers if name in (one.member.name, one.member.id)]
-            if len(found) != 1:
-                names = ", ".join(one.member.name for one in roll.workers[:8]) or "none"
-                which = f"{len(found)} workers are called {name!r}" if found else f"no worker is called {name!r}"
-                raise UsageError(f"{which} in the crawl {crawl}", f"there are: {names}; ids name one surely")
-            await act(registry, found[0])
-            return found[0]
+            if not found:
+                names = ", ".join(one.member.name for one in roll.workers[:MOST_NAMED]) or "none"
+                raise UsageError(f"no worker is called {name!r} in the crawl {crawl}", f"there are: {names}")
+            if len(found) > 1:
+                ids = (f"{one.member.id} (heard of {one.silent_ms // 1000:,} s ago)" for one in found[:MOST_NAMED])
+                raise UsageError(
+                    f"{len(found)} workers are called {name!r} in the crawl {crawl}",
+                    f"name one by its id: {', '.join(ids)}",
+                )
+            return found[0], await act(registry, found[0])
         finally:
             await state.close()
 

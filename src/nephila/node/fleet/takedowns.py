@@ -250,10 +250,12 @@ def _writers(workers: Sequence[Standing]) -> set[int]:
 
 
 def _waiting_for(takedown: Takedown, silent: Sequence[Standing], lost: Sequence[int]) -> str:
-    names = ", ".join(f"{one.member.name} (silent for {one.silent_ms // 60_000} min)" for one in silent[:8])
+    missed = [one for one in silent if not one.is_given_up]
+    names = ", ".join(f"{one.member.name} (silent for {one.silent_ms // 60_000} min)" for one in missed[:8])
     if names:
         return (
             f"takedown {takedown.id} waits for {names}: what lies in a spool must not be uploaded afterwards. "
             "Start it again, or give it up: nephila fleet forget NAME"
         )
-    return f"takedown {takedown.id} waits for a worker to put in order what {len(lost)} lost ones left"
+    gone = f"{len(silent) + len(lost)} lost ones"
+    return f"takedown {takedown.id} waits for a worker to put in order what {gone} left"

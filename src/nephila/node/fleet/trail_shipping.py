@@ -109,12 +109,7 @@ class TrailShipper:
 
     def left(self) -> list[Path]:
         """Event files that are not in the store, or may not be. Blocks; may run in a thread."""
-        found = []
-        for path in event_files(self._directory.events):
-            with suppress(FileNotFoundError):  # it has just arrived
-                if path.stat().st_size:
-                    found.append(path)
-        return found
+        return events_left(self._directory)
 
     # The end
 
@@ -250,6 +245,16 @@ class TrailShipper:
     @property
     def _chain(self) -> Path:
         return self._directory.chain / (FIRST + SUFFIX)
+
+
+def events_left(directory: CrawlDirectory) -> list[Path]:
+    """The event files in a worker's directory that hold anything. Blocks."""
+    found = []
+    for path in event_files(directory.events):
+        with suppress(FileNotFoundError):  # it has just arrived
+            if path.stat().st_size:
+                found.append(path)
+    return found
 
 
 def _body(path: Path, start: int, end: int) -> ObjectBody:
