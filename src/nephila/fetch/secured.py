@@ -359,7 +359,8 @@ class SecuredTransport(asyncio.Transport, asyncio.Protocol):
 
     def _flush(self) -> None:
         if self._outgoing.pending and self._below is not None and not self._below.is_closing():
-            self._below.write(self._outgoing.read())
+            with suppress(RuntimeError):  # uvloop may have closed it, and tells so in the next turn of the loop
+                self._below.write(self._outgoing.read())
 
     def _break(self, error: Exception) -> None:
         """The other side sends what cannot be decrypted."""

@@ -34,6 +34,7 @@ class Leaving(FleetCrawl):
             "_m": SimpleNamespace(
                 allowance=SimpleNamespace(reached=lambda _used: None),
                 settings=SimpleNamespace(fleet=SimpleNamespace(silent_s=1.0)),
+                look_at_directory=lambda: None,
             ),
             "_wake": asyncio.Event(),
             "_paused": False,
