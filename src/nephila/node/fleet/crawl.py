@@ -16,6 +16,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import isinf
 from typing import Any
 
 from nephila.dedup import SharedDigestIndex, SharedLearning
@@ -334,6 +335,15 @@ class FleetCrawl(Crawl):
             left,
             post.trail.hurry,
         )
+
+    async def _end(self, background: Sequence[asyncio.Task[None]]) -> None:
+        """As ever. Files of a lost worker that were brought back are gone through first, unless there is a hurry."""
+        shipper, patience_s = self._m.shipper, self._m.settings.limits.max_wait_s
+        if shipper is not None and not shipper.is_hurried:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if isinf(patience_s) else patience_s):
+                    await self._looking.acquire()  # and kept: no other look begins
+        await super()._end(background)
 
     # Beside the work
 
