@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
+from typing import Any
 
 from redis_harness import policy_for
 from valkey_servers import ValkeySingle
@@ -29,6 +31,13 @@ def test_shards_of_others_are_asked_when_ours_have_nothing_left() -> None:
     are_ours = [shards.of_host(host) in mine for host in hosts]
     assert len(hosts) == HOSTS
     assert are_ours == sorted(are_ours, reverse=True)
+
+
+def test_a_shard_of_which_nothing_was_heard_has_no_more() -> None:
+    """N4: an answer that is a repeated one does not tell what is ready."""
+    heard: Any = SimpleNamespace(_present={1: (), 2: (0, 3, 0, 0, 0, 0, 0)})
+    known = [[RedisFrontier._has_more(heard, shard, lanes) for lanes in (None, [1], [2])] for shard in (0, 1, 2)]
+    assert known == [[False] * 3, [False] * 3, [True, True, False]]
 
 
 async def claimed() -> list[str]:

@@ -115,7 +115,9 @@ class Claiming(Settling):
 
     def _has_more(self, shard: int, lanes: list[int] | None) -> bool:
         """Whether a shard that was asked just now has more hosts, of these lanes or of any."""
-        present = self._present.get(shard, ())
+        present = self._present.get(shard)
+        if not present:  # its last answer was a repeated one, which does not tell
+            return False
         return any(present) if lanes is None else any(present[lane] for lane in set(lanes))
 
     def _alike(self, shards: list[int]) -> list[int]:
